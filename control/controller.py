@@ -113,6 +113,11 @@ class Controller:
         return not self._why_closed()
 
     @property
+    def restored_epoch(self) -> str:
+        """The epoch of a store that was restored or replaced; empty: no other epoch came before this one."""
+        return "" if self._epoch.is_first else self._epoch.current
+
+    @property
     def frozen(self) -> control_pb2.Freeze | None:
         """Who froze, and why; None: nobody did."""
         return self._freezes.get(ALL)

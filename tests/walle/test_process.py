@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import LastingStore, Running, pretending, running
+from walle.fuses.limits import parse_limit
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
@@ -90,7 +93,7 @@ async def test_tasks_of_ours_without_an_operation_are_deleted_and_others_stay() 
         async with running() as walle:
             await with_cms(walle, cms.url)
             for _ in range(2):
-                await walle.server.automaton._collect("web")
+                await walle.server.automaton._look_at_tasks("web")
     assert sorted(cms.tasks) == ["nanny-7", "walle-test-2.op-0-0"]
 
 
@@ -143,6 +146,29 @@ async def test_what_is_wrong_with_an_order_is_named_and_nothing_is_stored() -> N
         twice = Project(id="db", cms=[Cms(url="default", max_busy_hosts=1)] * 2)
         assert "at most one default" in (await walle.call(pb.CreateProjectRequest(project=twice), 400))["message"]
         assert "db" not in walle.server.automaton.projects
+
+
+async def test_a_forecast_counts_every_check_of_a_waiting_host_and_names_credits_that_let_all_pass() -> None:
+    async with running() as walle:
+        limits = {"UNREACHABLE": parse_limit(["1d:1"]), "disk": parse_limit(["1d:0"])}
+        await walle.project(Project(id="web", limits=limits))
+        for name in ("h1", "h2", "h3"):
+            await walle.host(name)
+        await walle.call(pb.SwitchAutomationRequest(project="web", reason="to see"))
+        for name in ("h1", "h2", "h3"):
+            await walle.report(name, "UNREACHABLE")
+        await walle.report("h1", "disk")
+        await walle.report("h2", "dns")
+
+        async def forecast(**credits_: int) -> dict[str, Any]:
+            return await walle.call(pb.GetForecastRequest(project="web", credits=credits_))
+
+        shown = await forecast()
+        assert shown["creditsNeeded"] == {"UNREACHABLE": 2, "disk": 1}
+        assert [line.partition(":")[0] for line in shown["lines"]][:2] == ["UNREACHABLE", "disk"]
+        assert any(line.startswith("dns-fixes: 1 host waits") for line in shown["lines"])
+        assert not (await forecast(UNREACHABLE=2, disk=1)).get("trips")
+        assert (await forecast(UNREACHABLE=2))["trips"]
 
 
 async def test_a_project_without_a_cms_gets_the_default_one_with_five_busy_hosts() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
+from serving.errors import invalid
 from walle.api import checking
 from walle.api.rights import ORDER, check_admin, check_owner, who
 from walle.process.automaton import Automaton
@@ -36,6 +37,7 @@ class Orders:
             service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER),
             service.unary(pb.EndScenarioRequest, self._end_scenario, ORDER),
             service.unary(pb.FreezeRequest, self._freeze, ORDER),
+            service.unary(pb.ReleaseTasksRequest, self._release_tasks, ORDER),
             service.unary(pb.OpenEpochRequest, self._open, ORDER),
         ]
 
@@ -123,6 +125,12 @@ class Orders:
         check_admin(call, "open the epoch of the store")
         await self._walle.controller.open(who(call), request.reason or "no reason given")
         return MessageAnswer(pb.OpenEpochResponse())
+
+    async def _release_tasks(self, request: pb.ReleaseTasksRequest, call: Call) -> Answer:
+        if not request.reason.strip():
+            raise invalid("reason", "say what you found; it is kept")
+        await self._in_project(request.project, pb.Order(release_tasks=request), call)
+        return MessageAnswer(pb.ReleaseTasksResponse())
 
     async def _on_host(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_host("host", name)

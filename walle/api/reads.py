@@ -13,6 +13,7 @@ from walle.fuses.fuse import GLOBAL, Automation
 from walle.notices.outbox import warnings_of
 from walle.process.automaton import Automaton
 from walle.scenarios.switch import blocking
+from walle.work.restored import left_to_look_at
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project
@@ -70,13 +71,13 @@ class Reads:
 
     def _forecast(self, request: pb.GetForecastRequest, call: Call) -> Answer:
         project = self._known(request.project)
-        try:
-            automation = Automation(request.automation or Automation.HEALING)
-        except ValueError as error:
-            raise invalid("automation", f"{request.automation!r}: write healing or dns") from error
+        if request.automation not in ("", *Automation):
+            raise invalid("automation", f"{request.automation!r}: write healing or dns")
+        wanted = [Automation(request.automation)] if request.automation else list(Automation)
         credits_ = [Credit(counter=name, left=left) for name, left in request.credits.items()]
-        lines = forecast_of(self._walle, project, automation, credits_)
+        lines = [line for one in wanted for line in forecast_of(self._walle, project, one, credits_)]
         answer = pb.GetForecastResponse(lines=[str(one) for one in lines], trips=any(one.trips for one in lines))
+        answer.credits_needed.update({one.counter: one.credit_needed for one in lines if one.wants_credit})
         answer.decisions.extend(str(one) for _, one in decisions(self._walle, project) if one.step is not None)
         return MessageAnswer(answer)
 
@@ -122,6 +123,7 @@ class Reads:
     def _shown(self, project: Project) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
         warnings = [*warnings_of(project), *_probation(project, mine)]
+        warnings += left_to_look_at(self._walle.restored.get(project.id))
         fuse = self._fuse(project.id)
         return pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings)
 

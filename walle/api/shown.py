@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from walle.fuses.admission import Fuses, switched_off
 from walle.fuses.forecast import Waiting, forecast
 from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
-from walle.healing.decision import Decision, action_of, decide
+from walle.healing.decision import Decision, action_of, awaited, decide
 from walle.process.automaton import Automaton
+from walle.work.restored import why_untouched
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project
 from wallepb.v1.service_pb2 import GetHostResponse, Usage
@@ -17,7 +19,9 @@ from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
 def decided(walle: Automaton, host: Host) -> Decision:
     project = walle.projects.get(host.project) or Project(id=host.project)
-    return decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms)
+    decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms)
+    why = why_untouched(walle.restored.get(project.id), host, project, walle.world)
+    return decision if decision.blocked or not why else replace(decision, blocked=why)
 
 
 def decisions(walle: Automaton, project: Project) -> Iterator[tuple[Host, Decision]]:
@@ -40,9 +44,13 @@ def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
 def forecast_of(
     walle: Automaton, project: Project, automation: Automation, credits_: Iterable[Credit]
 ) -> list[Waiting]:
-    """What switching on would do to those who wait and are not held back by anything else."""
-    waiting = [action_of(one, host, "") for host, one in decisions(walle, project) if one.step and not one.blocked]
-    return forecast(_fuses(walle, project.id), waiting, automation, credits_, walle.ledger.now().ms)
+    """What switching on would do to those who wait and are not held back by anything else, for all their checks."""
+    now_ms = walle.ledger.now().ms
+    free = [(host, one) for host, one in decisions(walle, project) if one.step and not one.blocked]
+    waiting = [
+        action_of(replace(one, step=step), host, "") for host, one in free for step in awaited(host, project, now_ms)
+    ]
+    return forecast(_fuses(walle, project.id), waiting, automation, credits_, now_ms)
 
 
 def usages(fuse: Fuse, limits: Limits, now_ms: int, *, is_global: bool) -> list[Usage]:

@@ -14,7 +14,7 @@ import httpx
 
 from walle.approval.events import Events, event_of
 from walle.approval.port import TIMEOUT_S, Answer, CmsFailure, Request, UnknownTask
-from walle.approval.schema import answer_of, body_of, ids_of, message_of
+from walle.approval.schema import answer_of, body_of, message_of, tasks_of
 
 _MAX_ANSWER_BYTES: Final = 8 << 20
 
@@ -67,16 +67,16 @@ class HttpCms:
             raise self._failure("delete_task", _refusal(reply))
         self._went_well("delete_task", "deleted")
 
-    async def tasks(self) -> list[str]:
+    async def tasks(self) -> dict[str, tuple[str, ...]]:
         reply = await self._send("get_tasks", "GET", self._tasks)
         if reply.status != HTTPStatus.OK:
             raise self._failure("get_tasks", _refusal(reply))
         try:
-            ids = ids_of(reply.body)
+            listed = tasks_of(reply.body)
         except CmsFailure as error:
             raise self._failure("get_tasks", str(error)) from error
-        self._went_well("get_tasks", f"{len(ids)} tasks")
-        return ids
+        self._went_well("get_tasks", f"{len(listed)} tasks")
+        return listed
 
     def _of(self, task_id: str) -> str:
         return f"{self._tasks}/{quote(task_id, safe='')}"

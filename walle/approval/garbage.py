@@ -19,10 +19,14 @@ class Collector:
 
     def look(self, cms: str, listed: Iterable[str], wanted: Collection[str]) -> list[str]:
         """The tasks to delete now. `wanted`: ids of all tasks of operations and scenarios, read after the list."""
-        stray = {task for task in listed if task.startswith(self._prefix) and task not in wanted}
+        stray = self.unknown(listed, wanted)
         before = self._suspects.get(cms, set())
         self._suspects[cms] = stray
         return sorted(stray & before)
+
+    def unknown(self, listed: Iterable[str], wanted: Collection[str]) -> set[str]:
+        """Ours, and of nothing that we know."""
+        return {task for task in listed if task.startswith(self._prefix) and task not in wanted}
 
     def strays(self) -> int:
         """How many tasks are under suspicion; for metrics."""

@@ -85,8 +85,8 @@ class Cms(Protocol):
     async def delete(self, task_id: str) -> None:
         """Give it back. One that is not there is deleted."""
 
-    async def tasks(self) -> list[str]:
-        """Ids of all our tasks there."""
+    async def tasks(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts of all tasks there, by id; not only of ours."""
 
 
 def is_told(version: str, kind: OperationKind) -> bool:

@@ -44,15 +44,19 @@ def answer_of(task_id: str, answer: Any) -> Answer:
     return Answer(_STATUSES[status], message or "", provisional)
 
 
-def ids_of(answer: Any) -> list[str]:
-    """The ids of a list of tasks. Raises CmsFailure."""
+def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
+    """The hosts of each task of a list, by its id. Raises CmsFailure."""
     result = _object(answer).get("result")
     if not isinstance(result, list):
         raise CmsFailure("the answer breaks the schema: result is not a list")
-    ids = [_object(task).get("id") for task in result]
-    if not all(isinstance(one, str) and one for one in ids):
-        raise CmsFailure("the answer breaks the schema: a task without an id")
-    return [str(one) for one in ids]
+    found: dict[str, tuple[str, ...]] = {}
+    for task in map(_object, result):
+        task_id = task.get("id")
+        if not isinstance(task_id, str) or not task_id:
+            raise CmsFailure("the answer breaks the schema: a task without an id")
+        _check_hosts(task)
+        found[task_id] = tuple(task["hosts"])
+    return found
 
 
 def message_of(answer: Any) -> str:

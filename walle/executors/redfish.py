@@ -12,23 +12,31 @@ from typing import Any, Final
 import httpx
 
 from walle.executors.port import ExecutorFailure, Progress, Seen
-from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host
+from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent
 
-_TIMEOUT_S: Final = 20.0
 _SYSTEMS: Final = "/redfish/v1/Systems"
 _RESTARTS: Final = ("ForceRestart", "GracefulRestart", "PowerCycle")
-_RESET_SHOWS_S: Final = 60.0  # a controller that tells the time of resets has told it by then
-_BOOT_SHOWS_S: Final = 900.0  # a machine has started, and its agent has reported, by then
 
 
 @dataclass(frozen=True, slots=True)
 class RedfishConfig:
-    """`url` and `system` may hold {bmc}, {host} and {inventory}; `system` empty: its only one."""
+    """`url` and `system` may hold {bmc}, {host} and {inventory}; `system` empty: its only one.
+
+    A reset whose answer was lost is sent again only when the machine would have shown it by now.
+
+    Attributes:
+        timeout_s: for one call of the controller.
+        reset_shows_s: a controller that tells the time of resets has told it by then.
+        boot_shows_s: a machine has started, and its agent has reported, by then.
+    """
 
     url: str = "https://{bmc}"
     system: str = ""
     user: str = ""
     password: str = ""
+    timeout_s: float = 20.0
+    reset_shows_s: float = 60.0
+    boot_shows_s: float = 900.0
 
 
 class Redfish:
@@ -56,13 +64,21 @@ class Redfish:
         system = await self._system(host)
         power, intent = system.get("PowerState"), host.operation.intent
         if host.operation.kind == OPERATION_KIND_POWER_OFF:
-            return Seen(Progress.DONE if power == "Off" else _if_not_off(intent.handle, age_s))
+            return Seen(Progress.DONE if power == "Off" else self._perhaps(intent, age_s, self._config.reset_shows_s))
         if power != "On":
-            return Seen(Progress.RUNNING if intent.handle or age_s < _RESET_SHOWS_S else Progress.NOT_BEGUN)
+            return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s))
         shown = _shown(host, system)
         if intent.before and shown != intent.before:
             return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
-        return _unchanged(intent.before, intent.handle, age_s)
+        if not intent.before:
+            # Nothing tells whether it restarted. The check will: a second reset would be a guess.
+            return Seen(Progress.DONE, "this machine does not show restarts; its check tells whether it helped")
+        told = intent.before.startswith("reset")
+        return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s))
+
+    def _perhaps(self, intent: Intent, age_s: float, shows_s: float) -> Progress:
+        """The machine does not show the work, so far."""
+        return Progress.RUNNING if intent.handle or age_s < shows_s else Progress.NOT_BEGUN
 
     async def _system(self, host: Host) -> dict[str, Any]:
         path = self._filled(self._config.system, host)
@@ -77,7 +93,7 @@ class Redfish:
         url = self._filled(self._config.url, host).rstrip("/") + path
         auth = (self._config.user, self._config.password) if self._config.user else None
         try:
-            response = await self._http.request(method, url, json=body, auth=auth, timeout=_TIMEOUT_S)
+            response = await self._http.request(method, url, json=body, auth=auth, timeout=self._config.timeout_s)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ExecutorFailure(f"{method} {path}: {type(error).__name__}: {error}".rstrip(": ")) from error
         if not response.is_success:
@@ -91,20 +107,6 @@ class Redfish:
 def _shown(host: Host, system: dict[str, Any]) -> str:
     reset = system.get("LastResetTime")
     return f"reset {reset}" if reset else f"boot {host.boot_id}" if host.boot_id else ""
-
-
-def _unchanged(before: str, handle: str, age_s: float) -> Seen:
-    """The machine is on and shows what it showed before the work."""
-    if not before:
-        # Nothing tells whether it restarted. The check will: a second reset would be a guess.
-        return Seen(Progress.DONE, "this machine does not show restarts; its check tells whether it helped")
-    if age_s < (_RESET_SHOWS_S if before.startswith("reset") else _BOOT_SHOWS_S) or handle:
-        return Seen(Progress.RUNNING)
-    return Seen(Progress.NOT_BEGUN)
-
-
-def _if_not_off(handle: str, age_s: float) -> Progress:
-    return Progress.RUNNING if handle or age_s < _RESET_SHOWS_S else Progress.NOT_BEGUN
 
 
 def _reset_action(system: dict[str, Any]) -> tuple[str, list[str]]:

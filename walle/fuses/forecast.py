@@ -32,9 +32,14 @@ class Waiting:
     def trips(self) -> bool:
         return self.hosts > self.passes
 
+    @property
+    def wants_credit(self) -> bool:
+        return bool(self.credit_needed) and not self.is_global
+
     def __str__(self) -> str:
         scope = "global " if self.is_global else ""
-        waits = f"{self.counter}: {self.hosts} hosts wait, the {scope}limit is {self.limit}"
+        who = "1 host waits" if self.hosts == 1 else f"{self.hosts} hosts wait"
+        waits = f"{self.counter}: {who}, the {scope}limit is {self.limit}"
         if not self.trips:
             return f"{waits}: it holds"
         if self.is_global:

@@ -58,6 +58,12 @@ def decide(host: Host, project: Project, incidents: Incidents, now_ms: int, sett
     return Decision(host.name, step, _blocked(host, failing[first], incidents, now_ms, settle_ms))
 
 
+def awaited(host: Host, project: Project, now_ms: int) -> list[Step]:
+    """The next step of every failing check: when the first is repaired, the others still ask for theirs."""
+    failing = {check.name for check in host.check if check.failing}
+    return [next_step(host, name, steps, now_ms) for name, steps in scheme_of(project).items() if name in failing]
+
+
 def action_of(decision: Decision, host: Host, operation_id: str) -> Action:
     """What the fuses are asked about."""
     assert decision.step is not None

@@ -21,13 +21,15 @@ from walle.process.parts import CmsEvents, RealParts
 from walle.process.planner import Planner, Silence
 from walle.process.storing import Storing
 from walle.scenarios.switch import tasks
-from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, SCENARIO, Notice, World
+from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
-from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project
+from walle.work.restored import notice_epoch, take_listing
+from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
 from wallepb.v1.service_pb2 import HostChecks, Order
 
 LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
+LOOK_AGAIN_S: Final = 10.0  # at tasks that nobody knows, until somebody has looked
 _WORKERS: Final = 32
 
 
@@ -55,9 +57,11 @@ class Automaton:
         self.hosts, self.projects = controller.records(HOST), controller.records(PROJECT)
         self.fuses, self.scenarios = controller.records(FUSE), controller.records(SCENARIO)
         controller.records(DEFAULT_TASKS)
+        self.restored = controller.records(RESTORED)
         self.ledger = LedgerClock(controller)
         self.storing = Storing(controller)
         self.world = World(installation, global_limits, lambda: secrets.token_hex(6), Incidents(), settle_ms)
+        self.world.epoch = lambda: controller.restored_epoch
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
@@ -66,7 +70,9 @@ class Automaton:
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
-        controller.reconcile("garbage", self._collect, lambda: list(self.projects))
+        looking = controller.reconcile("garbage", self._look_at_tasks, lambda: list(self.projects), while_closed=True)
+        # Those that came before are looked at when this process begins to act; new ones have nothing to collect yet.
+        self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
         self.scenarios.listen(planning.trigger)
 
@@ -102,20 +108,39 @@ class Automaton:
                 self.outbox.send(Notice(SEVERITY_WARNING, "", f"incident: {one}") for one in began)
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _collect(self, project: str) -> float | None:
-        """Delete tasks of ours that belong to nothing, in the CMS's of one project."""
-        setting = self.projects.get(project)
-        for one in setting.cms if setting is not None else ():
-            if one.url == DEFAULT:
-                continue  # its tasks are deleted with their operations, in the same store
+    async def _look_at_tasks(self, project: str) -> float | None:
+        """Delete tasks of ours that belong to nothing; in a restored store, only after people have looked at them."""
+        setting, epoch = self.projects.get(project), self.world.epoch()
+        if setting is None:
+            return None
+        if epoch:
+            now = self.ledger.now()
+            self.outbox.send(await self.storing.transact(lambda book: notice_epoch(book, project, epoch, now)))
+        is_looked_at = not epoch or self._is_looked_at(project, epoch)
+        for one in setting.cms:
             try:
-                cms = self.parts.cms(project, one.url)
-                listed = await cms.tasks()
-                for task_id in self._collector.look(f"{project} {one.url}", listed, set(self._wanted())):
-                    await cms.delete(task_id)
+                await self._collect(project, one.url) if is_looked_at else await self._list(project, one.url, epoch)
             except CmsFailure:
                 continue  # its owners were told; the next look tries again
-        return COLLECT_EVERY_S if setting is not None else None
+        return COLLECT_EVERY_S if is_looked_at else LOOK_AGAIN_S
+
+    def _is_looked_at(self, project: str, epoch: str) -> bool:
+        restored = self.restored.get(project)
+        return restored is not None and restored.epoch == epoch and restored.looked
+
+    async def _collect(self, project: str, url: str) -> None:
+        if url == DEFAULT or not self.controller.is_open:
+            return  # the default one's tasks are deleted with their operations, in the same store
+        cms = self.parts.cms(project, url)
+        listed = await cms.tasks()
+        for task_id in self._collector.look(f"{project} {url}", listed, set(self._wanted())):
+            await cms.delete(task_id)
+
+    async def _list(self, project: str, url: str, epoch: str) -> None:
+        listed = {} if url == DEFAULT else await self.parts.cms(project, url).tasks()
+        strays = sorted(self._collector.unknown(listed, set(self._wanted())))
+        unknown = [UnknownTask(cms=url, id=one, host=listed[one]) for one in strays]
+        await self.storing.transact(lambda book: take_listing(book, project, epoch, url, unknown))
 
     def _wanted(self) -> Iterator[str]:
         """Ids of all tasks that belong to something."""

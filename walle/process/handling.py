@@ -7,7 +7,7 @@ from typing import Final
 
 from control import Change, UnreadableEvent
 from walle.fuses.fuse import Moment
-from walle.work import orders, projects, scenarios
+from walle.work import orders, projects, restored, scenarios
 from walle.work.book import World
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.service_pb2 import AddScenarioRequest, Order
@@ -40,6 +40,7 @@ class Handling:
             ),
             "agree_scenario": lambda: scenarios.agree_scenario(change, order.agree_scenario, by, now),
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
+            "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
             "checks": lambda: orders.take_checks(change, order.checks, now),
         }
         if what not in handlers:

@@ -20,7 +20,7 @@ from wallepb.v1.host_pb2 import STAGE_REQUESTED, STAGE_RUNNING, Host, OperationK
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-WHILE_RUNNING_S: Final = 10.0
+LOOK_S: Final = (1.0, 10.0)  # at an operation: soon after it moved, then less and less often
 
 
 class MayBegin(Protocol):
@@ -79,10 +79,10 @@ class Healer:
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):
             is_failing = host is not None and any(check.failing for check in host.check)
-            return min(WHILE_RUNNING_S, max(1.0, self._world.settle_ms / 1000)) if is_failing else None
+            return _within_bounds(self._world.settle_ms / 1000) if is_failing else None
         await self._drive(host)
         await self._settle(name)
-        return WHILE_RUNNING_S
+        return _within_bounds((self._now().ms - host.operation.since_ms) / 2000)
 
     async def _settle(self, name: str) -> None:
         self._notify(await self._store.transact(lambda book: settle(book, name, self._world, self._now())))
@@ -204,3 +204,7 @@ class Healer:
     async def _saw(self, host: Host, seen: Seen) -> None:
         operation_id = host.operation.id
         await self._store.transact(lambda book: take_seen(book, host.name, operation_id, seen))
+
+
+def _within_bounds(seconds: float) -> float:
+    return min(LOOK_S[1], max(LOOK_S[0], seconds))

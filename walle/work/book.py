@@ -15,7 +15,7 @@ from walle.fuses.limits import Limits
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
 from wallepb.v1.host_pb2 import Host
-from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Scenario, Severity
+from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Restored, Scenario, Severity
 
 M = TypeVar("M", bound=Message)
 
@@ -26,6 +26,7 @@ FUSE: Final = Kind("fuse", Fuse)
 SCENARIO: Final = Kind("scenario", Scenario)
 DEFAULT_TASKS: Final = Kind("defaultcms", DefaultCmsTasks)
 LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
+RESTORED: Final = Kind("restored", Restored)
 
 
 class Book(Protocol):
@@ -62,6 +63,7 @@ class World:
     Attributes:
         installation: in the ids of our tasks.
         new_id: a fresh id of an operation.
+        epoch: of a store that was restored or replaced; empty: it is the first.
     """
 
     installation: str
@@ -69,6 +71,7 @@ class World:
     new_id: Callable[[], str]
     incidents: Incidents = field(default_factory=Incidents)
     settle_ms: int = SETTLE_MS
+    epoch: Callable[[], str] = str
 
 
 def fuses_of(book: Book, project: Project, world: World) -> Fuses:

@@ -8,8 +8,9 @@ from walle.fuses.fuse import Moment
 from walle.healing.membership import Change, NotPossible, Told, told
 from walle.healing.stages import Event, is_possible
 from walle.kinds import NAMES
-from walle.work.book import HOST, PROJECT, Book, World
+from walle.work.book import HOST, PROJECT, RESTORED, Book, World
 from walle.work.repairs import move
+from walle.work.restored import why_busy
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
@@ -68,6 +69,7 @@ def change_host(book: Book, order: ChangeHostRequest, by: str, world: World, now
     tells = _told(_CHANGES[order.change, order.release], host.state)
     is_gone = order.change == HOST_CHANGE_REMOVE
     if tells.operation:
+        _check_not_busy(book, host)
         _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
         host.operation.after.project, host.operation.after.remove = order.project, is_gone
     elif order.change == HOST_CHANGE_MOVE:
@@ -97,6 +99,7 @@ def start_operation(book: Book, order: StartOperationRequest, by: str, world: Wo
     if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
         raise Refused(f"{NAMES.get(order.kind, 'this operation')} is not begun by hand", "INVALID_ARGUMENT")
     project = _project(book, host.project)
+    _check_not_busy(book, host)
     tells = Told(order.kind, None)
     _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
     host.operation.group_id = order.group_id
@@ -176,6 +179,12 @@ def _idle(book: Book, name: str) -> Host:
     if host.scenario:
         raise Refused(f"host {name}: it belongs to scenario {host.scenario}; end that first")
     return host
+
+
+def _check_not_busy(book: Book, host: Host) -> None:
+    why = why_busy(book.get(RESTORED, host.project), host.name)
+    if why:
+        raise Refused(f"host {host.name}: {why}; look at it, then release the tasks of project {host.project}")
 
 
 def _host(book: Book, name: str) -> Host:

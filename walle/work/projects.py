@@ -12,7 +12,7 @@ from walle.approval.port import DEFAULT, VERSIONS
 from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
 from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
 from walle.healing.scheme import BadScheme, check_scheme
-from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, Book
+from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, Book
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
 from wallepb.v1.service_pb2 import (
     CHANGE_MODE_ADD,
@@ -70,6 +70,7 @@ def delete_project(book: Book, order: DeleteProjectRequest, hosts: Iterable[str]
     _delete(book, PROJECT, order.project)
     _delete(book, FUSE, order.project)
     _delete(book, DEFAULT_TASKS, order.project)
+    _delete(book, RESTORED, order.project)
 
 
 def switch_automation(book: Book, order: SwitchAutomationRequest, by: str, now: Moment) -> None:

@@ -14,7 +14,8 @@ from walle.healing.decision import Decision, action_of, decide
 from walle.healing.operation import begin, event_now, finish, is_confirmed, last_repair, run
 from walle.healing.stages import Event, advance
 from walle.kinds import NAMES
-from walle.work.book import HOST, PROJECT, Book, Notice, World, fuses_of, put_fuses
+from walle.work.book import HOST, PROJECT, RESTORED, Book, Notice, World, fuses_of, put_fuses
+from walle.work.restored import why_busy, why_untouched
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
     OPERATION_KIND_DNS_FIX,
@@ -76,13 +77,13 @@ def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -
 
 
 def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
-    """CONFIRMED: store the intent, if the check still fails and both fuses are still in. False: nothing was stored."""
+    """CONFIRMED: store the intent, if the check still fails and both fuses are in. False: nothing was stored."""
     host, project = _host_and_project(book, name)
     if host is None or project is None or not is_confirmed(host.operation):
         return False
     operation = host.operation
     is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
-    if operation.check and (is_off or is_fine(host)):
+    if (operation.check and (is_off or is_fine(host))) or why_busy(book.get(RESTORED, project.id), name):
         return False
     host.operation.CopyFrom(run(operation, executor, before, now.ms))
     book.put(HOST, name, host)
@@ -102,6 +103,8 @@ def _act(
     book: Book, host: Host, project: Project, decision: Decision, world: World, now: Moment, *, continues: bool
 ) -> Notices:
     """Ask both fuses, and store what they said with what follows from it."""
+    if why_untouched(book.get(RESTORED, project.id), host, project, world):
+        return []
     operation_id = world.new_id()
     fuses = fuses_of(book, project, world)
     action = replace(action_of(decision, host, operation_id), continues=continues)

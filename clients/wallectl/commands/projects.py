@@ -77,6 +77,15 @@ def remove(project: str) -> None:
     click.echo(f"project {project} removed")
 
 
+@projects.command("release-tasks")
+@click.argument("project")
+@click.option("-m", "--reason", required=True, help="What you found; it is kept.")
+def release_tasks(project: str, reason: str) -> None:
+    """After a restore: say that the tasks nobody knows were looked at. Their hosts are free, they are deleted."""
+    call("ReleaseTasks", pb.ReleaseTasksRequest(project=project, reason=reason))
+    click.echo(f"project {project}: tasks released")
+
+
 @projects.command("modify-project-cms")
 @click.argument("mode", type=click.Choice(list(_MODES)))
 @click.argument("project")

@@ -291,6 +291,34 @@ class DefaultCmsTask(_message.Message):
     content: str
     def __init__(self, id: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., action: _Optional[str] = ..., granted: _Optional[bool] = ..., content: _Optional[str] = ...) -> None: ...
 
+class Restored(_message.Message):
+    __slots__ = ("project", "epoch", "listed", "task", "looked", "by", "reason")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LISTED_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    LOOKED_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    epoch: str
+    listed: _containers.RepeatedScalarFieldContainer[str]
+    task: _containers.RepeatedCompositeFieldContainer[UnknownTask]
+    looked: bool
+    by: str
+    reason: str
+    def __init__(self, project: _Optional[str] = ..., epoch: _Optional[str] = ..., listed: _Optional[_Iterable[str]] = ..., task: _Optional[_Iterable[_Union[UnknownTask, _Mapping]]] = ..., looked: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class UnknownTask(_message.Message):
+    __slots__ = ("cms", "id", "host")
+    CMS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    cms: str
+    id: str
+    host: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cms: _Optional[str] = ..., id: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class LedgerTime(_message.Message):
     __slots__ = ("at_ms",)
     AT_MS_FIELD_NUMBER: _ClassVar[int]

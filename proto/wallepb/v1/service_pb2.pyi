@@ -36,7 +36,7 @@ HOST_CHANGE_MOVE: HostChange
 HOST_CHANGE_REMOVE: HostChange
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,7 @@ class Order(_message.Message):
     END_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     AGREE_SCENARIO_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_TASKS_FIELD_NUMBER: _ClassVar[int]
     by: str
     create_project: CreateProjectRequest
     update_project: UpdateProjectRequest
@@ -65,7 +66,8 @@ class Order(_message.Message):
     end_scenario: EndScenarioRequest
     checks: HostChecks
     agree_scenario: AgreeScenarioRequest
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ...) -> None: ...
+    release_tasks: ReleaseTasksRequest
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
@@ -173,14 +175,23 @@ class GetForecastRequest(_message.Message):
     def __init__(self, project: _Optional[str] = ..., automation: _Optional[str] = ..., credits: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class GetForecastResponse(_message.Message):
-    __slots__ = ("lines", "trips", "decisions")
+    __slots__ = ("lines", "trips", "decisions", "credits_needed")
+    class CreditsNeededEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     LINES_FIELD_NUMBER: _ClassVar[int]
     TRIPS_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    CREDITS_NEEDED_FIELD_NUMBER: _ClassVar[int]
     lines: _containers.RepeatedScalarFieldContainer[str]
     trips: bool
     decisions: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, lines: _Optional[_Iterable[str]] = ..., trips: _Optional[bool] = ..., decisions: _Optional[_Iterable[str]] = ...) -> None: ...
+    credits_needed: _containers.ScalarMap[str, int]
+    def __init__(self, lines: _Optional[_Iterable[str]] = ..., trips: _Optional[bool] = ..., decisions: _Optional[_Iterable[str]] = ..., credits_needed: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class ListIncidentsRequest(_message.Message):
     __slots__ = ()
@@ -592,6 +603,18 @@ class FreezeRequest(_message.Message):
     def __init__(self, frozen: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class FreezeResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReleaseTasksRequest(_message.Message):
+    __slots__ = ("project", "reason")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    reason: str
+    def __init__(self, project: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReleaseTasksResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -160,6 +160,11 @@ class WalleServiceStub:
                 request_serializer=wallepb_dot_v1_dot_service__pb2.FreezeRequest.SerializeToString,
                 response_deserializer=wallepb_dot_v1_dot_service__pb2.FreezeResponse.FromString,
                 _registered_method=True)
+        self.ReleaseTasks = channel.unary_unary(
+                '/walle.v1.WalleService/ReleaseTasks',
+                request_serializer=wallepb_dot_v1_dot_service__pb2.ReleaseTasksRequest.SerializeToString,
+                response_deserializer=wallepb_dot_v1_dot_service__pb2.ReleaseTasksResponse.FromString,
+                _registered_method=True)
         self.OpenEpoch = channel.unary_unary(
                 '/walle.v1.WalleService/OpenEpoch',
                 request_serializer=wallepb_dot_v1_dot_service__pb2.OpenEpochRequest.SerializeToString,
@@ -346,6 +351,13 @@ class WalleServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReleaseTasks(self, request, context):
+        """The tasks of a project that the restored store does not know were looked at: their hosts are free, they are deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def OpenEpoch(self, request, context):
         """The store was restored or replaced: what it holds was looked at, act on it.
         """
@@ -480,6 +492,11 @@ def add_WalleServiceServicer_to_server(servicer, server):
                     servicer.Freeze,
                     request_deserializer=wallepb_dot_v1_dot_service__pb2.FreezeRequest.FromString,
                     response_serializer=wallepb_dot_v1_dot_service__pb2.FreezeResponse.SerializeToString,
+            ),
+            'ReleaseTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseTasks,
+                    request_deserializer=wallepb_dot_v1_dot_service__pb2.ReleaseTasksRequest.FromString,
+                    response_serializer=wallepb_dot_v1_dot_service__pb2.ReleaseTasksResponse.SerializeToString,
             ),
             'OpenEpoch': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenEpoch,
@@ -1163,6 +1180,33 @@ class WalleService:
             '/walle.v1.WalleService/Freeze',
             wallepb_dot_v1_dot_service__pb2.FreezeRequest.SerializeToString,
             wallepb_dot_v1_dot_service__pb2.FreezeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/walle.v1.WalleService/ReleaseTasks',
+            wallepb_dot_v1_dot_service__pb2.ReleaseTasksRequest.SerializeToString,
+            wallepb_dot_v1_dot_service__pb2.ReleaseTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -83,6 +83,8 @@ class WalleServiceStub:
     """The webhook of Prometheus' Alertmanager (version 4): labels name host and check."""
     Freeze: _grpc.UnaryUnaryMultiCallable[_service_pb2.FreezeRequest, _service_pb2.FreezeResponse]
     """Nothing more begins, anywhere, until it is lifted."""
+    ReleaseTasks: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReleaseTasksRequest, _service_pb2.ReleaseTasksResponse]
+    """The tasks of a project that the restored store does not know were looked at: their hosts are free, they are deleted."""
     OpenEpoch: _grpc.UnaryUnaryMultiCallable[_service_pb2.OpenEpochRequest, _service_pb2.OpenEpochResponse]
     """The store was restored or replaced: what it holds was looked at, act on it."""
 
@@ -141,6 +143,8 @@ class WalleServiceAsyncStub(WalleServiceStub):
     """The webhook of Prometheus' Alertmanager (version 4): labels name host and check."""
     Freeze: _aio.UnaryUnaryMultiCallable[_service_pb2.FreezeRequest, _service_pb2.FreezeResponse]  # type: ignore[assignment]
     """Nothing more begins, anywhere, until it is lifted."""
+    ReleaseTasks: _aio.UnaryUnaryMultiCallable[_service_pb2.ReleaseTasksRequest, _service_pb2.ReleaseTasksResponse]  # type: ignore[assignment]
+    """The tasks of a project that the restored store does not know were looked at: their hosts are free, they are deleted."""
     OpenEpoch: _aio.UnaryUnaryMultiCallable[_service_pb2.OpenEpochRequest, _service_pb2.OpenEpochResponse]  # type: ignore[assignment]
     """The store was restored or replaced: what it holds was looked at, act on it."""
 
@@ -346,6 +350,14 @@ class WalleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.FreezeResponse, _abc.Awaitable[_service_pb2.FreezeResponse]]:
         """Nothing more begins, anywhere, until it is lifted."""
+
+    @_abc_1.abstractmethod
+    def ReleaseTasks(
+        self,
+        request: _service_pb2.ReleaseTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ReleaseTasksResponse, _abc.Awaitable[_service_pb2.ReleaseTasksResponse]]:
+        """The tasks of a project that the restored store does not know were looked at: their hosts are free, they are deleted."""
 
     @_abc_1.abstractmethod
     def OpenEpoch(

@@ -241,8 +241,9 @@ class _Default:
     async def delete(self, task_id: str) -> None:
         self._change(lambda held: default.delete(held, task_id))
 
-    async def tasks(self) -> list[str]:
-        return [task.id for task in (self._book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks()).task]
+    async def tasks(self) -> dict[str, tuple[str, ...]]:
+        held = self._book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks()
+        return {task.id: tuple(task.host) for task in held.task}
 
     def _max_busy(self) -> int:
         project = self._book.get(PROJECT, self._project)

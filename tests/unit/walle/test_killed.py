@@ -159,8 +159,8 @@ class OneCms:
         self._tasks.discard(task_id)
         self._world.step("after a task is deleted")
 
-    async def tasks(self) -> list[str]:
-        return list(self._tasks)
+    async def tasks(self) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(self._tasks, ("h1",))
 
 
 class Machine:

@@ -92,7 +92,7 @@ def a_dark_rack_is_many_broken_hosts(patch: Patch) -> None:
 
 def the_default_cms_grants_one_too_many(patch: Patch) -> None:
     grant = default._grant
-    patch.setattr(default, "_grant", lambda held, most: grant(held, most + 1))
+    patch.setattr(default, "_grant", lambda held, most, *more: grant(held, most + 1, *more))
 
 
 def play_the_limits() -> None:

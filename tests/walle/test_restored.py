@@ -1,0 +1,139 @@
+"""A store that was restored: all fuses are out, nothing is collected, and what it has forgotten counts as busy."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Write
+from storepb.v1 import store_pb2
+from tests.support import etcd_backup
+from tests.support.etcd import OwnEtcd
+from tests.support.reserved_port import kept_ports
+from tests.support.walle.fake_cms import FakeCms, fake_cms
+from tests.support.walle.running import LastingStore, Running, running
+from walle.approval import default
+from walle.approval.port import Request
+from walle.fuses.fuse import Automation, switch_of
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import OPERATION_KIND_REBOOT, STAGE_APPROVAL, VERDICT_IN_PROCESS
+from wallepb.v1.project_pb2 import Cms, DefaultCmsTasks, Fuse, Project
+
+ON = pb.SwitchAutomationRequest(on=True, reason="looked at it")
+
+
+async def replace_epoch(store: LastingStore) -> None:
+    """As a process does that finds another history."""
+    keys = Keys("/walle/v1/")
+    old, _ = await store.get(keys.epoch)
+    assert old is not None
+    theirs = store_pb2.EpochRecord.FromString(old.value)
+    new = store_pb2.EpochRecord(epoch="another", predecessor=[*theirs.predecessor, theirs.epoch])
+    await store.commit((), (Write((), ((keys.epoch, new.SerializeToString()),)),), 5.0)
+
+
+def is_out(walle: Running, owner: str) -> bool:
+    fuse = walle.server.automaton.fuses.get(owner) or Fuse()
+    return all(switch_of(fuse, one).off for one in Automation)
+
+
+async def switch_on(walle: Running) -> None:
+    for project in ("", "web"):
+        order = pb.SwitchAutomationRequest(project=project)
+        order.MergeFrom(ON)
+        await walle.call(order)
+
+
+async def prepared(walle: Running, cms: FakeCms) -> None:
+    await walle.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
+    for name in ("h1", "h2"):
+        await walle.host(name)
+
+
+async def test_after_a_restore_fuses_are_out_and_hosts_of_forgotten_tasks_are_busy_until_somebody_looked() -> None:
+    store, lost = LastingStore(), "walle-test.lost-0-0"
+    with fake_cms() as cms:
+        async with running(store) as walle:
+            await prepared(walle, cms)
+            cms.tasks[lost] = {"id": lost, "hosts": ["h1"], "status": "ok"}
+            await replace_epoch(store)
+            await walle.until(lambda: is_out(walle, "web") and is_out(walle, "global"), "all fuses are out")
+            await walle.until(lambda: bool(walle.server.automaton.restored["web"].task), "the task is found")
+            (warning,) = [one for one in (await shown(walle))["warnings"] if lost in one]
+            assert "h1" in warning
+            assert "release-tasks" in warning
+            await walle.call(pb.OpenEpochRequest(reason="looked at the hosts"))
+            await switch_on(walle)
+            for name in ("h1", "h2"):
+                await walle.report(name, "UNREACHABLE")
+            await walle.until(lambda: walle.of("h2").HasField("operation"), "what is known is healed")
+            blocked = (await walle.call(pb.GetHostRequest(host="h1")))["blocked"]
+            assert lost in blocked
+            refused = await walle.call(pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT), 400)
+            assert lost in refused["message"]
+            for _ in range(3):
+                await walle.server.automaton._look_at_tasks("web")
+            assert lost in cms.tasks, "nothing is collected before somebody looked"
+            assert not walle.of("h1").HasField("operation")
+            await walle.call(pb.ReleaseTasksRequest(project="web", reason="its reboot is over"))
+            await walle.until(lambda: walle.of("h1").HasField("operation"), "it is healed, too")
+            for _ in range(2):
+                await walle.server.automaton._look_at_tasks("web")
+            assert lost not in cms.tasks
+
+
+async def shown(walle: Running) -> dict[str, list[str]]:
+    answer: dict[str, list[str]] = await walle.call(pb.GetProjectRequest(project="web"))
+    return answer
+
+
+async def test_while_a_cms_has_not_listed_its_tasks_since_the_restore_nothing_automatic_begins() -> None:
+    store = LastingStore()
+    with fake_cms() as cms:
+        async with running(store) as walle:
+            await prepared(walle, cms)
+            cms.raw = (500, b"{}")
+            await replace_epoch(store)
+            await walle.until(lambda: is_out(walle, "web"), "the fuse is out")
+            await walle.call(pb.OpenEpochRequest(reason="looked at the hosts"))
+            await switch_on(walle)
+            await walle.report("h2", "UNREACHABLE")
+            answer = await walle.call(pb.GetHostRequest(host="h2"))
+            assert "has not listed its tasks" in answer["blocked"]
+            cms.raw = None
+            await walle.server.automaton._look_at_tasks("web")
+            await walle.report("h2", "ssh")
+            await walle.until(lambda: walle.of("h2").HasField("operation"), "it is healed")
+
+
+def test_hosts_of_forgotten_tasks_take_room_in_the_default_cms() -> None:
+    request = Request(id="t", hosts=("h9",), action="reboot", issuer="wall-e")
+    answer = default.create(DefaultCmsTasks(), request, 2, {"h1", "h2"})
+    assert answer.verdict == VERDICT_IN_PROCESS
+    assert "h1, h2" in answer.message
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+async def test_a_real_etcd_restored_from_an_older_snapshot_holds_wall_e_back(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+    ports = kept_ports()
+    etcd = await own_etcd(ports=lambda: ports)
+    with fake_cms(verdict="in-process") as cms:
+        async with running(EtcdStore(EtcdConfig((etcd.endpoint,)))) as walle:
+            await prepared(walle, cms)
+            await asyncio.to_thread(etcd_backup.save, etcd, tmp_path / "snapshot")
+            await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: walle.of("h1").operation.stage == STAGE_APPROVAL and bool(cms.tasks), "it asks")
+            (lost,) = cms.tasks
+            await etcd.stop()
+            await asyncio.to_thread(etcd_backup.restore, etcd, tmp_path / "snapshot")
+            await etcd.start()
+            await walle.until(lambda: is_out(walle, "web") and is_out(walle, "global"), "all fuses are out", 60)
+            await walle.until(lambda: bool(walle.server.automaton.restored["web"].task), "the task is found")
+            assert not walle.of("h1").HasField("operation"), "the backup is from before it"
+            assert not walle.server.controller.is_open
+            assert lost in cms.tasks

@@ -1,0 +1,89 @@
+"""After the store was restored or replaced: what it has forgotten may still be under way.
+
+CMS's hold tasks of operations that were asked for after the backup. Until people have looked, all fuses are out, no
+task is collected as garbage, and the hosts of tasks that nobody knows count as busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from control.errors import Refused
+from walle.fuses.fuse import AUTOMATION, GLOBAL, Automation, Moment, switch_off
+from walle.work.book import FUSE, RESTORED, Book, Notice, World
+from wallepb.v1.host_pb2 import Host
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, Fuse, Project, Restored, UnknownTask
+from wallepb.v1.service_pb2 import ReleaseTasksRequest
+
+
+def notice_epoch(book: Book, project: str, epoch: str, now: Moment) -> list[Notice]:
+    """Once per project and epoch: its fuse and the global one go out."""
+    notices = []
+    for owner in (project, GLOBAL):
+        restored = book.get(RESTORED, owner)
+        if restored is not None and restored.epoch == epoch:
+            continue
+        fuse, why = book.get(FUSE, owner) or Fuse(id=owner), f"the store was restored or replaced (epoch {epoch})"
+        for automation in Automation:
+            fuse = switch_off(fuse, automation, AUTOMATION, why, now)
+        book.put(FUSE, owner, fuse)
+        book.put(RESTORED, owner, Restored(project=owner, epoch=epoch))
+        told = "" if owner == GLOBAL else owner
+        notices.append(Notice(SEVERITY_CRITICAL, told, f"all automation of {owner} is off: {why}; look before you act"))
+    return notices
+
+
+def take_listing(book: Book, project: str, epoch: str, cms: str, unknown: Sequence[UnknownTask]) -> None:
+    """A CMS has listed its tasks: these are ours, and belong to nothing."""
+    restored = book.get(RESTORED, project)
+    if restored is None or restored.epoch != epoch or restored.looked:
+        return
+    kept = [task for task in restored.task if task.cms != cms]
+    del restored.task[:]
+    restored.task.extend([*kept, *unknown])
+    if cms not in restored.listed:
+        restored.listed.append(cms)
+    book.put(RESTORED, project, restored)
+
+
+def release_tasks(book: Book, order: ReleaseTasksRequest, by: str) -> None:
+    """An operator looked: the tasks may be collected, and their hosts touched."""
+    restored = book.get(RESTORED, order.project)
+    if restored is None or restored.looked:
+        raise Refused(f"project {order.project}: no tasks wait to be looked at")
+    restored.looked, restored.by, restored.reason = True, by, order.reason
+    del restored.task[:]
+    book.put(RESTORED, order.project, restored)
+
+
+def busy_hosts(restored: Restored | None) -> set[str]:
+    """Hosts of tasks that nobody knows."""
+    return {host for task in (restored.task if restored else ()) for host in task.host}
+
+
+def why_busy(restored: Restored | None, host: str) -> str:
+    """The task that nobody knows and that holds this host; empty: none does."""
+    found = next((task for task in (restored.task if restored else ()) if host in task.host), None)
+    return f"task {found.id} of {found.cms} holds it since before the store was restored" if found else ""
+
+
+def why_untouched(restored: Restored | None, host: Host, project: Project, world: World) -> str:
+    """Why automation leaves a host alone since the store was restored; empty: it does not."""
+    epoch = world.epoch()
+    if not epoch or (restored is not None and restored.epoch == epoch and restored.looked):
+        return ""
+    listed = restored.listed if restored is not None and restored.epoch == epoch else ()
+    waited = sorted({one.url for one in project.cms} - set(listed))
+    if waited:
+        return f"the store was restored, and {waited[0]} has not listed its tasks since"
+    return why_busy(restored, host.name)
+
+
+def left_to_look_at(restored: Restored | None) -> list[str]:
+    """What people have to look at."""
+    name = restored.project if restored else ""
+    return [
+        f"project {name}: since the store was restored, task {task.id} of {task.cms} for {', '.join(task.host)} "
+        f"belongs to nothing: look, then `walle projects release-tasks {name}`"
+        for task in (restored.task if restored else ())
+    ]
