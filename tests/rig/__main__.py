@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,7 @@ from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, S
 from tests.rig.soak import soak as soaked
 from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
+from tests.rig.walle_run import LEAST_REPAIRS_PER_MINUTE, WalleRun
 from tests.support.etcd import binary_of
 
 T = TypeVar("T")
@@ -96,22 +97,24 @@ def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
     sys.exit(0 if flat else 1)
 
 
-@cli.command(name="cms")
-@click.option("--duration", type=Duration(), default="2m", show_default=True, help="How long faults are struck.")
-@click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
-def cms_faults(duration: float, seed: int | None, out: Path | None) -> None:
+def _of_a_controller(function: Callable[..., None]) -> click.Command:
+    """A command with the options of such runs."""
+    for option in (
+        click.option(
+            "--duration", type=Duration(), default="2m", show_default=True, help="How long faults are struck."
+        ),
+        click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed."),
+        click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs."),
+    ):
+        function = option(function)
+    return cli.command()(function)
+
+
+@_of_a_controller
+def cms(duration: float, seed: int | None, out: Path | None) -> None:
     """The CMS: processes killed, paused, cut off from HQ and from etcd; no floor is broken by leave."""
-    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
-    directory = out or Path(tempfile.mkdtemp(prefix="cms-faults-"))
-    run = CmsRun(directory, seed, say)
-    say(f"seed {seed}, {duration:.0f} s, logs in {directory}")
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_interruptible(run.run(duration)))
-    except (asyncio.CancelledError, KeyboardInterrupt) as error:
-        click.echo(f"inconclusive: {error!r}", err=True)
-        sys.exit(2)
+    run = CmsRun(*_begun("cms", duration, seed, out), say)
+    _ran(run.run(duration))
     broken = [str(one) for one in leave.check(run.works, run.services)]
     per_minute = run.grants * 60 / duration
     if per_minute < LEAST_GRANTS_PER_MINUTE:
@@ -119,6 +122,37 @@ def cms_faults(duration: float, seed: int | None, out: Path | None) -> None:
     click.echo(f"faults: {dict(run.struck)}; {run.grants} grants ({per_minute:.0f} a minute); {dict(run.answers)}")
     click.echo("\n".join(broken) or "FLOOR holds")
     sys.exit(1 if broken else 0)
+
+
+@_of_a_controller
+def walle(duration: float, seed: int | None, out: Path | None) -> None:
+    """Wall-E: processes killed, paused, without etcd, CMS or controllers; never more repairs than allowed."""
+    run = WalleRun(*_begun("walle", duration, seed, out), say)
+    _ran(run.run(duration))
+    per_minute = run.repairs * 60 / duration
+    if per_minute < LEAST_REPAIRS_PER_MINUTE:
+        run.broken.append(f"USEFUL is broken: {per_minute:.1f} repairs a minute; at least {LEAST_REPAIRS_PER_MINUTE}")
+    seen = f"{run.history.uses} automatic operations, {run.history.trips} trips of fuses"
+    click.echo(f"faults: {dict(run.struck)}; {run.repairs} repairs ({per_minute:.0f} a minute); {seen}")
+    click.echo("\n".join(run.broken) or "ALLOWED, ONCE, LEAVE, SETTLED hold")
+    sys.exit(1 if run.broken else 0)
+
+
+def _begun(name: str, duration: float, seed: int | None, out: Path | None) -> tuple[Path, int]:
+    """Where, and which seed; both are printed."""
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    directory = out or Path(tempfile.mkdtemp(prefix=f"{name}-faults-"))
+    say(f"seed {seed}, {duration:.0f} s, logs in {directory}")
+    return directory, seed
+
+
+def _ran(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_interruptible(work))
+    except (asyncio.CancelledError, KeyboardInterrupt) as error:
+        click.echo(f"inconclusive: {error!r}", err=True)
+        sys.exit(2)
 
 
 cli.add_command(control.cli, "control")

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from control import Config
 from hqclient import Client
+from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
@@ -40,6 +41,18 @@ def pretending(**more: Any) -> FileConfig:
     )
 
 
+async def call_json(address: str, request: Message, status: int = 200) -> dict[str, Any]:
+    """By HTTP with JSON, as a stranger would; the method is named as the request is."""
+    name = type(request).__name__.removesuffix("Request")
+    body = json_format.MessageToJson(request)
+    async with httpx.AsyncClient(timeout=20) as http:
+        url = f"http://{address}/walle.v1.WalleService/{name}"
+        response = await http.post(url, content=body, headers={"content-type": "application/json"})
+    assert response.status_code == status, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
 class Running:
     """A process that listens."""
 
@@ -47,15 +60,7 @@ class Running:
         self.server, self.address, self.task = server, address, task
 
     async def call(self, request: Message, status: int = 200) -> dict[str, Any]:
-        """By HTTP with JSON, as a stranger would; the method is named as the request is."""
-        name = type(request).__name__.removesuffix("Request")
-        body = json_format.MessageToJson(request)
-        async with httpx.AsyncClient(timeout=20) as http:
-            url = f"http://{self.address}/walle.v1.WalleService/{name}"
-            response = await http.post(url, content=body, headers={"content-type": "application/json"})
-        assert response.status_code == status, response.text
-        answer: dict[str, Any] = response.json()
-        return answer
+        return await call_json(self.address, request, status)
 
     async def project(self, project: Project) -> None:
         await self.call(pb.CreateProjectRequest(project=project))
@@ -103,9 +108,11 @@ async def running(
     hq: Client | None = None,
     name: str = "walle-1",
     settle_ms: int = 0,
+    security: Security | None = None,
+    addresses: Addresses = ANYWHERE,
 ) -> AsyncIterator[Running]:
     """It acts once this is entered, unless another process does."""
-    shared = ServerContext(Limits(), SystemClock(), RequestIds(name))
+    shared = ServerContext(Limits(), SystemClock(), RequestIds(name), security=security)
     server = Server(
         Config("/walle/v1/", name, term_s=1.0),
         "test",
@@ -113,7 +120,7 @@ async def running(
         store or MemoryStore(),
         shared,
         random.Random(name),
-        ANYWHERE,
+        addresses,
         Hq(hq) if hq is not None else None,
         settle_ms,
         0.1,

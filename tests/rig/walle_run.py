@@ -1,0 +1,274 @@
+"""Wall-E under faults: real processes over etcd, machines that break, a CMS, people who switch fuses on again.
+
+Faults: a process is killed, paused, or cut off from etcd; etcd stalls; the CMS or the management controllers are away
+or stall. What was done is judged by tests/checker/repairs.py over the store's history; a run that did too little has
+said nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import yaml
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from store.embedded import EmbeddedEtcd
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import prefix_end
+from tests.checker.repairs import History, once
+from tests.checker.violation import Promise
+from tests.rig.cms_run import Process
+from tests.support.faulty_proxy import Proxy
+from tests.support.walle.fake_cms import FakeCms, fake_cms
+from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
+from tests.support.walle.running import call_json
+from walle.fuses.limits import parse_limit
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import OPERATION_KIND_REBOOT
+from wallepb.v1.project_pb2 import Cms, Project, Scheme
+
+PREFIX: Final = b"/walle/v1/"
+GLOBAL: Final = {"max_rebooted_hosts": ["20s:12"]}
+LIMIT: Final = ("10s:5", "40s:14")
+LEAST_REPAIRS_PER_MINUTE: Final = 6
+TERM_S: Final = 2.0
+_MACHINES: Final = 24
+_CHECK: Final = "UNREACHABLE"
+LEAVE = Promise(
+    "LEAVE",
+    "no machine is reset without a final ok of its CMS",
+    "walle/healing/operation.py (effects, is_confirmed), walle/process/healer.py",
+)
+SETTLED = Promise(
+    "SETTLED",
+    "once the faults are over every operation ends, and every task is given back",
+    "walle/healing/stages.py, walle/process/healer.py",
+)
+
+
+@dataclass
+class WalleRun:
+    """One run. `broken` says what does not hold."""
+
+    directory: Path
+    seed: int
+    say: Callable[[str], None] = print
+    broken: list[str] = field(default_factory=list)
+    struck: Counter[str] = field(default_factory=Counter)
+    history: History = field(default_factory=lambda: History(PREFIX, {k: parse_limit(v) for k, v in GLOBAL.items()}))
+    ill: set[str] = field(default_factory=set)
+
+    async def run(self, duration_s: float) -> None:
+        """Strike, wait until all is settled, and judge."""
+        self.rng = random.Random(self.seed)
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self.loop = asyncio.get_running_loop()
+            self._ends = self.loop.time() + duration_s
+            async with asyncio.TaskGroup() as tasks:
+                world = [tasks.create_task(each) for each in (self._break(), self._monitor(), self._people())]
+                await self._strike()
+                world[0].cancel()
+                try:
+                    async with asyncio.timeout(120):
+                        await self._settled()
+                except TimeoutError:
+                    held = [*sorted(self.ill), *self.cms.tasks]
+                    self.broken.append(str(SETTLED.broken(f"not within 120 s; left: {held or 'operations'}")))
+                for task in world:
+                    task.cancel()
+            await self._judge()
+
+    @property
+    def repairs(self) -> int:
+        return sum(len(times) for times in self.bmc.resets.values())
+
+    # --- the world ----------------------------------------------------------------------------------------------------
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        self.etcd = etcd = EmbeddedEtcd(self.directory / "etcd")
+        await etcd.start()
+        stack.push_async_callback(etcd.stop)
+        self.cms: FakeCms = stack.enter_context(fake_cms(provisional=True))
+        self.bmc: FakeRedfish = stack.enter_context(fake_redfish())
+        self.bmc.look = self._reset
+        self._to_cms = await stack.enter_async_context(Proxy(httpx.URL(self.cms.url).netloc.decode()))
+        self._to_bmc = await stack.enter_async_context(Proxy(self.bmc.address))
+        config = self.directory / "walle.yaml"
+        config.write_text(yaml.safe_dump(self._config()))
+        self._seats: list[tuple[Process, Proxy]] = []
+        for name in ("walle-1", "walle-2"):
+            to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
+            words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config), "--settle", "0s")
+            more = ("--term", f"{TERM_S:g}s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+            process = Process((*words, *more), self.directory / f"{name}.log")
+            stack.push_async_callback(process.kill)
+            await process.start()
+            self._seats.append((process, to_etcd))
+        await self._fill()
+
+    def _config(self) -> dict[str, object]:
+        bmc: dict[str, object] = {"type": "redfish", "url": f"http://{self._to_bmc.endpoint}", "system": "{host}"}
+        bmc |= {"timeout_s": 2, "reset_shows_s": 15}  # longer than anything is paused or stalled
+        return {"executors": {"bmc": bmc}, "operations": {"reboot": "bmc"}, "automation": GLOBAL}
+
+    async def _fill(self) -> None:
+        scheme = [Scheme(check=_CHECK, step=[OPERATION_KIND_REBOOT] * 50)]
+        cms = [Cms(url=f"http://{self._to_cms.endpoint}/cms", version="v1.4")]
+        self._projects: dict[str, str] = {}
+        for project in ("web", "db"):
+            made = Project(id=project, cms=cms, scheme=scheme, limits={_CHECK: parse_limit(LIMIT)})
+            await self._ask(pb.CreateProjectRequest(project=made))
+        for number in range(_MACHINES):
+            self._projects[f"m{number}"] = project = ("web", "db")[number % 2]
+            await self._ask(pb.AddHostRequest(host=f"m{number}", project=project, ignore_cms=True))
+
+    def _reset(self, machine: str) -> None:
+        """On the controller's thread."""
+        held = [task for task in list(self.cms.tasks.values()) if machine in task["hosts"]]
+        if not any(task["status"] == "ok" and not task.get("details", {}).get("provisional") for task in held):
+            self.broken.append(str(LEAVE.broken(f"{machine} was reset, its tasks are {held}")))
+        self.ill.discard(machine)
+
+    async def _break(self) -> None:
+        while True:
+            await asyncio.sleep(self.rng.uniform(0.2, 1.2))
+            self.ill.add(f"m{self.rng.randrange(_MACHINES)}")
+
+    async def _monitor(self) -> None:
+        """Says all it knows again and again, as monitoring does."""
+        while True:
+            for machine in self._projects:
+                one = pb.CheckReport(name=_CHECK, failing=machine in self.ill, source="rig")
+                await self._try(pb.ReportChecksRequest(hosts=[pb.HostChecks(host=machine, check=[one])]))
+            await asyncio.sleep(0.2)
+
+    async def _people(self) -> None:
+        """Somebody comes some seconds after a fuse went out, and switches on with credits or without."""
+        rng = random.Random(f"{self.seed} people")
+        while True:
+            await asyncio.sleep(rng.uniform(2, 6))
+            settings = await self._try(pb.GetSettingsRequest())
+            if _is_off(settings):
+                await self._try(pb.SwitchAutomationRequest(on=True, reason="looked at it"))
+            for project in ("web", "db"):
+                if _is_off(await self._try(pb.GetProjectRequest(project=project))):
+                    order = pb.SwitchAutomationRequest(project=project, on=True, reason="looked at it")
+                    if rng.random() < 0.5:
+                        order.credits[_CHECK] = rng.randrange(1, 5)
+                        order.credit_time.CopyFrom(Duration(seconds=rng.randrange(2, 12)))
+                    await self._try(order)
+
+    async def _settled(self) -> None:
+        """Nothing is ill, nothing is done, nothing is held."""
+        while self.ill or self.cms.tasks or await self._under_way():
+            await asyncio.sleep(0.5)
+
+    async def _under_way(self) -> bool:
+        shown = await self._try(pb.ListHostsRequest())
+        return shown is None or any("operation" in one["host"] for one in shown["hosts"])
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, request: Message) -> None:
+        async with asyncio.timeout(60):
+            while await self._try(request) is None:
+                await asyncio.sleep(0.3)
+
+    async def _try(self, request: Message) -> Mapping[str, Any] | None:
+        """At either process; None: it did not answer, or refused."""
+        process, _ = self.rng.choice(self._seats)
+        with suppress(httpx.HTTPError, AssertionError, TimeoutError):
+            async with asyncio.timeout(4):
+                return await call_json(process.http, request)
+        return None
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    async def _strike(self) -> None:
+        faults = (
+            *(self._killed, self._paused, self._without_etcd, self._etcd_stalls),
+            *(self._cms_away, self._cms_stalls, self._controllers_away, self._controllers_stall),
+        )
+        while self.loop.time() < self._ends:
+            await asyncio.sleep(self.rng.uniform(0.5, 3))
+            fault, (process, to_etcd) = self.rng.choice(faults), self.rng.choice(self._seats)
+            name = fault.__name__.strip("_")
+            self.struck[name] += 1
+            self.say(f"{name} {process.log.stem}")
+            async with fault(process, to_etcd):
+                await asyncio.sleep(self.rng.uniform(0.5, 2.5 * TERM_S))
+
+    @asynccontextmanager
+    async def _killed(self, process: Process, _: Proxy) -> AsyncIterator[None]:
+        await process.kill()
+        try:
+            yield
+        finally:
+            await process.start()
+
+    @asynccontextmanager
+    async def _paused(self, process: Process, _: Proxy) -> AsyncIterator[None]:
+        process.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send(signal.SIGCONT)
+
+    def _without_etcd(self, _: Process, to_etcd: Proxy) -> Any:
+        return _healed(to_etcd.cut, to_etcd)
+
+    def _etcd_stalls(self, _: Process, to_etcd: Proxy) -> Any:
+        return _healed(to_etcd.stall, to_etcd)
+
+    def _cms_away(self, *_: object) -> Any:
+        return _healed(self._to_cms.cut, self._to_cms)
+
+    def _cms_stalls(self, *_: object) -> Any:
+        return _healed(self._to_cms.stall, self._to_cms)
+
+    def _controllers_away(self, *_: object) -> Any:
+        return _healed(self._to_bmc.cut, self._to_bmc)
+
+    def _controllers_stall(self, *_: object) -> Any:
+        return _healed(self._to_bmc.stall, self._to_bmc)
+
+    # --- judging ------------------------------------------------------------------------------------------------------
+
+    async def _judge(self) -> None:
+        store = EtcdStore(EtcdConfig((self.etcd.endpoint,)))
+        try:
+            _, newest, _ = await store.newest(PREFIX, prefix_end(PREFIX))
+            async with store.watch(PREFIX, prefix_end(PREFIX), after=0) as stream:
+                async for batch in stream:
+                    self.history.replay(batch)
+                    if batch.revision >= newest:
+                        break
+        finally:
+            await store.close()
+        resets = {machine: len(times) for machine, times in self.bmc.resets.items()}
+        self.broken += map(str, [*self.history.broken, *once(resets, self.history.intents)])
+
+
+@asynccontextmanager
+async def _healed(fault: Callable[[], None], proxy: Proxy) -> AsyncIterator[None]:
+    fault()
+    try:
+        yield
+    finally:
+        proxy.heal()
+
+
+def _is_off(shown: Mapping[str, Any] | None) -> bool:
+    switches = (shown or {}).get("fuse", {})
+    return any(switches.get(name, {}).get("off") for name in ("healing", "dns"))
