@@ -28,9 +28,9 @@ class CredentialFiles:
     token_file: str = ""
 
     @classmethod
-    def of_environment(cls, environ: Mapping[str, str] = os.environ) -> CredentialFiles:
+    def of_environment(cls, environ: Mapping[str, str] = os.environ, prefix: str = "HQ_") -> CredentialFiles:
         """HQ_CA, HQ_CERT, HQ_KEY, HQ_TOKEN_FILE."""
-        return cls(**{field.name: environ.get(f"HQ_{field.name.upper()}", "") for field in fields(cls)})
+        return cls(**{field.name: environ.get(f"{prefix}{field.name.upper()}", "") for field in fields(cls)})
 
     def over(self, other: CredentialFiles) -> CredentialFiles:
         """These, and where there is none of a kind, the other's; a certificate and its key stay together."""

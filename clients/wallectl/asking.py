@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 import click
 import grpc
 
+from hqcli.contexts import BadConfig, Context, config_path, load
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credentials import Credentials
 from wallepb.v1.service_pb2_grpc import WalleServiceStub
 
 DEFAULT_PORT = 7471
@@ -26,8 +29,7 @@ class Connection:
 
     servers: Sequence[str]
     timeout_s: float
-    ca: str = ""
-    token_file: str = ""
+    files: CredentialFiles
 
 
 def complain(text: str) -> None:
@@ -40,7 +42,12 @@ def call(method: str, request: Any) -> Any:
     The request id stays over all tries: an order that arrived and was not answered is not given twice.
     """
     connection: Connection = click.get_current_context().find_root().obj
-    metadata = [("x-request-id", uuid.uuid4().hex), *_token(connection)]
+    try:
+        Credentials(connection.files).check(connection.servers)
+        metadata = [("x-request-id", uuid.uuid4().hex), *_token(connection)]
+    except BadCredentials as wrong:
+        complain(str(wrong))
+        sys.exit(EXIT_REFUSED)
     error: grpc.RpcError | None = None
     for server in connection.servers:
         with _channel(connection, server) as channel:
@@ -56,15 +63,19 @@ def call(method: str, request: Any) -> Any:
 
 def _channel(connection: Connection, server: str) -> grpc.Channel:
     target = server if ":" in server else f"{server}:{DEFAULT_PORT}"
-    if not connection.ca:
+    ca, key, cert = (_read(name) for name in (connection.files.ca, connection.files.key, connection.files.cert))
+    if not connection.files.tls:
         return grpc.insecure_channel(target)
-    return grpc.secure_channel(target, grpc.ssl_channel_credentials(Path(connection.ca).read_bytes()))
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert))
+
+
+def _read(name: str) -> bytes | None:
+    return Path(name).read_bytes() if name else None
 
 
 def _token(connection: Connection) -> list[tuple[str, str]]:
-    if not connection.token_file:
-        return []
-    return [("authorization", f"Bearer {Path(connection.token_file).read_text().strip()}")]
+    token = _read(connection.files.token_file)
+    return [("authorization", f"Bearer {token.decode().strip()}")] if token else []
 
 
 def _end(error: grpc.RpcError | None) -> int:
@@ -80,7 +91,29 @@ def _end(error: grpc.RpcError | None) -> int:
     return EXIT_NOT_FOUND if code is grpc.StatusCode.NOT_FOUND else EXIT_REFUSED
 
 
-def servers_of(given: Sequence[str]) -> list[str]:
-    """--server, else WALLE_SERVER, else this machine."""
-    text = ",".join(given) or os.environ.get("WALLE_SERVER", "") or f"127.0.0.1:{DEFAULT_PORT}"
+def whom_to_ask(given: Sequence[str], context_name: str) -> tuple[list[str], CredentialFiles]:
+    """Servers, and the credentials that belong to them. Those of the environment are not for whom a context names."""
+    from_environment = os.environ.get("WALLE_SERVER", "")
+    context = None if not context_name and (given or from_environment) else _context(context_name)
+    if context is None:
+        text = ",".join(given) or from_environment or f"127.0.0.1:{DEFAULT_PORT}"
+        return _addresses(text), CredentialFiles.of_environment(prefix="WALLE_")
+    return _addresses(",".join(given or context.walle)), context.credentials
+
+
+def _context(name: str) -> Context | None:
+    """The one named; else the current one, if it knows a Wall-E."""
+    try:
+        config = load(config_path())
+        found = config.context(name) if name or config.current else None
+    except BadConfig as error:
+        raise click.UsageError(str(error)) from None
+    if found is None or found.walle:
+        return found
+    if name:
+        raise click.UsageError(f"{config.path}: context {name} names no servers of Wall-E: add `walle: [HOST:PORT]`")
+    return None
+
+
+def _addresses(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]

@@ -8,7 +8,9 @@ from typing import Final
 import click
 
 from hqcli.group import LazyGroup
-from wallectl.asking import Connection, complain, servers_of
+from hqcli.options import credential_flags
+from hqclient.credential_files import CredentialFiles
+from wallectl.asking import Connection, complain, whom_to_ask
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -23,8 +25,10 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "open-epoch": ("settings", "open_epoch", "Act on a store that was restored or replaced."),
 }
 _EPILOG: Final = """\b
-Servers: --server HOST:PORT (repeatable), else WALLE_SERVER (separated by
-commas), else 127.0.0.1:7471.
+Servers: --server HOST:PORT (repeatable), else `walle` of --context NAME, else
+WALLE_SERVER (separated by commas), else those of the current context (see
+`hqctl config`), else 127.0.0.1:7471. Credentials: flags, else those of the
+context, else WALLE_CA, WALLE_CERT, WALLE_KEY, WALLE_TOKEN_FILE.
 
 \b
 Exit codes:
@@ -46,17 +50,21 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     @click.option("--server", multiple=True, metavar="HOST:PORT", help="Process of Wall-E to ask; repeatable.")
+    @click.option("--context", "name", default="", metavar="NAME", help="Context of the config file to use.")
     @click.option("--timeout", default=15.0, show_default=True, metavar="SECONDS", help="Longest time of a call.")
-    @click.option("--ca", default="", envvar="WALLE_CA", metavar="FILE", help="Use TLS and trust this CA (PEM).")
-    @click.option("--token-file", default="", envvar="WALLE_TOKEN_FILE", metavar="FILE", help="File with a token.")
+    @credential_flags
     @click.version_option(package_name="hq", prog_name="walle")
     @click.pass_context
-    def cli(context: click.Context, server: tuple[str, ...], timeout: float, ca: str, token_file: str) -> None:
+    def cli(
+        context: click.Context, server: tuple[str, ...], name: str, timeout: float, credentials: CredentialFiles
+    ) -> None:
         """Heal hosts without destroying the cluster.
 
         See `walle COMMAND --help` for each command.
         """
-        context.obj = Connection(servers_of(server), timeout, ca, token_file)
+        if context.invoked_subcommand not in more:
+            servers, known = whom_to_ask(server, name)
+            context.obj = Connection(servers, timeout, credentials.over(known))
 
     assert isinstance(cli, click.Group)
     return cli

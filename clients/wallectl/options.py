@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import click
@@ -86,6 +86,14 @@ def credits_in(given: dict[str, Any], other: Sequence[tuple[str, str]]) -> dict[
         raise click.BadParameter(f"-o: {wrong[0]!r} is not a number")
     named = {counter: given[_name(flag)] for flag, counter in COUNTERS.items() if given[_name(flag)]}
     return named | {check: int(count) for check, count in other}
+
+
+def credit_words(credits_: Mapping[str, int]) -> list[str]:
+    """The options that give these credits."""
+    flags = {counter: flag for flag, counter in COUNTERS.items()}
+    return [
+        f"{flags[name]} {count}" if name in flags else f"-o {name} {count}" for name, count in sorted(credits_.items())
+    ]
 
 
 def kind_named(text: str) -> OperationKind:

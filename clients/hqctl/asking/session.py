@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from hqcli.contexts import BadConfig, Config, Context, config_path, load
 from hqcli.options import FILES, Span, credential_flags
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
-from hqctl.asking.config import BadConfig, Config, Context, config_path, load
 from hqctl.asking.exits import LOOK, Exit, exit_of, sentence
 from hqctl.asking.options import addresses
 

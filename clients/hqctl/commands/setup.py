@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from hqctl.asking.config import Config, with_current
+from hqcli.contexts import Config, with_current
 from hqctl.asking.exits import Exit
 from hqctl.asking.session import complain, loaded_config
 from hqctl.output.formats import output_option, print_data

@@ -8,7 +8,7 @@ import click
 from google.protobuf.duration_pb2 import Duration
 
 from wallectl.asking import call
-from wallectl.options import Period, credit_options, credits_in, limit_options, limits_in
+from wallectl.options import Period, credit_options, credit_words, credits_in, limit_options, limits_in
 from wallepb.v1 import service_pb2 as pb
 
 
@@ -75,6 +75,9 @@ def forecast(project: str, only: str | None, other: tuple[tuple[str, str], ...],
     shown = call("GetForecast", request)
     for line in (*(shown.lines or ["no host waits"]), *shown.decisions):
         click.echo(line)
+    if shown.credits_needed:
+        enough = " ".join(credit_words(shown.credits_needed))
+        click.echo(f"all would pass with: walle projects automation enable --credit-time 1h {enough} -m WHY {project}")
 
 
 @automation.group()

@@ -9,8 +9,9 @@
         key: me.key
         token-file: token
         timeout: 5s
+        walle: [walle-1.east:7471]
 
-All but `servers` may be left out. Files are named relative to the config file.
+All but `servers` may be left out; the credentials are for Wall-E, too. Files are named relative to the config file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
-FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout")
+FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", "walle")
 
 
 class BadConfig(Exception):
@@ -39,6 +40,7 @@ class Context:
     servers: tuple[str, ...]
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
     timeout_s: float | None = None
+    walle: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,10 @@ def _context(name: str, value: Any, path: Path) -> Context:
     for key in value:
         if key not in FIELDS:
             raise BadConfig(f"{where}.{key}: unknown field; there are {', '.join(FIELDS)}")
-    servers = value.get("servers") or ()
-    listed = (servers,) if isinstance(servers, str) else tuple(map(str, servers))
+    listed = _listed(value.get("servers"))
     if not listed:
         raise BadConfig(f"{where}.servers: is missing; name each replica as HOST:PORT")
-    context = Context(name, listed, _credentials(value, path.parent))
+    context = Context(name, listed, _credentials(value, path.parent), walle=_listed(value.get("walle")))
     if "timeout" not in value:
         return context
     try:
@@ -129,6 +130,10 @@ def _context(name: str, value: Any, path: Path) -> Context:
     if not timeout_s:
         raise BadConfig(f"{where}.timeout: must be more than 0")
     return replace(context, timeout_s=timeout_s)
+
+
+def _listed(servers: Any) -> tuple[str, ...]:
+    return (servers,) if isinstance(servers, str) else tuple(map(str, servers or ()))
 
 
 def _credentials(value: dict[str, Any], folder: Path) -> CredentialFiles:
