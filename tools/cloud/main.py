@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import sys
@@ -11,20 +12,29 @@ from pathlib import Path
 import click
 
 from store.embedded import EtcdFailed, EtcdNotFound
-from tools.cloud.parts import NODES, PARTS, Known, Part
+from tools.cloud.parts import BROKEN, NODES, PARTS, Known, Part
 from tools.demo.children import Child, ChildFailed
 from tools.demo.events import Events
 from tools.demo.ground import GroundTaken, ground
+from tools.demo.locations import Refused
 from tools.demo.setting import PER_SERVICE, ROOT, SERVICES
 from tools.demo.stage import Stage
 
 _DATA = ".hq-cloud"
+_LOOK_S = 0.5
 _EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError)
 _NEXT = """
 try:
   hqctl --server {gateway} find web
   hqctl disruptions --cms {cms}
-  nanny --help; walle --help; and http://{console} in a browser
+  nanny --help; and http://{console} in a browser
+
+break a host, and see it healed with leave of the CMS (docs/walle.md has a longer walk):
+  export WALLE_SERVER={walle}
+  walle projects add cloud --cms http://{cms} -v v1.4
+  walle hosts add east-n03 --project cloud --ignore-cms
+  touch {broken}/east-n03      # all its agents fall silent; a reboot removes the file
+  walle hosts get east-n03
 """
 
 
@@ -74,7 +84,7 @@ class Cloud:
         """Start everything and go on. Raises ChildFailed, and others in an ExceptionGroup."""
         instances = len(NODES) * len(SERVICES) * PER_SERVICE
         click.echo(f"starting three locations, {instances} simulated instances on {sum(NODES.values())} hosts ...")
-        playing = asyncio.create_task(self._stage.play())
+        playing, breaking = asyncio.create_task(self._stage.play()), asyncio.create_task(self._silence_the_broken())
         try:
             while not self._stage.front.is_up:
                 await asyncio.wait([playing], timeout=0.1)
@@ -84,14 +94,25 @@ class Cloud:
                 await self._start_parts()
             await playing
         finally:
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
+            for task in (playing, breaking):
+                task.cancel()
+            await asyncio.gather(playing, breaking, return_exceptions=True)
 
     async def end(self) -> None:
         """Stop every process, the last one first."""
         for child in reversed(self._children):
             await child.stop()
         await self._stage.end()
+
+    async def _silence_the_broken(self) -> None:
+        """Hosts that are named in a directory say nothing, until Wall-E's executor has removed the file."""
+        broken = self._directory / BROKEN
+        broken.mkdir()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            with contextlib.suppress(Refused):  # still starting
+                for crew in self._stage.cast.crews.values():
+                    crew.silence_only({file.name for file in broken.iterdir()})
 
     async def _start_parts(self) -> None:
         stage, started = self._stage, dict[str, str]()
@@ -104,10 +125,9 @@ class Cloud:
             known = Known(self._directory, etcd, locations, stage.front.grpc, started)
             started[part.name] = await self._start(part, known)
             click.echo(f"  {part.name:<8} {started[part.name]}")
-        click.echo(
-            _NEXT.format(gateway=stage.front.grpc, cms=started["cms"], console=started["console"])
-            + "Ctrl-C stops everything."
-        )
+        shown = {name: started[name] for name in ("cms", "walle", "console")}
+        click.echo(_NEXT.format(gateway=stage.front.grpc, broken=self._directory / BROKEN, **shown))
+        click.echo("Ctrl-C stops everything.")
 
     async def _start(self, part: Part, known: Known) -> str:
         child = Child(part.name, part.module, part.arguments(known), self._directory / f"{part.name}.log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from tools.demo.setting import SERVICES, node_name
 
 NODES: Final = {"east": 15, "north": 15, "west": 10}
 HOSTS_PER_RACK: Final = 5
+BROKEN: Final = "broken"  # a directory: hosts that are named in it are silent
 GRPC: Final = r"listening: gRPC ([^\s,]+)"
 HTTP: Final = r"listening: gRPC \S+ HTTP (\S+)"
 _FREE: Final = ("--grpc=127.0.0.1:0", "--http=127.0.0.1:0", "--grace=1s")
@@ -65,6 +67,22 @@ def write_sites(path: Path) -> Path:
     return path
 
 
+def write_executors(path: Path, server: str) -> Path:
+    """How Wall-E reboots a simulated host: its file among the broken ones goes, and it is reported fine."""
+    mend = 'rm -f "$1/$0"; exec "$2" -m walle.main --server "$3" hosts report "$0" UNREACHABLE --fine'
+    argv = ["sh", "-c", mend, "{host}", str(path.parent / BROKEN), sys.executable, server]
+    reboot = {"type": "command", "argv": argv, "timeout_s": 60, "repeatable": True}
+    operations = dict.fromkeys(("reboot", "redeploy"), "simulated")
+    path.write_text(yaml.safe_dump({"executors": {"simulated": reboot}, "operations": operations}))
+    return path
+
+
+def _walle(known: Known) -> list[str]:
+    socket = f"unix:{known.directory / 'walle.sock'}"  # its own programs find it there
+    config = write_executors(known.directory / "walle.yaml", socket)
+    return _controller(known, f"--hq={known.gateway}", "--settle=2s", f"--config={config}", f"--http={socket}")
+
+
 def _controller(known: Known, *more: str) -> list[str]:
     return ["serve", f"--etcd={known.etcd}", *_FREE, *more]
 
@@ -90,7 +108,7 @@ PARTS: Final = (
         "nanny.main",
         lambda known: _controller(known, *known.location_flags, f"--cms={known.started['cms']}"),
     ),
-    Part("walle", "walle.main", lambda known: _controller(known, f"--hq={known.gateway}")),
+    Part("walle", "walle.main", _walle),
     Part(
         "console",
         "console.main",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Container
 
 from hqclient.client import Client, ClientSettings
 from hqclient.retry import RetrySettings
@@ -50,6 +51,12 @@ class Crew:
         for node in woken:
             node.wake()
         return [node.name for node in woken]
+
+    def silence_only(self, names: Container[str]) -> None:
+        """These nodes are silent, all others are not."""
+        for node in self._nodes.values():
+            if (node.name in names) != node.silent:
+                node.wake() if node.silent else node.silence()
 
     async def run(self) -> None:
         """Play all agents until cancelled."""
