@@ -6,19 +6,25 @@ import re
 import signal
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
 from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
 from tests.acceptance.test_demo import demo
 from tests.support.process_ids import has_ended
 from tests.support.sample_instances import eventually
+from tests.support.walle.running import call_json
+from wallepb.v1.project_pb2 import Cms, Project
+from wallepb.v1.service_pb2 import AddHostRequest, CreateProjectRequest, GetHostRequest
 
 PARTS = ("cms", "nanny", "walle", "console", "xds", "dns", "consul")
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)
 async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
     async with demo(tmp_path, "tools.cloud") as cloud:
         await cloud.shows("Ctrl-C stops everything", 110)
@@ -35,7 +41,28 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
         for part in ("console", "consul"):
             with direct.open(f"http://{addresses[part]}/livez", timeout=10) as answer:
                 assert answer.status == 200
+        await a_broken_host_is_healed(addresses, cloud.data / "broken")
         children = cloud.children()
         assert await cloud.ends(signal.SIGINT) == 0
         await eventually(lambda: all(map(has_ended, children)))
         assert not cloud.data.exists()
+
+
+async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> None:
+    """As the cloud tells newcomers: all agents of a host fall silent, and Wall-E reboots it with leave of the CMS."""
+
+    async def ask(request: Message) -> dict[str, Any]:
+        return await call_json(addresses["walle"], request)
+
+    cms = Cms(url=f"http://{addresses['cms']}", version="v1.4")
+    await ask(CreateProjectRequest(project=Project(id="cloud", cms=[cms])))
+    await ask(AddHostRequest(host="east-n03", project="cloud", ignore_cms=True))
+    (broken / "east-n03").touch()
+
+    async def is_rebooted() -> bool:
+        host = (await ask(GetHostRequest(host="east-n03")))["host"]
+        done = [one for one in host.get("history", []) if one["kind"] == "OPERATION_KIND_REBOOT"]
+        return bool(done) and done[0]["outcome"] == "OUTCOME_DONE"
+
+    await eventually(is_rebooted, 120)
+    assert not (broken / "east-n03").exists()

@@ -71,7 +71,7 @@ class World:
     new_id: Callable[[], str]
     incidents: Incidents = field(default_factory=Incidents)
     settle_ms: int = SETTLE_MS
-    epoch: Callable[[], str] = str
+    epoch: Callable[[], str] = lambda: ""
 
 
 def fuses_of(book: Book, project: Project, world: World) -> Fuses:
