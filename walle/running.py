@@ -1,4 +1,7 @@
-"""Settings become real parts here: `walle serve` and `walle dev`."""
+"""`walle serve` and `walle dev`: their flags, and how settings become real parts.
+
+Each flag is also an environment variable: `--etcd` is WALLE_ETCD.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,21 @@ from control.process import (
     check_exposed,
     config_of,
     context_of,
+    dev_flags,
     dev_store,
+    kit_flags,
     run_program,
     security_from,
     until_stopped,
 )
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
+from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
-from serving.storage.flags import etcd_config
+from serving.flags import Duration, Flags, together
+from serving.storage.flags import etcd_config, etcd_flags
 from store.etcd import EtcdStore
 from store.port import Store
-from walle.process import flags
 from walle.process.config import BadConfig, FileConfig, load
 from walle.process.hq import Hq
 from walle.server import Server
@@ -35,14 +41,49 @@ from walle.server import Server
 _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends the name in ids of tasks
 _WRONG: Final = (BadSecurity, BadCredentials, BadConfig, ValueError, OSError, UnicodeDecodeError)
 
+FLAGS: Final = Flags("WALLE_")
+_option = FLAGS.option
+
+_LISTENING = together(
+    _option("--grpc", default="127.0.0.1:7471", metavar="HOST:PORT", help="Address to serve on; port 0: a free one."),
+    _option("--http", default="127.0.0.1:7480", metavar="HOST:PORT", help="Second address to serve on."),
+    FLAGS.transport(),
+    FLAGS.cors(),
+    _option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
+)
+
+_SECURITY = settings.flags(FLAGS)
+
+_BEHAVIOUR = together(
+    kit_flags(FLAGS, "/walle/v1/"),
+    _option(
+        "--config", type=click.Path(path_type=Path), default=None, metavar="FILE", help="Limits, executors (YAML)."
+    ),
+    _option(
+        "--installation",
+        default="default",
+        help="Name of this installation, in the ids of its tasks in CMS's. Unique among all that share a CMS.",
+    ),
+    _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
+    _option("--hq", default="", metavar="HOST:PORT[,...]", help="Replicas of HQ, or federation gateways; empty: none."),
+    _option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
+    _option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (PEM)."),
+    _option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
+    _option("--hq-token-file", default="", metavar="FILE", help="File with the token for HQ."),
+    _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
+)
+
+_ETCD = etcd_flags(FLAGS)
+_TRYING = dev_flags(FLAGS, ".walle")
+
 
 @click.command()
-@flags.etcd
-@flags.listening
-@flags.security
-@flags.behaviour
-@flags.FLAGS.limits()
-@flags.FLAGS.logs()
+@_ETCD
+@_LISTENING
+@_SECURITY
+@_BEHAVIOUR
+@FLAGS.limits()
+@FLAGS.logs()
 def serve(**given: Any) -> None:
     """Run a process of Wall-E on an existing etcd.
 
@@ -53,11 +94,11 @@ def serve(**given: Any) -> None:
 
 
 @click.command()
-@flags.trying
-@flags.listening
-@flags.behaviour
-@flags.FLAGS.limits()
-@flags.FLAGS.logs()
+@_TRYING
+@_LISTENING
+@_BEHAVIOUR
+@FLAGS.limits()
+@FLAGS.logs()
 def dev(**given: Any) -> None:
     """Run one process of Wall-E with its own etcd, to try it out.
 

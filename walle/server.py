@@ -5,24 +5,47 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
 from control import Config, Controller
+from serving.calls.methods import Method, Service
 from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
-from walle.api.service import methods
+from walle.api.orders import Orders, Telling
+from walle.api.reads import Reads
 from walle.healing.decision import SETTLE_MS
-from walle.notices.outbox import Outbox
-from walle.notices.ways import Mail, Webhook
+from walle.notices import Mail, Outbox, Webhook
 from walle.process.automaton import Automaton
 from walle.process.config import FileConfig
 from walle.process.hq import Hq, NoHq
 from walle.process.metrics import METRICS
 from walle.process.parts import CmsEvents, RealParts
 from wallepb.v1.project_pb2 import Recipient
+
+
+def _subject(request: Any) -> str:
+    """For the audit log."""
+    for name in ("host", "scenario", "project"):
+        value = getattr(request, name, "")
+        if isinstance(value, str) and value:
+            return value
+    return "all"
+
+
+SERVICE = Service("walle.v1.WalleService", _subject)
+
+
+def methods(automaton: Automaton) -> list[Method]:
+    """All calls."""
+    return [
+        *Reads(automaton).methods(SERVICE),
+        *Orders(automaton).methods(SERVICE),
+        *Telling(automaton).methods(SERVICE),
+    ]
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ ALLOWED = Promise(
 ONCE = Promise(
     "ONCE",
     "a machine is reset at most once for each operation whose intent was stored",
-    "walle/process/healer.py, walle/executors/redfish.py, control/effects.py",
+    "walle/process/healer.py, walle/executors/over_http.py, control/effects.py",
 )
 
 

@@ -52,7 +52,7 @@ LEAVE = Promise(
 SETTLED = Promise(
     "SETTLED",
     "once the faults are over every operation ends, and every task is given back",
-    "walle/healing/stages.py, walle/process/healer.py",
+    "walle/tables.py, walle/process/healer.py",
 )
 
 

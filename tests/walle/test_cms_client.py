@@ -10,9 +10,8 @@ import pytest
 from tests.cms.cloud import service_of
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from walle.approval.client import HttpCms
-from walle.approval.events import CmsEvent, cms_name, event_of
-from walle.approval.garbage import Collector
-from walle.approval.port import CmsFailure, Request, UnknownTask
+from walle.approval.protocol import CmsEvent, CmsFailure, Request, UnknownTask, cms_name, event_of
+from walle.approval.tasks import Collector
 from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK, VERDICT_REJECTED
 
 

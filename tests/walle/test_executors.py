@@ -24,9 +24,8 @@ from tests.support.walle.counterparts import (
 from tests.support.walle.hosts import a_host
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
+from walle.executors.over_http import Redfish, RedfishConfig, Webhook
 from walle.executors.port import ExecutorFailure, Progress
-from walle.executors.redfish import Redfish, RedfishConfig
-from walle.executors.webhook import Webhook
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_POWER_OFF,

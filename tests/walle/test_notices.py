@@ -13,8 +13,7 @@ from aiosmtpd.handlers import Sink
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from tests.support.walle.counterparts import free_port
-from walle.notices.outbox import Outbox, Way, heard_by, warnings_of
-from walle.notices.ways import Mail, SmtpServer, Webhook
+from walle.notices import Mail, Outbox, SmtpServer, Way, Webhook, heard_by, warnings_of
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import (
     SEVERITY_CRITICAL,

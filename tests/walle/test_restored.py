@@ -16,9 +16,9 @@ from tests.support.etcd import OwnEtcd
 from tests.support.reserved_port import kept_ports
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.running import LastingStore, Running, running
-from walle.approval import default
-from walle.approval.port import Request
+from walle.approval.protocol import Request
 from walle.fuses.fuse import Automation, switch_of
+from walle.work import default_cms as default
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import OPERATION_KIND_REBOOT, STAGE_APPROVAL, VERDICT_IN_PROCESS
 from wallepb.v1.project_pb2 import Cms, DefaultCmsTasks, Fuse, Project

@@ -12,9 +12,19 @@ from urllib.parse import quote
 
 import httpx
 
-from walle.approval.events import Events, event_of
-from walle.approval.port import TIMEOUT_S, Answer, CmsFailure, Request, UnknownTask
-from walle.approval.schema import answer_of, body_of, message_of, tasks_of
+from walle.approval.protocol import (
+    TIMEOUT_S,
+    Answer,
+    CmsFailure,
+    Events,
+    Request,
+    UnknownTask,
+    answer_of,
+    body_of,
+    event_of,
+    message_of,
+    tasks_of,
+)
 
 _MAX_ANSWER_BYTES: Final = 8 << 20
 

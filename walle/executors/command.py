@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from walle.executors.port import ExecutorFailure, Progress, Seen
-from walle.kinds import NAMES
+from walle.tables import NAMES
 from wallepb.v1.host_pb2 import Host
 
 _KEPT_BYTES: Final = 4096

@@ -1,24 +1,120 @@
-"""What should be done about a host now. Worked out also while a fuse is out: then it is shown and not done."""
+"""What should be done about a host now: the next step of its scheme for a failing check; after the last it is dead.
+
+Worked out also while a fuse is out: then it is shown and not done.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from walle.fuses.admission import Action
 from walle.healing.incidents import Incidents
-from walle.healing.scheme import Step, next_step, scheme_of
-from walle.kinds import NAMES
+from walle.tables import NAMES, REPAIRS
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_PROBATION,
     HOST_STATUS_READY,
+    OPERATION_KIND_CHANGE_DISK,
+    OPERATION_KIND_CHANGE_MEMORY,
+    OPERATION_KIND_DNS_FIX,
+    OPERATION_KIND_PROFILE,
+    OPERATION_KIND_REBOOT,
+    OPERATION_KIND_REDEPLOY,
+    OPERATION_KIND_REPAIR_LINK,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_REJECTED,
     Check,
     Host,
     HostState,
     HostStatus,
+    OperationKind,
 )
-from wallepb.v1.project_pb2 import Project
+from wallepb.v1.project_pb2 import Project, Scheme
+
+UNREACHABLE: Final = "UNREACHABLE"
+SSH: Final = "ssh"
+DNS: Final = "dns"
+AGAIN_WITHIN_MS: Final = 86_400_000  # a check that fires again within a day was not repaired by the last step
+
+Steps = tuple[OperationKind, ...]
+
+# In order of importance: of several failing checks the first one is acted on.
+DEFAULT_SCHEME: Final[Mapping[str, Steps]] = {
+    UNREACHABLE: (OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY),
+    SSH: (OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY),
+    "memory": (OPERATION_KIND_CHANGE_MEMORY,),
+    "disk": (OPERATION_KIND_CHANGE_DISK, OPERATION_KIND_REDEPLOY),
+    "link": (OPERATION_KIND_REPAIR_LINK,),
+    "firmware": (OPERATION_KIND_PROFILE, OPERATION_KIND_REDEPLOY),
+    DNS: (OPERATION_KIND_DNS_FIX,),
+}
+
+
+class BadScheme(ValueError):
+    """A project's scheme cannot be followed; the message names the check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What comes next for a host with a failing check.
+
+    Attributes:
+        kind: None: nothing is left to try, the host is dead.
+        number: its place in the check's steps, from 0.
+        why: for people.
+    """
+
+    check: str
+    kind: OperationKind | None
+    number: int
+    why: str
+
+
+def scheme_of(project: Project) -> dict[str, Steps]:
+    """The project's own checks in its order, then Wall-E's for those that it does not name."""
+    own = {one.check: tuple(one.step) for one in project.scheme}
+    return own | {check: steps for check, steps in DEFAULT_SCHEME.items() if check not in own}
+
+
+def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: int) -> Step:
+    """The step after the last one that did not help; the first if the check did not fire for a day.
+
+    DNS is never a reason to give a host up: its one step is tried again.
+    """
+    last = host.last_repair
+    if last.check != check or now_ms - last.at_ms >= AGAIN_WITHIN_MS:
+        return _step(check, steps, 0, f"{check} fails")
+    if last.outcome == OUTCOME_REJECTED:
+        return Step(check, None, last.step, f"a CMS rejected {NAMES[last.kind]}")
+    if last.outcome in (OUTCOME_FAILED, OUTCOME_DONE):
+        return _step(check, steps, last.step + 1, f"{check} fails again after {NAMES[last.kind]}")
+    return _step(check, steps, last.step, f"{check} still fails")
+
+
+def _step(check: str, steps: Sequence[OperationKind], number: int, why: str) -> Step:
+    if steps and steps[-1] == OPERATION_KIND_DNS_FIX:
+        number = min(number, len(steps) - 1)
+    if number < len(steps):
+        return Step(check, steps[number], number, why)
+    return Step(check, None, number, f"{why}; nothing is left to try")
+
+
+def check_scheme(schemes: Sequence[Scheme]) -> None:
+    """Raises BadScheme."""
+    seen: set[str] = set()
+    for one in schemes:
+        if not one.check or one.check in seen:
+            raise BadScheme(f"scheme: check {one.check!r} is empty or named twice")
+        seen.add(one.check)
+        wrong = [NAMES.get(step, str(step)) for step in one.step if step not in REPAIRS]
+        if wrong:
+            raise BadScheme(f"scheme.{one.check}: {', '.join(wrong)} is not a repair")
+        if OPERATION_KIND_DNS_FIX in one.step and len(one.step) > 1:
+            raise BadScheme(f"scheme.{one.check}: dns-fix has an automation of its own and stands alone")
+
 
 SETTLE_MS: Final = 300_000
 _HEALED_STATES: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)

@@ -8,11 +8,11 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from walle.approval.combination import combine, tasks_for, to_give_back, waiting_messages
-from walle.approval.port import Request, action_name
+from walle.approval.protocol import Request, action_name
+from walle.approval.tasks import combine, tasks_for, to_give_back, waiting_messages
 from walle.fuses.fuse import AUTOMATION, Moment
-from walle.healing.scheme import Step
-from walle.healing.stages import Event, advance
+from walle.healing.decision import Step
+from walle.tables import Event, advance
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_MANUAL,
     HOST_STATUS_READY,

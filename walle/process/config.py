@@ -11,10 +11,10 @@ import yaml
 
 from walle.executors.command import CommandConfig
 from walle.executors.dns import DnsConfig
-from walle.executors.redfish import RedfishConfig
+from walle.executors.over_http import RedfishConfig
 from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
-from walle.kinds import KINDS
-from walle.notices.ways import SmtpServer
+from walle.notices import SmtpServer
+from walle.tables import KINDS
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Recipient, Severity
 

@@ -7,14 +7,21 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
-from walle.approval.port import Answer, Cms, CmsFailure, UnknownTask
+from walle.approval.protocol import Answer, Cms, CmsFailure, UnknownTask
 from walle.executors.port import Executor, ExecutorFailure, Progress, Seen
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Do, Effect, effects, is_confirmed, request_of
-from walle.work.answers import take_answer, take_dry_runs, take_failure
 from walle.work.book import Book, Notice, World
 from walle.work.repairs import consider, settle, start_work
-from walle.work.working import take_attempt, take_handle, take_seen, take_work_failure
+from walle.work.results import (
+    take_answer,
+    take_attempt,
+    take_dry_runs,
+    take_failure,
+    take_handle,
+    take_seen,
+    take_work_failure,
+)
 from wallepb.v1.host_pb2 import STAGE_REQUESTED, STAGE_RUNNING, Host, OperationKind
 
 log = logging.getLogger(__name__)

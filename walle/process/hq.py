@@ -11,7 +11,7 @@ from hqclient import Client, HqApiError
 from hqpb.v1.instance_pb2 import Instance
 from hqpb.v1.service_pb2 import Source
 from serving.errors import ServiceError, StoreUnavailable
-from walle.checks.silence import SOURCE, reports, why_not_believed
+from walle.checks import FROM_HQ, reports, why_not_believed
 from wallepb.v1.service_pb2 import HostChecks
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Hq:
         guard = (await self._client.admin.get_guard()).guard
         self.doubt = why_not_believed(sources, guard)
         if not self.doubt:
-            await tell(reports(instances), SOURCE)
+            await tell(reports(instances), FROM_HQ)
 
 
 class NoHq:

@@ -8,8 +8,8 @@ from typing import Final
 
 from serving.telemetry.metrics import Declared
 from walle.fuses.fuse import Automation, switch_of
-from walle.kinds import NAMES
 from walle.process.automaton import Automaton
+from walle.tables import NAMES
 from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HostState, HostStatus, Stage
 from wallepb.v1.project_pb2 import ScenarioStage
 

@@ -9,18 +9,16 @@ from typing import Final
 import httpx
 
 from walle.approval.client import HttpCms
-from walle.approval.events import CmsEvent
-from walle.approval.port import DEFAULT, Cms, CmsFailure
+from walle.approval.protocol import DEFAULT, Cms, CmsEvent, CmsFailure
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
+from walle.executors.over_http import Redfish, RedfishConfig, Webhook
 from walle.executors.port import Executor, ExecutorFailure, Nothing
-from walle.executors.redfish import Redfish, RedfishConfig
-from walle.executors.webhook import Webhook
-from walle.kinds import NAMES
 from walle.process.config import FileConfig, WebhookConfig
-from walle.process.default_cms import DefaultCms
 from walle.process.storing import Storing
+from walle.tables import NAMES
 from walle.work.book import Notice
+from walle.work.default_cms import DefaultCms
 from wallepb.v1.host_pb2 import OPERATION_KIND_DEACTIVATE, OPERATION_KIND_PREPARE, OperationKind
 from wallepb.v1.project_pb2 import SEVERITY_ERROR, Project
 from wallepb.v1.project_pb2 import Cms as CmsSetting

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from walle.approval.port import Answer, Cms, CmsFailure, UnknownTask
+from walle.approval.protocol import Answer, Cms, CmsFailure, UnknownTask
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Do, Effect
+from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, request_of
 from walle.process.healer import Parts
 from walle.process.storing import Storing
-from walle.scenarios.stages import OVER, WORK_MS
-from walle.scenarios.switch import effects, is_confirmed, is_held, request_of
 from walle.work.book import Book, Notice, World
 from walle.work.scenarios import may_begin, settle_scenario, step_wave, take_scenario_answer, take_scenario_failure
 from wallepb.v1.host_pb2 import Host

@@ -1,15 +1,19 @@
-"""The healer's transactions over the kit: what a decision puts is stored as one change, or decided anew."""
+"""The kit's records: transactions, of which what a decision puts is one change; and the ledger's clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from control import Change, Controller, Intent, Kind, RecordChanged
-from walle.work.book import HOST, Book
+from serving.clock import Clock
+from walle.fuses.fuse import Moment
+from walle.work.book import HOST, LEDGER_TIME, Book
 from wallepb.v1.host_pb2 import Host
+from wallepb.v1.project_pb2 import LedgerTime
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -67,3 +71,40 @@ class _Noting:
     def delete(self, kind: Kind[M], record_id: str, /) -> None:
         self.is_changed = True
         self.change.delete(kind, record_id)
+
+
+STORED_EVERY_S = 30.0
+_ONE = "time"
+
+
+class LedgerClock:
+    """Milliseconds that only processes of this installation move on.
+
+    While none runs it stands still: windows get longer then, never shorter.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller, self._clock = controller, controller.clock
+        self._stored: Mapping[str, LedgerTime] = controller.records(LEDGER_TIME)
+        self._base_ms, self._base_s = 0, self._clock.now()
+        controller.reconcile("ledgertime", self._store, lambda: [_ONE])
+
+    def now(self) -> Moment:
+        ms = self._base_ms + int((self._clock.now() - self._base_s) * 1000)
+        stored = self._stored.get(_ONE)
+        if stored is not None and stored.at_ms > ms:
+            self._base_ms, self._base_s, ms = stored.at_ms, self._clock.now(), stored.at_ms
+        return Moment(ms, wall(self._clock))
+
+    async def _store(self, key: str) -> float:
+        change = self._controller.change()
+        change.get(LEDGER_TIME, key)
+        change.put(LEDGER_TIME, key, LedgerTime(at_ms=self.now().ms))
+        await change.commit()
+        return STORED_EVERY_S
+
+
+def wall(clock: Clock) -> Timestamp:
+    stamp = Timestamp()
+    stamp.FromMilliseconds(clock.wall_ms())
+    return stamp

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from control.errors import Refused
-from walle.approval.combination import tasks_for
+from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
-from walle.healing.membership import Change, NotPossible, Told, told
-from walle.healing.stages import Event, is_possible
-from walle.kinds import NAMES
+from walle.tables import NAMES, Change, Event, NotPossible, Told, is_possible, told
 from walle.work.book import HOST, PROJECT, RESTORED, Book, World
 from walle.work.repairs import move
 from walle.work.restored import why_busy

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from control.errors import Refused
 from control.records import Kind, M
-from walle.approval.default import DEFAULT_MAX_BUSY_HOSTS
-from walle.approval.port import DEFAULT, VERSIONS
+from walle.approval.protocol import DEFAULT, VERSIONS
 from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
 from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
-from walle.healing.scheme import BadScheme, check_scheme
+from walle.healing.decision import BadScheme, check_scheme
 from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, Book
+from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
 from wallepb.v1.service_pb2 import (
     CHANGE_MODE_ADD,

@@ -12,8 +12,7 @@ from walle.fuses.admission import Fuses, admit, switched_off
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.decision import Decision, action_of, decide
 from walle.healing.operation import begin, event_now, finish, is_confirmed, last_repair, run
-from walle.healing.stages import Event, advance
-from walle.kinds import NAMES
+from walle.tables import NAMES, Event, advance
 from walle.work.book import HOST, PROJECT, RESTORED, Book, Notice, World, fuses_of, put_fuses
 from walle.work.restored import why_busy, why_untouched
 from wallepb.v1.host_pb2 import (

@@ -8,12 +8,24 @@ from typing import Final
 from control.errors import Refused
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Effect
-from walle.kinds import NAMES
-from walle.scenarios.stages import OVER, Event, advance, is_possible
-from walle.scenarios.switch import agree_by_hand, asked, blocking, event_now, is_confirmed, is_held, tasks, with_task
-from walle.work.answers import Result, changed_task
+from walle.maintenance import (
+    OVER,
+    Event,
+    advance,
+    agree_by_hand,
+    asked,
+    blocking,
+    event_now,
+    is_confirmed,
+    is_held,
+    is_possible,
+    tasks,
+    with_task,
+)
+from walle.tables import NAMES
 from walle.work.book import HOST, PROJECT, SCENARIO, Book, Notice, World
 from walle.work.orders import start_operation
+from walle.work.results import Result, changed_task
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_PROFILE,
     OPERATION_KIND_REBOOT,

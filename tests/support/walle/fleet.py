@@ -14,13 +14,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.walle.auditor import Auditor
 from tests.support.walle.book import DictBook
 from tests.support.walle.truth import FAULTS, LASTS, Truth
-from walle.approval import default
-from walle.approval.port import Answer, Cms, CmsFailure, Request
+from walle.approval.protocol import Answer, Cms, CmsFailure, Request
 from walle.executors.port import Executor, ExecutorFailure, Progress, Seen
 from walle.fuses.fuse import Automation, Moment, counters_of, switch_of, switch_on
 from walle.fuses.limits import DNS_FIXES, parse_limit
 from walle.healing.decision import decide
 from walle.process.healer import Healer, MayBegin
+from walle.work import default_cms as default
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, Book, Notice, World
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,

@@ -23,10 +23,10 @@ from serving.transports import Addresses
 from store.memory import MemoryStore
 from store.port import Store
 from walle.executors.command import CommandConfig
-from walle.kinds import KINDS
 from walle.process.config import FileConfig
 from walle.process.hq import Hq
 from walle.server import Server
+from walle.tables import KINDS
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import Project, Scenario

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from walle.approval import default
-from walle.approval.combination import HOLD_MS, answered, combine, given_back, tasks_for, to_give_back
-from walle.approval.port import CmsFailure, Request, UnknownTask
+from walle.approval.protocol import CmsFailure, Request, UnknownTask
+from walle.approval.tasks import HOLD_MS, answered, combine, given_back, tasks_for, to_give_back
+from walle.work import default_cms as default
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_PREPARE,
     OPERATION_KIND_REBOOT,

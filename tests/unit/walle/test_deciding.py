@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, repaired
-from walle.healing.decision import SETTLE_MS, decide
+from walle.healing.decision import AGAIN_WITHIN_MS, SETTLE_MS, BadScheme, check_scheme, decide
 from walle.healing.incidents import Incidents
-from walle.healing.scheme import AGAIN_WITHIN_MS, BadScheme, check_scheme
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,

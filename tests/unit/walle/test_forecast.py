@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tests.support.walle.fuses import HOUR, Panel
-from walle.fuses.admission import Action
-from walle.fuses.forecast import Waiting, forecast
+from walle.fuses.admission import Action, Waiting, forecast
 from walle.fuses.fuse import Automation
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_PROBATION, OPERATION_KIND_REBOOT
 from wallepb.v1.project_pb2 import Credit

@@ -11,7 +11,7 @@ import pytest
 from tests.support.walle.book import DictBook
 from tests.support.walle.fleet import at_once
 from tests.support.walle.hosts import a_host, a_project, at
-from walle.approval.port import Answer, Cms, Request, UnknownTask
+from walle.approval.protocol import Answer, Cms, Request, UnknownTask
 from walle.executors.port import Executor, Progress, Seen
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incidents

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from walle.approval.port import is_told
-from walle.healing.membership import MAY_IGNORE_CMS, Change, NotPossible, Told, told
+from walle.approval.protocol import is_told
+from walle.tables import MAY_IGNORE_CMS, Change, NotPossible, Told, told
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,

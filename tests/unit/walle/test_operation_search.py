@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
-from walle.approval.port import Answer
+from walle.approval.protocol import Answer
 from walle.fuses.fuse import Automation, switch_off
 from walle.healing.incidents import Incidents
 from walle.healing.operation import MAX_FAILURES, VERIFY_MS, Do, Effect, effects
-from walle.healing.stages import TABLE, Event, advance
-from walle.work.answers import take_answer, take_dry_runs
+from walle.tables import STAGES, Event, advance
 from walle.work.book import FUSE, HOST, PROJECT, World
 from walle.work.repairs import consider, settle, start_work
+from walle.work.results import take_answer, take_dry_runs
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
     STAGE_APPROVAL,
@@ -236,7 +236,7 @@ def test_from_every_state_the_operation_can_end() -> None:
 
 
 def test_running_work_is_never_cancelled() -> None:
-    assert {event for stage, event in TABLE if stage == STAGE_RUNNING} == {
+    assert {event for stage, event in STAGES if stage == STAGE_RUNNING} == {
         Event.EXECUTED,
         Event.NEXT_STEP,
         Event.GAVE_UP,
@@ -244,5 +244,5 @@ def test_running_work_is_never_cancelled() -> None:
 
 
 def test_every_row_of_the_table_leads_to_where_it_says() -> None:
-    for (stage, event), (wanted, _) in TABLE.items():
+    for (stage, event), (wanted, _) in STAGES.items():
         assert advance(Operation(stage=stage), event, NOW_MS).stage == wanted

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.walle.hosts import NOW_MS, a_host, a_project
-from walle.scenarios.stages import ASK_MS, OVER, TABLE, WORK_MS, Event, advance, event_by_time
-from walle.scenarios.switch import asked, event_now
+from walle.maintenance import ASK_MS, OVER, TABLE, WORK_MS, Event, advance, asked, event_by_time, event_now
 from wallepb.v1.host_pb2 import (
     HOST_STATE_MAINTENANCE,
     HOST_STATUS_DEAD,

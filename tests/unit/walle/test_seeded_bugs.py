@@ -13,12 +13,12 @@ from tests.unit.walle import test_fleet as fleets
 from tests.unit.walle import test_killed as deaths
 from tests.unit.walle import test_operation_search as search
 from tests.unit.walle import test_seed_limits as limits
-from walle.approval import default
 from walle.fuses import fuse as fuse_module
 from walle.fuses.limits import limit_of
 from walle.healing import operation
 from walle.healing.incidents import Incidents
 from walle.process.healer import Healer
+from walle.work import default_cms as default
 from walle.work import repairs
 from wallepb.v1.host_pb2 import Host
 

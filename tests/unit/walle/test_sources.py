@@ -12,9 +12,8 @@ from serving.calls.methods import Call
 from serving.errors import PermissionDenied
 from serving.rights.access import Access, Identity, Kind, Scope
 from serving.rights.rules import Role
-from walle.api.rights import ORDER, check_admin, check_owner
-from walle.checks.alerts import checks_of
-from walle.checks.silence import reports, why_not_believed
+from walle.api.checking import ORDER, check_admin, check_owner
+from walle.checks import checks_of, reports, why_not_believed
 from walle.process.config import BadConfig, load
 from wallepb.v1.project_pb2 import Project
 from wallepb.v1.service_pb2 import Alert

@@ -1,4 +1,4 @@
-"""Reboots and powers off by Redfish, the standard of management controllers.
+"""Work that is ordered over HTTP: from management controllers by Redfish, and from anybody's service by a webhook.
 
 A reset that was sent is recognised by what the machine shows: the time of its last reset, where the controller tells
 it, else the boot id that its agent reports. So a process that died after the call does not send a second one.
@@ -7,11 +7,14 @@ it, else the boot id that its agent reports. So a process that died after the ca
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 
 from walle.executors.port import ExecutorFailure, Progress, Seen
+from walle.tables import NAMES
 from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
@@ -127,3 +130,51 @@ def _object(response: httpx.Response) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ExecutorFailure("the controller's answer is not an object")
     return value
+
+
+_TIMEOUT_S: Final = 20.0
+_STATES: Final = {"running": Progress.RUNNING, "done": Progress.DONE, "failed": Progress.FAILED}
+
+
+class Webhook:
+    """The executor."""
+
+    def __init__(self, name: str, url: str, token: str, http: httpx.AsyncClient) -> None:
+        self.name, self._url, self._http = name, url.rstrip("/"), http
+        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+
+    async def before(self, host: Host) -> str:
+        return ""
+
+    async def begin(self, host: Host) -> str:
+        operation = host.operation
+        body = {
+            "id": operation.id,
+            "host": host.name,
+            "bmc": host.bmc,
+            "inventory": host.inventory,
+            "operation": NAMES[operation.kind],
+            "check": operation.check,
+        }
+        response = await self._call("POST", self._url, body)
+        if not response.is_success:
+            raise ExecutorFailure(f"POST {self._url}: HTTP {response.status_code}")
+        return operation.id
+
+    async def look(self, host: Host, age_s: float) -> Seen:
+        response = await self._call("GET", f"{self._url}/{quote(host.operation.id, safe='')}")
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            return Seen(Progress.NOT_BEGUN)
+        if not response.is_success:
+            raise ExecutorFailure(f"GET {self._url}: HTTP {response.status_code}")
+        try:
+            answer = response.json()
+            return Seen(_STATES[answer["state"]], str(answer.get("output", "")))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ExecutorFailure(f"GET {self._url}: the answer has no state of running, done or failed") from error
+
+    async def _call(self, method: str, url: str, body: object = None) -> httpx.Response:
+        try:
+            return await self._http.request(method, url, json=body, headers=self._headers, timeout=_TIMEOUT_S)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ExecutorFailure(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": ")) from error

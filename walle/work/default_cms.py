@@ -1,4 +1,4 @@
-"""The default CMS: any operation with any host of the project, but at most `max_busy_hosts` hosts at a time. Pure.
+"""The default CMS: any operation with any host of the project, but at most `max_busy_hosts` hosts at a time.
 
 It is a CMS of version v1.0 whose tasks lie in one record per project, so that granting is one transaction.
 """
@@ -6,10 +6,12 @@ It is a CMS of version v1.0 whose tasks lie in one record per project, so that g
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Set
-from typing import Final
+from collections.abc import Callable, Set
+from typing import Final, Protocol, TypeVar
 
-from walle.approval.port import Answer, CmsFailure, Request, UnknownTask
+from walle.approval.protocol import DEFAULT, Answer, CmsFailure, Request, UnknownTask
+from walle.work.book import DEFAULT_TASKS, PROJECT, RESTORED, Book
+from walle.work.restored import busy_hosts
 from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK
 from wallepb.v1.project_pb2 import DefaultCmsTask, DefaultCmsTasks
 
@@ -74,3 +76,52 @@ def _busy(held: DefaultCmsTasks) -> set[str]:
 
 def _find(held: DefaultCmsTasks, task_id: str) -> DefaultCmsTask | None:
     return next((task for task in held.task if task.id == task_id), None)
+
+
+T = TypeVar("T")
+
+
+class Transactions(Protocol):
+    """Over the records."""
+
+    async def transact(self, decide: Callable[[Book], T]) -> T: ...
+
+
+class DefaultCms:
+    """Version v1.0 of the protocol, without a wire."""
+
+    name: str = DEFAULT
+    version: str = "v1.0"
+
+    def __init__(self, storing: Transactions, project: str) -> None:
+        self._storing, self._project = storing, project
+
+    async def dry_run(self, request: Request) -> Answer:
+        return dry_run()
+
+    async def create(self, request: Request) -> Answer:
+        return await self._change(lambda held, most, others: create(held, request, most, others))
+
+    async def poll(self, task_id: str) -> Answer:
+        return await self._change(lambda held, most, others: poll(held, task_id, most, others))
+
+    async def confirm(self, task_id: str) -> Answer:
+        return await self.poll(task_id)
+
+    async def delete(self, task_id: str) -> None:
+        await self._change(lambda held, *_: delete(held, task_id))
+
+    async def tasks(self) -> dict[str, tuple[str, ...]]:
+        return await self._change(lambda held, *_: {task.id: tuple(task.host) for task in held.task})
+
+    async def _change(self, decide: Callable[[DefaultCmsTasks, int, Set[str]], T]) -> T:
+        def inside(book: Book) -> T:
+            project = book.get(PROJECT, self._project)
+            setting = next((cms for cms in project.cms if cms.url == DEFAULT), None) if project else None
+            held = book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks(project=self._project)
+            others = busy_hosts(book.get(RESTORED, self._project))
+            result = decide(held, setting.max_busy_hosts if setting else 0, others)
+            book.put(DEFAULT_TASKS, self._project, held)
+            return result
+
+        return await self._storing.transact(inside)

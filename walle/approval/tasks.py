@@ -1,11 +1,11 @@
-"""What several CMS's say together, and tasks of one operation. Pure."""
+"""Tasks of one operation, what several CMS's say of them together, and tasks that belong to no operation. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from walle.approval.port import is_told
+from walle.approval.protocol import is_told
 from wallepb.v1.host_pb2 import (
     VERDICT_IN_PROCESS,
     VERDICT_OK,
@@ -79,3 +79,29 @@ def answered(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisi
 def lost(task: Task) -> Task:
     """The task after its CMS said that it does not know it: it is created again."""
     return Task(id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED)
+
+
+class Collector:
+    """What was seen without an operation at the last look, per CMS.
+
+    Twice, because an operation may have been stored after the list was made, or ended just before.
+    """
+
+    def __init__(self, installation: str) -> None:
+        self._prefix = id_prefix(installation)
+        self._suspects: dict[str, set[str]] = {}
+
+    def look(self, cms: str, listed: Iterable[str], wanted: Collection[str]) -> list[str]:
+        """The tasks to delete now. `wanted`: ids of all tasks of operations and scenarios, read after the list."""
+        stray = self.unknown(listed, wanted)
+        before = self._suspects.get(cms, set())
+        self._suspects[cms] = stray
+        return sorted(stray & before)
+
+    def unknown(self, listed: Iterable[str], wanted: Collection[str]) -> set[str]:
+        """Ours, and of nothing that we know."""
+        return {task for task in listed if task.startswith(self._prefix) and task not in wanted}
+
+    def strays(self) -> int:
+        """How many tasks are under suspicion; for metrics."""
+        return sum(len(tasks) for tasks in self._suspects.values())

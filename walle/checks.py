@@ -1,4 +1,4 @@
-"""HQ's silent nodes as the check UNREACHABLE: all agents of a node are silent, and HQ is surely not the reason.
+"""What others say of hosts, as checks: alerts of Prometheus, and HQ's silent nodes.
 
 Wall-E believes HQ's silence only while HQ is fresh, its store is believed and its guard does not hold.
 """
@@ -10,10 +10,40 @@ from typing import Final
 
 from hqpb.v1 import service_pb2
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_FALSE, Instance, RevisionStatus
-from walle.healing.scheme import UNREACHABLE
-from wallepb.v1.service_pb2 import CheckReport, HostChecks
+from walle.healing.decision import UNREACHABLE
+from wallepb.v1.service_pb2 import Alert, CheckReport, HostChecks
 
-SOURCE: Final = "hq"
+FROM_ALERTMANAGER = "alertmanager"
+
+
+def checks_of(alerts: Iterable[Alert]) -> tuple[list[HostChecks], list[str]]:
+    """By host, and the alerts that name no host or check."""
+    by_host: dict[str, HostChecks] = {}
+    nameless = []
+    for alert in alerts:
+        host, check = host_of(alert), alert.labels.get("check") or alert.labels.get("alertname", "")
+        if not host or not check:
+            nameless.append(f"an alert without {'a host' if not host else 'a check'}: {dict(alert.labels)}"[:200])
+            continue
+        text = alert.annotations.get("summary") or alert.annotations.get("description", "")
+        report = by_host.setdefault(host, HostChecks(host=host))
+        report.check.append(
+            CheckReport(name=check, failing=alert.status == "firing", text=text, source=FROM_ALERTMANAGER)
+        )
+    return list(by_host.values()), nameless
+
+
+def host_of(alert: Alert) -> str:
+    """`instance` is host:port by custom; IPv6 addresses keep their colons."""
+    named = alert.labels.get("host", "")
+    if named:
+        return named
+    instance = alert.labels.get("instance", "")
+    host, colon, port = instance.rpartition(":")
+    return host.strip("[]") if colon and port.isdigit() and (":" not in host or host.startswith("[")) else instance
+
+
+FROM_HQ: Final = "hq"
 _EXPIRED: Final = "HeartbeatTimeout"
 
 
@@ -44,5 +74,5 @@ def _is_expired(revision: RevisionStatus) -> bool:
 
 def _report(node: str, is_silent: bool) -> HostChecks:
     text = "all agents of the node are silent" if is_silent else "agents of the node report"
-    check = CheckReport(name=UNREACHABLE, failing=is_silent, text=text, source=SOURCE)
+    check = CheckReport(name=UNREACHABLE, failing=is_silent, text=text, source=FROM_HQ)
     return HostChecks(host=node, check=[check])

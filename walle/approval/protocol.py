@@ -1,0 +1,218 @@
+"""What a CMS is to the rest of Wall-E, v1.0 to v1.4: its calls, their messages as JSON, and an event for each.
+
+What breaks the schema is a failure, never guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from walle.tables import NAMES
+from wallepb.v1.host_pb2 import (
+    OPERATION_KIND_DEACTIVATE,
+    OPERATION_KIND_DNS_FIX,
+    OPERATION_KIND_PREPARE,
+    OPERATION_KIND_TEMPORARY_UNREACHABLE,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    OperationKind,
+    Verdict,
+)
+
+TIMEOUT_S: Final = 10.0  # the protocol's promise: a CMS answers within it
+DEFAULT: Final = "default"
+VERSIONS: Final = ("v1.0", "v1.1", "v1.2", "v1.3", "v1.4")
+
+# Kinds that a CMS learns of from this version on; the others all know.
+_SINCE: Final[Mapping[OperationKind, str]] = {
+    OPERATION_KIND_PREPARE: "v1.1",
+    OPERATION_KIND_DEACTIVATE: "v1.1",
+    OPERATION_KIND_TEMPORARY_UNREACHABLE: "v1.4",
+}
+
+
+class CmsFailure(Exception):
+    """No answer, or one that breaks the schema. What the CMS did with the request is not known."""
+
+
+class UnknownTask(CmsFailure):
+    """The CMS has no such task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A task to ask for. `is_running`: its work has begun, the CMS lost it and is told again."""
+
+    id: str
+    hosts: tuple[str, ...]
+    action: str
+    issuer: str
+    is_manual: bool = False
+    comment: str = ""
+    failure: str = ""
+    group_id: str = ""
+    is_running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a CMS says. `provisional`: it wants to be asked once more just before the work (`confirm`)."""
+
+    verdict: Verdict
+    message: str = ""
+    provisional: bool = False
+
+
+class Cms(Protocol):
+    """All methods raise CmsFailure.
+
+    Attributes:
+        name: unique in the project: `default` or the URL.
+    """
+
+    name: str
+    version: str
+
+    async def dry_run(self, request: Request) -> Answer:
+        """What the answer would be; nothing is stored."""
+
+    async def create(self, request: Request) -> Answer:
+        """Store the task. Sent twice, it is one task."""
+
+    async def poll(self, task_id: str) -> Answer:
+        """Raises UnknownTask."""
+
+    async def confirm(self, task_id: str) -> Answer:
+        """Make a provisional ok final; anything but OK takes it back. Raises UnknownTask."""
+
+    async def delete(self, task_id: str) -> None:
+        """Give it back. One that is not there is deleted."""
+
+    async def tasks(self) -> Mapping[str, tuple[str, ...]]:
+        """The hosts of all tasks there, by id; not only of ours."""
+
+
+def is_told(version: str, kind: OperationKind) -> bool:
+    """Whether a CMS of this version is asked about such an operation. A DNS fix takes no host away."""
+    return kind != OPERATION_KIND_DNS_FIX and VERSIONS.index(version) >= VERSIONS.index(_SINCE.get(kind, "v1.0"))
+
+
+def action_name(kind: OperationKind) -> str:
+    return NAMES[kind]
+
+
+_STATUSES: Final[dict[str, Verdict]] = {
+    "ok": VERDICT_OK,
+    "in-process": VERDICT_IN_PROCESS,
+    "rejected": VERDICT_REJECTED,
+}
+
+
+def body_of(request: Request) -> dict[str, Any]:
+    """A task as it is posted. CMS's ignore the fields that they do not know."""
+    body: dict[str, Any] = {
+        "id": request.id,
+        "type": "manual" if request.is_manual else "automated",
+        "issuer": request.issuer,
+        "action": request.action,
+        "hosts": list(request.hosts),
+        "confirm": True,
+    }
+    given = {"comment": request.comment, "failure": request.failure, "host_group_id": request.group_id}
+    body |= {name: value for name, value in given.items() if value}
+    return body | ({"already_running": True} if request.is_running else {})
+
+
+def answer_of(task_id: str, answer: Any) -> Answer:
+    """Raises CmsFailure: it is not an answer about this task."""
+    task = _object(answer)
+    if task.get("id") != task_id:
+        raise CmsFailure(f"the answer breaks the schema: id is {task.get('id')!r}, {task_id!r} was asked about")
+    status, message, details = task.get("status"), task.get("message", ""), task.get("details") or {}
+    if not isinstance(status, str) or status not in _STATUSES:
+        raise CmsFailure(f"the answer breaks the schema: status is {status!r}, not ok, in-process or rejected")
+    if not isinstance(message, str | None):
+        raise CmsFailure(f"the answer breaks the schema: message is {message!r}")
+    _check_hosts(task)
+    provisional = isinstance(details, dict) and details.get("provisional") is True
+    return Answer(_STATUSES[status], message or "", provisional)
+
+
+def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
+    """The hosts of each task of a list, by its id. Raises CmsFailure."""
+    result = _object(answer).get("result")
+    if not isinstance(result, list):
+        raise CmsFailure("the answer breaks the schema: result is not a list")
+    found: dict[str, tuple[str, ...]] = {}
+    for task in map(_object, result):
+        task_id = task.get("id")
+        if not isinstance(task_id, str) or not task_id:
+            raise CmsFailure("the answer breaks the schema: a task without an id")
+        _check_hosts(task)
+        found[task_id] = tuple(task["hosts"])
+    return found
+
+
+def message_of(answer: Any) -> str:
+    """What an error says; empty: nothing that can be read."""
+    message = answer.get("message") if isinstance(answer, dict) else ""
+    return message[:300] if isinstance(message, str) else ""
+
+
+def _check_hosts(task: dict[str, Any]) -> None:
+    hosts = task.get("hosts")
+    if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
+        raise CmsFailure("the answer breaks the schema: hosts is not a list of names")
+
+
+def _object(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise CmsFailure(f"the answer breaks the schema: {str(answer)[:100]!r} is not an object")
+    return answer
+
+
+SERVICE: Final = "wall-e-cms-request"
+PREFIX: Final = "wall-e.cms."
+
+
+@dataclass(frozen=True, slots=True)
+class CmsEvent:
+    """One call.
+
+    Attributes:
+        host: names the CMS, made of its URL.
+        is_ok: it answered in time and as the schema says.
+        description: the failure, or what it answered.
+    """
+
+    host: str
+    tags: tuple[str, ...]
+    is_ok: bool
+    description: str
+    service: str = SERVICE
+
+
+class Events(Protocol):
+    """Where events go."""
+
+    def send(self, event: CmsEvent, project: str) -> None:
+        """Must not fail, and must not wait."""
+
+
+def cms_name(url: str) -> str:
+    """`http://cms.example.net/project/web` is `cms.example.net-project-web`."""
+    parts = urlsplit(url)
+    whole = f"{parts.netloc}{parts.path}".rstrip("/") if parts.netloc else url
+    return re.sub(r"[^A-Za-z0-9._-]", "-", whole)
+
+
+def event_of(action: str, project: str, url: str, version: str, *, failure: str = "", answer: str = "") -> CmsEvent:
+    """`action` as `get_tasks`; `failure` empty: it went well."""
+    name = cms_name(url)
+    tags = (action, project, name, f"version.{version}")
+    return CmsEvent(PREFIX + name, tuple(PREFIX + tag for tag in tags), not failure, failure or answer)

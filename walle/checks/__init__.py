@@ -1,1 +1,0 @@
-"""What says that a host is broken: alerts, reports, and HQ's silent nodes."""

@@ -1,1 +1,0 @@
-"""Telling people: by webhook and by mail, by severity."""

@@ -1,1 +1,0 @@
-"""Planned work on many hosts: asked for, agreed on, done, given back. Pure."""
