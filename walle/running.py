@@ -5,6 +5,7 @@ Each flag is also an environment variable: `--etcd` is WALLE_ETCD.
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 from collections.abc import Callable, Coroutine
@@ -139,6 +140,9 @@ def _checked(make: Callable[[], Any]) -> Any:
 
 def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
     settings = _checked(lambda: _Settings(given))
+    logging.getLogger("httpx").setLevel(
+        logging.WARNING
+    )  # a line for each call of a CMS says nothing that events do not
     run_program("walle", given, lambda: main(settings))
 
 

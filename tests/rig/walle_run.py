@@ -79,6 +79,7 @@ class WalleRun:
                 world = [tasks.create_task(each) for each in (self._break(), self._monitor(), self._people())]
                 await self._strike()
                 world[0].cancel()
+                self.ill.clear()  # those that limits have left ill
                 try:
                     async with asyncio.timeout(120):
                         await self._settled()
@@ -135,7 +136,7 @@ class WalleRun:
 
     def _reset(self, machine: str) -> None:
         """On the controller's thread."""
-        held = [task for task in list(self.cms.tasks.values()) if machine in task["hosts"]]
+        held = self._held(machine)
         if not any(task["status"] == "ok" and not task.get("details", {}).get("provisional") for task in held):
             self.broken.append(str(LEAVE.broken(f"{machine} was reset, its tasks are {held}")))
         self.ill.discard(machine)
@@ -143,7 +144,13 @@ class WalleRun:
     async def _break(self) -> None:
         while True:
             await asyncio.sleep(self.rng.uniform(0.2, 1.2))
-            self.ill.add(f"m{self.rng.randrange(_MACHINES)}")
+            machine = f"m{self.rng.randrange(_MACHINES)}"
+            if not self._held(machine):  # what breaks again while it is looked at waits for a quarter of an hour
+                self.ill.add(machine)
+
+    def _held(self, machine: str) -> list[dict[str, Any]]:
+        """Its tasks in the CMS."""
+        return [task for task in list(self.cms.tasks.values()) if machine in task["hosts"]]
 
     async def _monitor(self) -> None:
         """Says all it knows again and again, as monitoring does."""

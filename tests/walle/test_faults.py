@@ -57,7 +57,7 @@ class Story:
 
 def test_the_checker_blames_one_more_than_the_limit_and_nobody_once_the_window_has_passed() -> None:
     story = Story("1m:2")
-    for name, at_s in (("a", 10), ("a", 20), ("b", 30), ("c", 80), ("d", 91)):
+    for name, at_s in (("a", 10), ("a", 20), ("b", 30), ("c", 79), ("d", 91)):
         story.repair(name, at_s)
     assert story.blamed() == ["c"]
 
