@@ -9,24 +9,22 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from instancectl.processes import stopping
-from instancectl.processes.children import Child, Children, adopt
+from instancectl.containers.workshop import blueprints
+from instancectl.processes.children import Child, Children, adopt, stop
 from instancectl.processes.limits import Grip
-from instancectl.sections.workshop import blueprints
 from instancectl.state import RunningChild, StateFile
-from instancectl.wanted.desired import Desired, is_wanted_created
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_created
 
 Found = dict[str, tuple[Child, RunningChild]]
 
 
 def is_wanted(record: RunningChild, desired: Desired) -> bool:
-    """The revision is still in the spec with the same content, and the section is what it was."""
+    """The revision is still in the spec with the same content, and the container is what it was."""
     revision = desired.by_key.get(record.revision)
     if revision is None or is_wanted_created(revision):
         return False
-    blueprint = blueprints(record.revision, revision, desired).get(record.section)
-    return blueprint is not None and blueprint.digest == record.section_digest
+    blueprint = blueprints(record.revision, revision, desired).get(record.container)
+    return blueprint is not None and blueprint.digest == record.container_digest
 
 
 def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | None:
@@ -38,7 +36,7 @@ def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | N
 
 
 async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionKey | None, Found]:
-    """The revision that runs already and its processes by section; all other processes of ours have been ended."""
+    """The revision that runs already and its processes by container; all other processes of ours have been ended."""
     records = list(state.state.children.values())
     key = chosen(records, desired)
     kept: Found = {}
@@ -46,9 +44,9 @@ async def take_over(state: StateFile, desired: Desired, children: Children) -> t
     for record in records:
         child = adopt(record.process, record.mark, _grip(record))
         if child is None:
-            state.ended(record.revision, record.section)
+            state.ended(record.revision, record.container)
         elif record.revision == key and is_wanted(record, desired):
-            kept[record.section] = (child, record)
+            kept[record.container] = (child, record)
         else:
             leaving.append((child, record))
     await asyncio.gather(*(_end(child, record, state) for child, record in leaving))
@@ -57,7 +55,7 @@ async def take_over(state: StateFile, desired: Desired, children: Children) -> t
 
 
 async def end_all(state: StateFile, children: Children) -> None:
-    """End every process that an earlier life of ours left: nothing of it is wanted."""
+    """End every process that an earlier supervisor left: nothing of it is wanted."""
     await take_over(state, Desired("", ""), children)
 
 
@@ -68,12 +66,12 @@ def _grip(record: RunningChild) -> Grip:
 
 async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
     # The stop script went away with the specification; the grace was written down.
-    await stopping.stop(child, record.grace_s, None)
-    state.ended(record.revision, record.section)
+    await stop(child, record.grace_s, None)
+    state.ended(record.revision, record.container)
 
 
 def _end_strangers(children: Children, kept: Found) -> None:
-    """Scripts and checks that were under way, and what ended sections left behind."""
+    """Scripts and checks that were under way, and what ended containers left behind."""
     for pid in children.strangers({child.mark for child, _ in kept.values()}):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

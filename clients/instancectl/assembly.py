@@ -12,22 +12,20 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from instancectl.clock import Clock, MachineClock
+from instancectl.containers.workshop import Workshop
 from instancectl.content.prepare import Preparer
-from instancectl.content.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
 from instancectl.content.store import Store
-from instancectl.control import Control
+from instancectl.control import Control, serve
+from instancectl.files import locked
 from instancectl.layout import Layout
-from instancectl.lines import serve
-from instancectl.lock import locked
-from instancectl.manner import Manner
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import best_limiter
 from instancectl.reports.reporter import Reporter
 from instancectl.reports.sink import NoSink, Sink
 from instancectl.route import Route, route_of
-from instancectl.sections.workshop import Workshop
-from instancectl.settings import ProviderSpec, RunSettings
+from instancectl.settings import Manner, ProviderSpec, RunSettings
 from instancectl.state import StateFile
 from instancectl.status import snapshot
 from instancectl.supervisor import Supervisor

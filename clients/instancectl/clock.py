@@ -1,4 +1,4 @@
-"""Time as instancectl sees it: injected, so that tests need not wait."""
+"""Time as instancectl sees it: the client's clock, and the wall's, for display."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from typing import Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hqclient.clock import SystemClock
+import hqclient.clock
 
 
-class Clock(Protocol):
-    """A clock that never steps, for decisions, and the wall's, for display only."""
-
-    def now(self) -> float:
-        """Seconds; only differences mean anything."""
-        ...
-
-    async def sleep(self, delay_s: float) -> None:
-        """Return when `delay_s` seconds have passed."""
-        ...
+class Clock(hqclient.clock.Clock, Protocol):
+    """Where instancectl takes time from."""
 
     def wall_s(self) -> float:
-        """Seconds since 1970. Never decide by it."""
+        """Seconds since 1970, for display. Never decide by it."""
         ...
 
 
-class MachineClock(SystemClock):
+class MachineClock(hqclient.clock.SystemClock):
     """The machine's clocks."""
 
     def wall_s(self) -> float:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from instancectl.content import volumes
+from instancectl.background import in_thread
+from instancectl.content import directories
 from instancectl.content.store import Store
-from instancectl.content.threads import in_thread
 from instancectl.content.unpack import remove_tree
 from instancectl.layout import Layout, directory_name
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 
 
 class WrongDirectory(Exception):
@@ -75,6 +74,6 @@ class Housekeeping:
         self._layout.last_good.unlink(missing_ok=True)
         self._layout.free(volumes=not keep_data)
         if last is not None and not keep_data:
-            for place in volumes.persistent_places(last):
+            for place in directories.persistent_places(last):
                 remove_tree(place)
         self._layout.make()

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from instancectl.clock import Clock
-from instancectl.content.failure import PrepareFailed
+from instancectl.content import PrepareFailed
 from instancectl.content.prepare import Preparer
 from instancectl.reports import conditions
 from instancectl.reports.conditions import Verdict
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 
 _FIRST_RETRY_S = 1.0
 _MAX_RETRY_S = 60.0

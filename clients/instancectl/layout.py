@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import RevisionKey
 
 _MAX_NAME_BYTES = 200
 
@@ -70,7 +70,7 @@ class Layout:
         return self.revisions / directory_name(key)
 
     def log(self, revision_id: str, name: str) -> Path:
-        """The log of a section, or of the hooks, of a revision."""
+        """The log of a container, or of the hooks, of a revision."""
         return self.logs_of(revision_id) / f"{shortened(name)}.log"
 
     def logs_of(self, revision_id: str) -> Path:

@@ -16,8 +16,8 @@ import click
 
 from hqcli.options import addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
+from instancectl.containers.policies import RestartSettings
 from instancectl.processes.output import OutputSettings
-from instancectl.sections.restart import RestartSettings
 from instancectl.settings import (
     BadProvider,
     BadSpeaker,
@@ -148,8 +148,8 @@ def run(
 def _supervise(settings: RunSettings) -> NoReturn:
     # Imported here: help and mistakes on the command line need no gRPC.
     from instancectl.assembly import run as supervise
+    from instancectl.files import Occupied
     from instancectl.housekeeping import WrongDirectory
-    from instancectl.lock import Occupied
     from instancectl.state import StateUnreadable
 
     try:
@@ -172,9 +172,9 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
     """
     from hqctl.output.tables import print_table
-    from instancectl import agent_status
     from instancectl import status as own_status
     from instancectl.control import ask, ask_until
+    from instancectl.hostagent import status as agent_status
     from instancectl.layout import Layout
 
     shown = agent_status if host_agent else own_status
@@ -199,7 +199,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
-    from instancectl.validating import faults
+    from instancectl.content.validation import faults
     from instancectl.wanted.file_source import read
 
     try:
@@ -233,8 +233,8 @@ def host_agent(
     if not addresses:
         raise click.UsageError("give a replica of HQ: --server HOST:PORT")
     _log_to_stderr(verbose)
+    from instancectl.files import Occupied
     from instancectl.hostagent.agent import run_host_agent
-    from instancectl.lock import Occupied
 
     try:
         run_host_agent(node or socket.gethostname(), addresses, credentials, path, speakers)

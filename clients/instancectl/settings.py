@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hqclient.credential_files import CredentialFiles
+from instancectl.containers.policies import RestartSettings
 from instancectl.processes.output import OutputSettings
-from instancectl.sections.restart import RestartSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +78,16 @@ class RunSettings:
     once: bool = False
     restarts: RestartSettings = field(default_factory=RestartSettings)
     output: OutputSettings = field(default_factory=OutputSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """What its flags say.
+
+    Attributes:
+        starts: False: prepare and remove, but leave alone what runs, and start nothing (`--once`).
+        stops_when_fenced: another reporter has the instance: stop its processes, for they run elsewhere.
+    """
+
+    starts: bool = True
+    stops_when_fenced: bool = True

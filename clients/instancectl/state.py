@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from instancectl.atomic import write_atomically
+from instancectl.files import write_atomically
 from instancectl.processes.procfs import ProcessId
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import RevisionKey
 
 
 @dataclass(frozen=True, slots=True)
 class RunningChild:
-    """A section's process as written down before its command began.
+    """A container's process as written down before its command began.
 
     Attributes:
-        section_digest: of what it was started from.
+        container_digest: of what it was started from.
         group: its cgroup; empty: none.
         grace_s: how long its stop may take, should nobody know its specification any more.
     """
 
     revision: RevisionKey
-    section: str
-    section_digest: str
+    container: str
+    container_digest: str
     process: ProcessId
     mark: str
     group: str
@@ -75,11 +75,11 @@ class StateFile:
             self._try_to_save()
 
     def started(self, child: RunningChild) -> None:
-        self.state.children[_name(child.revision, child.section)] = child
+        self.state.children[_name(child.revision, child.container)] = child
         self._save()
 
-    def ended(self, revision: RevisionKey, section: str) -> None:
-        if self.state.children.pop(_name(revision, section), None) is not None:
+    def ended(self, revision: RevisionKey, container: str) -> None:
+        if self.state.children.pop(_name(revision, container), None) is not None:
             self._try_to_save()
 
     def forget(self) -> None:
@@ -104,8 +104,8 @@ class StateUnreadable(Exception):
     """The state file is damaged. Processes may run that nobody knows of, so there is no going on without a person."""
 
 
-def _name(revision: RevisionKey, section: str) -> str:
-    return f"{revision.id}~{revision.digest}/{section}"
+def _name(revision: RevisionKey, container: str) -> str:
+    return f"{revision.id}~{revision.digest}/{container}"
 
 
 def _to_json(state: State) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _load(path: Path) -> State:
             owner=document["owner"],
             belongs_to=(instance_id, node),
             installed={RevisionKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
-            children={_name(child.revision, child.section): child for child in children},
+            children={_name(child.revision, child.container): child for child in children},
         )
     except FileNotFoundError:
         return State()

@@ -36,12 +36,12 @@ def _revisions(supervisor: Supervisor) -> Iterator[dict[str, Any]]:
     desired, running = supervisor.desired, supervisor.running
     for key, revision in (desired.by_key if desired else {}).items():
         status = supervisor.statuses.get(key.id)
-        runs = running.sections if running and running.key.id == key.id else []
+        runs = running.containers if running and running.key.id == key.id else []
         yield {
             "id": key.id,
             "target": _TARGETS.get(revision.target, "INSTALLED"),
             "status": json_format.MessageToDict(status) if status else {},
-            "sections": [
+            "containers": [
                 {"name": s.status.name, "pid": s.pid, "limits": s.limits, "state": _state(s.status)} for s in runs
             ],
             "secrets": len(revision.secret),
@@ -64,17 +64,23 @@ def _is_as_wanted(revision: dict[str, Any]) -> bool:
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A line for each section, and for each revision without any."""
+    """A line for each container, and for each revision without any."""
     lines = []
     for revision in found["revisions"]:
         status = revision["status"]
         head = (revision["id"], revision["target"], _verdict(status, "installed"), _verdict(status, "ready"))
-        containers = {container["name"]: container for container in status.get("container", [])}
-        for section in revision["sections"]:
-            restarts = containers.get(section["name"], {}).get("restartCount", 0)
-            tail = (section["name"], section["state"], str(section["pid"] or "-"), str(restarts), section["limits"])
+        reported = {each["name"]: each for each in status.get("container", [])}
+        for container in revision["containers"]:
+            restarts = reported.get(container["name"], {}).get("restartCount", 0)
+            tail = (
+                container["name"],
+                container["state"],
+                str(container["pid"] or "-"),
+                str(restarts),
+                container["limits"],
+            )
             lines.append((*head, *(cell or "-" for cell in tail)))
-        if not revision["sections"]:
+        if not revision["containers"]:
             lines.append((*head, *"-----"))
     return lines
 

@@ -11,22 +11,20 @@ from functools import partial
 
 from hqpb.v1.instance_pb2 import RevisionStatus
 from instancectl.adopt import end_all, take_over
-from instancectl.chores import Chores
+from instancectl.background import Chores
+from instancectl.containers.running import Running
+from instancectl.containers.workshop import Workshop
 from instancectl.content.prepare import Preparer
 from instancectl.housekeeping import Housekeeping
 from instancectl.installs import Installs
-from instancectl.manner import Manner
-from instancectl.reports import telling
+from instancectl.reports import conditions
 from instancectl.reports.sink import Sink
 from instancectl.reports.subject import SubjectId
-from instancectl.sections.running import Running
-from instancectl.sections.workshop import Workshop
+from instancectl.settings import Manner
 from instancectl.wanted import desired as copies
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 from instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
-from instancectl.wanted.source import Asked, Gone, Source
-from instancectl.wanted.wishes import Wishes
+from instancectl.wanted.source import Asked, Gone, Source, Wishes
 
 log = logging.getLogger(__name__)
 LAST_WORDS_S = 3.0
@@ -207,11 +205,11 @@ class Supervisor:
         await self._house.drop_unused_contents(is_idle=not self.installs.preparing)
 
     def _speak(self, desired: Desired, sink: Sink) -> None:
-        stage = telling.Stage(ends=self._ends)
+        stage = conditions.Stage(ends=self._ends)
         if (running := self.running) is not None:
-            stage = telling.Stage(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
+            stage = conditions.Stage(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
         wall_s = self._shop.clock.wall_s()
-        self.statuses = telling.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
+        self.statuses = conditions.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
         for revision_id, status in self.statuses.items():
             sink.say(SubjectId(desired.instance_id, desired.node, revision_id), status)
 

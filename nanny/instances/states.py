@@ -79,7 +79,7 @@ STATES: Final = (
         "Activating",
         STARTING,
         "its containers were made, and its processes do not serve yet: one keeps exiting, or the readiness check fails",
-        ("SectionNotReady", "Starting", "CrashBackoff"),
+        ("ContainerNotReady", "Starting", "CrashBackoff"),
     ),
     InstanceState(
         "DAEMON_EXITED",

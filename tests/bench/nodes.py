@@ -29,8 +29,7 @@ from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.calls import LINGER_S
 from instancectl.hostagent.gathering import Gathering
 from instancectl.hostagent.picture import Picture
-from instancectl.hostagent.relayed import Failed
-from instancectl.hostagent.upstream import Upstream
+from instancectl.hostagent.upstream import Failed, Upstream
 from serving.clock import SystemClock as ServingClock
 
 _POINTS = 2_000  # of the distribution that is told

@@ -49,7 +49,7 @@ def test_an_instance_that_is_not_installed_for_a_reason_is_in_its_state(reason: 
         (INSTALLED, status(is_installed=True, is_ready=True), "Hook in progress"),
         (CREATED, status(installed="Created"), "Removed"),
         (READY, status("Installed", "WaitingForPredecessor", is_installed=True), "Pending"),
-        (READY, status("Installed", "SectionNotReady", is_installed=True), "Activating"),
+        (READY, status("Installed", "ContainerNotReady", is_installed=True), "Activating"),
         (READY, status("Installed", "SomethingNew", is_installed=True), "Activating"),
         (READY, status("SomethingNew"), "Failing"),
         (READY, status("Installed", "HeartbeatTimeout", is_installed=True), "Unknown"),
@@ -66,7 +66,7 @@ def test_states_follow_from_target_and_report(
 
 
 def test_a_container_killed_for_its_memory_says_more_than_not_ready() -> None:
-    reported = status("Installed", "SectionNotReady", is_installed=True)
+    reported = status("Installed", "ContainerNotReady", is_installed=True)
     ended = ContainerTerminated(reason="OOMKilled")
     reported.container.append(ContainerStatus(name="web", state=ContainerState(terminated=ended)))
     assert instance_state(READY, reported).old == "DAEMON_WAS_TERMINATED_EXTERNALLY"

@@ -83,8 +83,6 @@ def channel_factory(credentials: Credentials, *, verbose: bool) -> ChannelFactor
     """How to open a channel to an address."""
     if not verbose:
         return credentials.channel
-    from hqctl.asking.connecting import telling
-
     return telling(credentials.channel)
 
 

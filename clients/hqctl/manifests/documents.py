@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 from google.protobuf.descriptor import Descriptor
@@ -18,10 +18,6 @@ from hqctl.asking.exits import Exit
 from hqctl.asking.session import complain
 from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
-
-if TYPE_CHECKING:
-    from hqpb.v1.instance_pb2 import InstanceRevision
-
 
 _UPPER = re.compile("[A-Z]")
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
@@ -166,24 +162,18 @@ def filenames(*, required: bool = True) -> Callable[[F], F]:
 
 def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
     """All documents; if any is faulty, every fault is told and the process ends with `code`."""
-    from hqctl.manifests.documents import read_documents
-
     with _faults_told(code):
         return read_documents(names, recursive=recursive)
 
 
-def revision_or_exit(name: str) -> InstanceRevision:
+def revision_or_exit(name: str) -> instance_pb2.InstanceRevision:
     """The one revision in a file; if it is faulty, every fault is told and the process ends."""
-    from hqctl.manifests.documents import read_revision
-
     with _faults_told(Exit.REFUSED):
         return read_revision(name)
 
 
 @contextmanager
 def _faults_told(code: Exit) -> Iterator[None]:
-    from hqcli.documents import BadDocument
-
     try:
         yield
     except BadDocument as fault:

@@ -29,8 +29,8 @@ def base(desired: Desired, revision_id: str, directory: Path) -> dict[str, str]:
     return found | {port_variable(port.name): str(port.number) for port in desired.allocation.port}
 
 
-def for_section(basis: Mapping[str, str], own: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """A section's own variables win over ours, secrets over both."""
+def for_container(basis: Mapping[str, str], own: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """A container's own variables win over ours, secrets over both."""
     return {**basis, **own, **secrets}
 
 

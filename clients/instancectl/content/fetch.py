@@ -1,23 +1,27 @@
-"""Getting the content behind an address: `file:`, `http:` and `https:`. Blocking; called in a thread."""
+"""Getting the content behind an address: `file:`, `http:` and `https:`. Blocking; called in a thread, interruptible."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from instancectl.content.failure import PrepareFailed
-from instancectl.content.interruptible import SILENCE_S, opener
-from instancectl.content.threads import Cancel
+from instancectl.background import Cancel
+from instancectl.content import PrepareFailed
 
 _CHUNK_BYTES = 1 << 20
 _TRIES = 3
 _FIRST_PAUSE_S = 0.2
 _NO_USE_TRYING = range(400, 500)
 _TRY_LATER = {408, 429}
+SILENCE_S = 30.0
+_CONNECT_S = 5.0  # cannot be cut
 
 
 def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
@@ -85,3 +89,44 @@ def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
     expected = getattr(source, "length", None)
     if expected:
         raise http.client.IncompleteRead(b"", expected)
+
+
+def opener(cancel: Cancel) -> urllib.request.OpenerDirector:
+    """Opens addresses until `cancel` is set: then the connection is cut, and the call fails."""
+    return urllib.request.build_opener(_Http(cancel), _Https(cancel))
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, cancel: Cancel) -> None:
+        super().__init__()
+        self._cancel = cancel
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_connection(http.client.HTTPConnection, self._cancel), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, cancel: Cancel) -> None:
+        super().__init__()
+        self._cancel = cancel
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_connection(http.client.HTTPSConnection, self._cancel), req)
+
+
+def _connection(kind: Any, cancel: Cancel) -> Any:
+    """A class of connections that `cancel` cuts."""
+
+    class Connection(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            self.timeout = _CONNECT_S
+            super().connect()
+            self.sock.settimeout(SILENCE_S)
+            cancel.interrupted_by(partial(_cut, self.sock))
+
+    return Connection
+
+
+def _cut(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)

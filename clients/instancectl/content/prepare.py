@@ -7,21 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
-from instancectl.content import delivery, environment, volumes
-from instancectl.content.failure import PrepareFailed
-from instancectl.content.paths import inside
-from instancectl.content.secret_values import SecretValues
+from instancectl.background import Cancel, in_thread
+from instancectl.content import PrepareFailed, directories, environment
+from instancectl.content.directories import inside
+from instancectl.content.secrets import SecretValues, deliver
 from instancectl.content.store import Store
-from instancectl.content.supported import check_supported
-from instancectl.content.threads import Cancel, in_thread
 from instancectl.content.unpack import remove_tree, unpack
+from instancectl.content.validation import check_supported
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.output import Output, OutputSettings
 from instancectl.reports import conditions
 from instancectl.reports.conditions import Verdict
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 
 HOOK_TIMEOUT_S = 60.0
 _DEFAULT_FILE_MODE = 0o644
@@ -72,7 +70,7 @@ class Preparer:
 
     async def remove(self, key: RevisionKey, desired: Desired | None) -> None:
         """Remove what a revision occupies; persistent volumes stay. Raises OSError."""
-        on_disks = volumes.places_on_disks(key, desired) if desired else []
+        on_disks = directories.places_on_disks(key, desired) if desired else []
         for path in (self._layout.revision(key), *on_disks):
             await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
 
@@ -96,12 +94,12 @@ class Preparer:
         for file, content in zip(revision.file, files, strict=True):
             _copy(content, inside(directory, file.name, f"file {file.name}"), file.mode or _DEFAULT_FILE_MODE)
         for volume in revision.volume:
-            volumes.create(volume, key, desired, self._layout)
+            directories.create(volume, key, desired, self._layout)
 
     def _deliver(self, values: Sequence[tuple[SecretDescriptor, bytes]], directory: Path) -> None:
         for secret, value in values:
             if secret.WhichOneof("target") == "file":
-                delivery.deliver(secret, value, directory)
+                deliver(secret, value, directory)
 
     async def _run_scripts(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> None:
         directory = self._layout.revision(key)

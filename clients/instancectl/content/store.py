@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Collection
 from pathlib import Path
 
-from instancectl.content.failure import PrepareFailed
+from instancectl.background import Cancel
+from instancectl.content import PrepareFailed
 from instancectl.content.fetch import check_scheme, fetch
-from instancectl.content.threads import Cancel
 
 _ALGORITHM = "sha256:"
 

@@ -9,8 +9,8 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from instancectl.content.failure import PrepareFailed
-from instancectl.content.threads import Cancel
+from instancectl.background import Cancel
+from instancectl.content import PrepareFailed
 
 _MODE_SHIFT = 16
 # zipfile hands on what its decoders raise, and says by RuntimeError what it cannot read (passwords, other methods);

@@ -14,11 +14,11 @@ from typing import Final
 from hqclient.clock import SystemClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
+from instancectl.files import locked
 from instancectl.hostagent.calls import LINGER_S, HostAgentCalls
 from instancectl.hostagent.picture import Picture
 from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.upstream import Upstream
-from instancectl.lock import locked
 from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock as ServingClock

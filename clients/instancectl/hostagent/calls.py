@@ -10,13 +10,12 @@ from google.protobuf.message import DecodeError, Message
 
 from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
-from instancectl.agent_status import PATH as STATUS_PATH
 from instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
-from instancectl.hostagent.heard import Heard
 from instancectl.hostagent.picture import Picture
-from instancectl.hostagent.relayed import Failed, of_item
 from instancectl.hostagent.speakers import Speakers
-from instancectl.hostagent.upstream import Upstream
+from instancectl.hostagent.status import PATH as STATUS_PATH
+from instancectl.hostagent.status import Heard
+from instancectl.hostagent.upstream import Failed, Upstream, of_item
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto

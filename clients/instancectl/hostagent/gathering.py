@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, Final, NamedTuple
 
-from instancectl.hostagent.relayed import Failed
+from instancectl.hostagent.upstream import Failed
 from serving.clock import Clock
 from serving.errors import OutcomeUnknown, ServiceError
 

@@ -16,7 +16,7 @@ from hqclient.clock import Clock
 from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.relayed import Failed
+from instancectl.hostagent.upstream import Failed
 from serving.errors import Retry, ServiceError, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then whoever watches is told

@@ -1,4 +1,4 @@
-"""Processes that we start, and those that we find again: waiting for them, signalling them, reaping all."""
+"""Processes that we start, and those that we find again: waiting for them, signalling, stopping and reaping them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,55 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from instancectl.processes import procfs
-from instancectl.processes.exits import Exit
 from instancectl.processes.limits import Grip
 
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
 _GATE = Path(__file__).with_name("gate.py")
 _PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """An exit code, a signal, or neither: the process was adopted, and only its parent is told how it ended."""
+
+    code: int | None = None
+    signal: int | None = None
+
+    @classmethod
+    def from_wait_status(cls, status: int) -> Exit:
+        code = os.waitstatus_to_exitcode(status)
+        return cls(code=code) if code >= 0 else cls(signal=-code)
+
+    @property
+    def succeeded(self) -> bool:
+        return self.code == 0
+
+    @property
+    def reason(self) -> str:
+        """Reason, one word in CamelCase."""
+        if self.signal is not None:
+            return "Killed"
+        if self.code is None:
+            return "UnknownEnd"
+        return {0: "Completed", NOT_EXECUTABLE: "NotExecutable", NOT_FOUND: "NotFound"}.get(self.code, "Error")
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            return f"was killed by {signal_name(self.signal)}"
+        return "ended with unknown status" if self.code is None else f"exited with {self.code}"
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Child:
@@ -135,7 +175,7 @@ class Children:
         return child
 
     def strangers(self, adopted: Collection[str]) -> list[int]:
-        """Processes of this instance that an earlier life of ours left behind, except those marked as `adopted`."""
+        """Processes of this instance that an earlier supervisor left behind, except those marked as `adopted`."""
         found = set(procfs.marked(f"{self._owner}."))
         for mark in {*adopted, *(child.mark for child, _ in self._alive.values())}:
             found -= set(procfs.marked(mark))
@@ -162,7 +202,7 @@ class Children:
 
 
 def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
-    """A process that an earlier life of ours started; None if it has ended. How it ends will not be known."""
+    """A process that an earlier supervisor started; None if it has ended. How it ends will not be known."""
     try:
         watched = os.pidfd_open(identity.pid)
     except OSError:
@@ -181,6 +221,24 @@ def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
 
     loop.add_reader(watched, gone)
     return child
+
+
+async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:
+    """End a process and its offspring; return how it ended. Cancelled, it still kills before it goes."""
+    try:
+        async with asyncio.timeout(grace_s):
+            if script is not None and not child.has_ended:
+                await script()
+            child.signal_all(signal.SIGTERM)
+            await child.wait()
+    except TimeoutError:
+        pass
+    finally:
+        child.signal_all(signal.SIGKILL)
+    how = await child.wait()
+    child.sweep()
+    child.grip.let_go()
+    return how
 
 
 def _become_subreaper() -> None:

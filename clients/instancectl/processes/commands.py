@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.processes.children import Child, Children
-from instancectl.processes.exits import Exit
+from instancectl.processes.children import Child, Children, Exit
 
 _MAX_CAPTURED_BYTES = 1 << 20
 

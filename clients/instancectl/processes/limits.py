@@ -1,4 +1,4 @@
-"""Limits of a section: a cgroup (version 2) of its own where we may make one, else limits of the single process."""
+"""Limits of a container: a cgroup (version 2) of its own where we may make one, else limits of the single process."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Limiter(Protocol):
     """A way to limit."""
 
     def grip(self, name: str, limit: Limit) -> Grip:
-        """Prepare what holds a section; `name` is unique in the instance. Raises OSError."""
+        """Prepare what holds a container; `name` is unique in the instance. Raises OSError."""
         ...
 
 
@@ -97,7 +97,7 @@ class ProcessLimits:
 
 
 class CgroupLimits:
-    """By cgroup v2: memory and processor time of all processes of a section together."""
+    """By cgroup v2: memory and processor time of all processes of a container together."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent

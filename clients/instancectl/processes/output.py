@@ -1,6 +1,6 @@
-"""What sections write: through a named pipe into a log that is rotated, so a flood costs neither disk nor time.
+"""What containers write: through a named pipe into a log that is rotated, so a flood costs neither disk nor time.
 
-The pipe has a name so that a section outlives us: it holds both ends itself, is held up when the pipe is full, and
+The pipe has a name so that a container outlives us: it holds both ends itself, is held up when the pipe is full, and
 goes on when the next supervisor opens the pipe again.
 """
 
@@ -30,7 +30,7 @@ class OutputSettings:
 
 
 class Output:
-    """The output of one section, errors included. Open it in the event loop; it is readable by its owner only."""
+    """The output of one container, errors included. Open it in the event loop; it is readable by its owner only."""
 
     def __init__(self, pipe: Path, log: Path, settings: OutputSettings) -> None:
         self._pipe = pipe
@@ -77,7 +77,7 @@ class Output:
             self._pipe.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Copy what is there and end. The pipe stays for a section that stays."""
+        """Copy what is there and end. The pipe stays for a container that stays."""
         if self._reader is None or self._handler is None:
             return
         asyncio.get_running_loop().remove_reader(self._reader)

@@ -1,13 +1,14 @@
-"""From what is observed to what HQ is told. Pure: no I/O, the time is given."""
+"""What HQ is told of each wanted revision, from what is observed. Pure: no I/O, the time is given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hqpb.v1 import instance_pb2
-from hqpb.v1.instance_pb2 import Condition, ContainerStatus, RevisionStatus
+from hqpb.v1.instance_pb2 import Condition, ContainerStatus, InstanceRevision, RevisionStatus
 from instancectl.clock import timestamp
+from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_created
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN
@@ -39,42 +40,42 @@ STOPPING = Verdict(False, "Stopping", "the supervisor is stopping it, after the 
 STOPPED = Verdict(False, "Stopped", "the supervisor is exiting")
 
 
-def readiness(sections: Sequence[ContainerStatus]) -> Verdict:
-    """Of a running revision: ready when each section is ready or has done its work."""
-    waiting = [section for section in sections if not section.ready and not has_completed(section)]
+def readiness(containers: Sequence[ContainerStatus]) -> Verdict:
+    """Of a running revision: ready when each container is ready or has done its work."""
+    waiting = [container for container in containers if not container.ready and not has_completed(container)]
     if waiting:
-        return Verdict(False, "SectionNotReady", "; ".join(map(describe, waiting)))
-    if sections and not any(section.ready for section in sections):
+        return Verdict(False, "ContainerNotReady", "; ".join(map(describe, waiting)))
+    if containers and not any(container.ready for container in containers):
         return Verdict(False, "Completed", "every container has exited and stays so")
-    return Verdict(True, "Ready", "" if sections else "there are no containers to run")
+    return Verdict(True, "Ready", "" if containers else "there are no containers to run")
 
 
-def has_completed(section: ContainerStatus) -> bool:
+def has_completed(container: ContainerStatus) -> bool:
     """It ended well, and is not started again."""
-    return section.state.HasField("terminated") and section.state.terminated.reason == "Completed"
+    return container.state.HasField("terminated") and container.state.terminated.reason == "Completed"
 
 
-def describe(section: ContainerStatus) -> str:
+def describe(container: ContainerStatus) -> str:
     """`web: waiting, CrashBackoff: exited with 1`."""
-    kind = section.state.WhichOneof("state") or "waiting"
+    kind = container.state.WhichOneof("state") or "waiting"
     if kind == "running":
-        return f"{section.name}: running, not ready"
-    details = section.state.waiting if kind == "waiting" else section.state.terminated
-    return f"{section.name}: {kind}" + "".join(f", {text}" for text in (details.reason, details.message) if text)
+        return f"{container.name}: running, not ready"
+    details = container.state.waiting if kind == "waiting" else container.state.terminated
+    return f"{container.name}: {kind}" + "".join(f", {text}" for text in (details.reason, details.message) if text)
 
 
 def revision_status(
     revision_id: str,
     installed: Verdict,
     ready: Verdict,
-    sections: Iterable[ContainerStatus],
+    containers: Iterable[ContainerStatus],
     *,
     spec_version: int,
     before: RevisionStatus | None,
     wall_s: float,
 ) -> RevisionStatus:
     """The full status; a condition keeps the time of its last transition from `before`."""
-    status = RevisionStatus(id=revision_id, container=sections, spec_version=spec_version)
+    status = RevisionStatus(id=revision_id, container=containers, spec_version=spec_version)
     status.installed.CopyFrom(_condition(installed, before.installed if before else None, wall_s))
     status.ready.CopyFrom(_condition(ready, before.ready if before else None, wall_s))
     return status
@@ -88,3 +89,67 @@ def _condition(verdict: Verdict, before: Condition | None, wall_s: float) -> Con
     else:
         made.last_transition_time.CopyFrom(timestamp(wall_s))
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is on stage: the running revision and its containers.
+
+    Attributes:
+        is_leaving: it is being stopped.
+        ends: the supervisor itself ends.
+    """
+
+    key: RevisionKey | None = None
+    containers: tuple[ContainerStatus, ...] = ()
+    is_leaving: bool = False
+    ends: bool = False
+
+
+def statuses(
+    desired: Desired,
+    installed: Callable[[RevisionKey], Verdict | None],
+    stage: Stage,
+    before: Mapping[str, RevisionStatus],
+    wall_s: float,
+) -> dict[str, RevisionStatus]:
+    """The status of each wanted revision, by id."""
+    return {
+        key.id: revision_status(
+            key.id,
+            _installed(key, revision, installed),
+            _ready(key, revision, desired, _installed(key, revision, installed), stage),
+            _containers(key, revision, stage),
+            spec_version=desired.version,
+            before=before.get(key.id),
+            wall_s=wall_s,
+        )
+        for key, revision in desired.by_key.items()
+    }
+
+
+def _installed(
+    key: RevisionKey, revision: InstanceRevision, installed: Callable[[RevisionKey], Verdict | None]
+) -> Verdict:
+    return installed(key) or (CREATED if is_wanted_created(revision) else PENDING)
+
+
+def _ready(key: RevisionKey, revision: InstanceRevision, desired: Desired, installed: Verdict, stage: Stage) -> Verdict:
+    # By id: while new files of it are prepared, the revision that runs is still this one.
+    if stage.key is not None and stage.key.id == key.id:
+        return STOPPING if stage.is_leaving or stage.ends else readiness(stage.containers)
+    if stage.ends:
+        return STOPPED
+    if key != desired.ready_key:
+        return NOT_WANTED_AT_ALL if is_wanted_created(revision) else NOT_WANTED
+    if not installed.holds:
+        return NOT_INSTALLED
+    return GIVING_WAY if stage.key else STARTING
+
+
+def _containers(key: RevisionKey, revision: InstanceRevision, stage: Stage) -> list[ContainerStatus]:
+    """Those that the spec knows: HQ refuses others."""
+    if stage.key is None or stage.key.id != key.id:
+        return []
+    known = {container.name for container in revision.container}
+    return [container for container in stage.containers if container.name in known]

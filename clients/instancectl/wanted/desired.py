@@ -1,7 +1,8 @@
-"""What is wanted of an instance, whoever said so: HQ, a file, or the last good copy on disk."""
+"""What is wanted of an instance, by HQ, a file or the last good copy on disk; and a key for each content of it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +12,45 @@ from pathlib import Path
 from google.protobuf import json_format
 
 from hqpb.v1 import instance_pb2
-from hqpb.v1.instance_pb2 import InstanceRevision, ResourceAllocation
-from instancectl.atomic import write_atomically
-from instancectl.wanted.fingerprint import RevisionKey, revision_key
+from hqpb.v1.instance_pb2 import Container, InstanceRevision, ResourceAllocation
+from instancectl.files import write_atomically
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RevisionKey:
+    """A revision with a certain content. Changed files or hooks under the same id make another key."""
+
+    id: str
+    digest: str
+
+    def __str__(self) -> str:
+        return self.id
+
+
+def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> RevisionKey:
+    """Covers all that preparing depends on; not the target, and not the processes to run."""
+    content = InstanceRevision()
+    content.CopyFrom(revision)
+    for name in ("target", "container", "secret_count"):
+        content.ClearField(name)
+    place = ResourceAllocation(port=allocation.port, host=allocation.host)
+    for disk in allocation.disk:
+        place.disk.add(name=disk.name, path=disk.path)
+    return RevisionKey(revision.id, _digest(content, place))
+
+
+def container_digest(container: Container, allocation: ResourceAllocation) -> str:
+    """Covers all that a running process depends on: another digest, and it must be started anew."""
+    return _digest(container, allocation)
+
+
+def _digest(*messages: InstanceRevision | ResourceAllocation | Container) -> str:
+    # The length goes in too, so that bytes cannot wander from one message to the next.
+    digest = hashlib.sha256()
+    for message in messages:
+        encoded = message.SerializeToString(deterministic=True)
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -21,7 +58,7 @@ class Desired:
     """The wanted state.
 
     Attributes:
-        uid: which life of the instance; 0 if a file said so.
+        uid: of the instance, another one when it is recreated; 0 if a file said so.
         version: meta.version of the spec in HQ; 0 if a file said so.
         epoch: the history of HQ's store that uid and version belong to.
     """

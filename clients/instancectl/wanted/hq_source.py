@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from hqclient.client import HqApiError
 from hqclient.watch_items import Changes, SnapshotPart, WatchItem
@@ -13,7 +15,6 @@ from hqpb.v1 import service_pb2 as pb
 from instancectl.clock import Clock
 from instancectl.route import Route
 from instancectl.wanted.desired import Desired
-from instancectl.wanted.life import Life, Meaning, of_absence, of_presence
 from instancectl.wanted.source import Asked, Gone, Trouble, Update
 
 LOOK_S = 180.0
@@ -21,6 +22,42 @@ ASK_S = 3.0  # then the last good copy is started
 _MAX_BACKOFF_S = 30.0
 _CATCH_UP_S = 0.3
 _REFUSED_S = 10.0
+
+
+class Meaning(enum.Enum):
+    """What to make of an answer."""
+
+    GO_ON = "the known instance, or the first one seen"
+    RECREATED = "deleted and created anew under the same id: another instance"
+    GONE = "deleted"
+    MOVED = "it is on another node now"
+    WAIT = "not there yet"
+    DOUBT = "HQ does not know it, but it is not the HQ history that knew it"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The uid of an instance, and the history of HQ's store that it belongs to."""
+
+    uid: int
+    epoch: str
+
+
+def of_presence(known: Identity | None, found: Identity) -> Meaning:
+    """HQ has the instance, on this node."""
+    if known is None or not known.uid or known.uid == found.uid:
+        return Meaning.GO_ON
+    # A restored or replaced store gives new uids to the instances that are put back: the same to us.
+    return Meaning.RECREATED if known.epoch == found.epoch else Meaning.GO_ON
+
+
+def of_absence(known: Identity | None, epoch: str, *, elsewhere: bool) -> Meaning:
+    """HQ has no such instance, or (`elsewhere`) has it on another node; `epoch` is the history that says so."""
+    if known is None:
+        return Meaning.WAIT
+    if known.epoch != epoch:
+        return Meaning.DOUBT
+    return Meaning.MOVED if elsewhere else Meaning.GONE
 
 
 class HqSource:
@@ -91,14 +128,14 @@ class HqSource:
             answer.version,
             answer.source.epoch,
         )
-        meaning = of_presence(self._life, Life(found.uid, found.epoch))
+        meaning = of_presence(self._identity, Identity(found.uid, found.epoch))
         self._known = found
-        return Asked(found, afresh=meaning is Meaning.NEW_LIFE)
+        return Asked(found, afresh=meaning is Meaning.RECREATED)
 
     def _absent(self, said: HqApiError) -> Update:
         """HQ says so after a fence; left to find out is whether it is the HQ that knew the instance."""
         epoch = said.metadata.get("epoch", "")
-        meaning = of_absence(self._life, epoch, elsewhere=said.reason == "WRONG_NODE")
+        meaning = of_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:
             case Meaning.GONE | Meaning.MOVED:
                 return Gone(meaning is Meaning.MOVED, str(said))
@@ -108,8 +145,8 @@ class HqSource:
                 return Trouble(f"{said}; waiting for it")
 
     @property
-    def _life(self) -> Life | None:
-        return Life(self._known.uid, self._known.epoch) if self._known and self._known.uid else None
+    def _identity(self) -> Identity | None:
+        return Identity(self._known.uid, self._known.epoch) if self._known and self._known.uid else None
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
@@ -131,7 +168,7 @@ class HqSource:
             await self._clock.sleep(_REFUSED_S * self._rng.uniform(0.5, 1.0))
 
     def _seen(self, item: WatchItem) -> None:
-        """Reports change the instance too; only another life or version is of interest."""
+        """Reports change the instance too; only another uid or version is of interest."""
         if isinstance(item, Changes):
             puts = [event.put for event in item.events if event.HasField("put")]
             if len(puts) < len(item.events):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import RevisionKey
 
 
 @dataclass(frozen=True, slots=True)

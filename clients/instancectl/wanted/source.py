@@ -1,17 +1,21 @@
-"""Where the wanted state comes from: what a source tells."""
+"""Where the wanted state comes from: what a source tells, what it has told so far, and what it told last."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
 from instancectl.wanted.desired import Desired
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """This is wanted. `afresh`: it is another life of the instance, so nothing of the earlier one may stay."""
+    """This is wanted. `afresh`: the instance was recreated (new uid), so nothing of the earlier one may stay."""
 
     desired: Desired
     afresh: bool = False
@@ -45,3 +49,69 @@ class Source(Protocol):
     def look_again(self) -> None:
         """Somebody has reason to think that it changed."""
         ...
+
+
+class Wishes:
+    """Follows a source. Where it cannot be read at the start, the last good copy speaks for it.
+
+    Args:
+        last_good: what was wanted when the source was read last; None: it never was.
+        changed: called after each update.
+
+    Attributes:
+        last_good: as above, kept up to date.
+        gone: the instance was deleted or moved; None: it was not.
+        trouble: why the source cannot be read or believed; empty: it can.
+    """
+
+    def __init__(self, source: Source, last_good: Desired | None, changed: Callable[[], None]) -> None:
+        self.last_good = last_good
+        self.gone: Gone | None = None
+        self.trouble = ""
+        self._source = source
+        self._changed = changed
+        self._next: Asked | None = None
+        self._is_known = False
+
+    def look_again(self) -> None:
+        """Somebody has reason to think that it changed."""
+        self._source.look_again()
+
+    async def follow(self) -> None:
+        """Read the source until cancelled."""
+        async with aclosing(self._source.updates()) as updates:
+            async for update in updates:
+                self._heard(update)
+                self._changed()
+
+    async def hear_once(self) -> None:
+        """Read the source once."""
+        async with aclosing(self._source.updates()) as updates:
+            self._heard(await anext(updates))
+
+    def take(self) -> Asked | None:
+        """What is wanted, if it was not taken yet."""
+        asked, self._next = self._next, None
+        if asked is not None:
+            self.last_good = asked.desired
+            self._is_known = True
+        return asked
+
+    def _heard(self, update: Update) -> None:
+        match update:
+            case Asked():
+                overtaken = self._next is not None and self._next.afresh
+                self._next = Asked(update.desired, update.afresh or overtaken)
+                self.trouble = ""
+            case Gone():
+                self.gone = update
+            case Trouble():
+                self._in_trouble(update.message)
+
+    def _in_trouble(self, message: str) -> None:
+        if message != self.trouble:
+            log.warning("%s", message)
+        self.trouble = message
+        if not self._is_known and self._next is None and self.last_good is not None:
+            log.warning("continuing with the last good copy, version %d", self.last_good.version)
+            self._next = Asked(self.last_good)

@@ -12,8 +12,7 @@ import pytest
 
 from hqclient.client import Client
 from hqclient.watch_items import Bookmark, Resync, SnapshotPart, Synced
-from hqctl.commands.waiting import Goal
-from hqctl.wait_state import Awaited
+from hqctl.commands.waiting import Awaited, Goal
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.fake_hq import FakeReplica, instance, say

@@ -87,22 +87,22 @@ class Ctl:
             raise AssertionError(f"{error}\n{await self.status()}\n{self.log_text()}") from None
         return found
 
-    async def section_pid(self, revision_id: str = "r1") -> int:
-        """Of the first section, which must run."""
-        pid = (await self.revision(revision_id))["sections"][0]["pid"]
+    async def container_pid(self, revision_id: str = "r1") -> int:
+        """Of the first container, which must run."""
+        pid = (await self.revision(revision_id))["containers"][0]["pid"]
         assert isinstance(pid, int)
         return pid
 
     async def container(self, revision_id: str = "r1") -> dict[str, Any]:
-        """The status of the first section as HQ is told of it."""
+        """The status of the first container as HQ is told of it."""
         found: dict[str, Any] = (await self.revision(revision_id)).get("status", {}).get("container", [{}])[0]
         return found
 
     def log_text(self) -> str:
         return self.log.read_text() if self.log.exists() else ""
 
-    def section_log(self, revision_id: str = "r1", section: str = "main") -> str:
-        path = self.directory / "logs" / revision_id / f"{section}.log"
+    def container_log(self, revision_id: str = "r1", container: str = "main") -> str:
+        path = self.directory / "logs" / revision_id / f"{container}.log"
         return path.read_text() if path.exists() else ""
 
     def processes(self) -> list[int]:
@@ -161,7 +161,7 @@ def instance(*revisions: model.InstanceRevision, instance_id: str = "i-1", port:
 
 
 def revision(revision_id: str = "r1", script: str = "exec sleep 600", *, ready: bool = True) -> model.InstanceRevision:
-    """A revision with one section, `main`, that runs a shell script."""
+    """A revision with one container, `main`, that runs a shell script."""
     made = model.InstanceRevision(id=revision_id, target=READY if ready else INSTALLED)
     container = made.container.add(name="main", command=["sh", "-c", script])
     container.stop_grace_period.FromMilliseconds(500)

@@ -92,13 +92,13 @@ async def test_the_kernel_keeps_a_group_to_its_memory(group: Path) -> None:
         grip.let_go()
 
 
-async def test_a_section_that_takes_more_memory_than_it_may_does_not_get_it(run_file: RunFile) -> None:
+async def test_a_container_that_takes_more_memory_than_it_may_does_not_get_it(run_file: RunFile) -> None:
     greedy = f"{sys.executable} -c \"b'x' * {256 * MIB}\"; echo ended with $?; exec sleep 600"
     wanted = revision(script=greedy)
     wanted.container[0].limit.memory_bytes = 64 * MIB
     ctl = await run_file(instance(wanted))
     await ctl.until("r1", "ready")
-    limits = (await ctl.revision("r1"))["sections"][0]["limits"]
+    limits = (await ctl.revision("r1"))["containers"][0]["limits"]
     assert re.match(rf"(rlimit|cgroup v2): memory {64 * MIB} B", limits)
-    await eventually(lambda: "ended with" in ctl.section_log())
-    assert "ended with 0" not in ctl.section_log()
+    await eventually(lambda: "ended with" in ctl.container_log())
+    assert "ended with 0" not in ctl.container_log()

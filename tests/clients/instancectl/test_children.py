@@ -28,7 +28,7 @@ async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit
 async def test_a_killed_child_is_started_again_and_the_signal_is_told(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision()))
     await ctl.until("r1", "ready")
-    first = await ctl.section_pid()
+    first = await ctl.container_pid()
     os.kill(first, signal.SIGKILL)
 
     async def replaced() -> bool:
@@ -36,7 +36,7 @@ async def test_a_killed_child_is_started_again_and_the_signal_is_told(run_file: 
 
     await eventually(replaced)
     await ctl.until("r1", "ready")
-    assert await ctl.section_pid() != first
+    assert await ctl.container_pid() != first
 
 
 async def test_a_program_that_is_not_there_is_named(run_file: RunFile) -> None:
@@ -48,7 +48,7 @@ async def test_a_program_that_is_not_there_is_named(run_file: RunFile) -> None:
         return bool((await ctl.container()).get("lastTermination", {}).get("reason") == "NotFound")
 
     await eventually(told)
-    assert "cannot run no-such-program" in ctl.section_log()
+    assert "cannot run no-such-program" in ctl.container_log()
 
 
 async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file: RunFile) -> None:
@@ -61,9 +61,9 @@ async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file:
     check.failure_threshold = 2
     ctl = await run_file(instance(wanted, port=port))
     await ctl.until("r1", "ready")
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     os.kill(pid, signal.SIGSTOP)
-    await ctl.until("r1", "ready", holds=False, reason="SectionNotReady")
+    await ctl.until("r1", "ready", holds=False, reason="ContainerNotReady")
     os.kill(pid, signal.SIGCONT)
     await ctl.until("r1", "ready")
 
@@ -71,8 +71,8 @@ async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file:
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="trap '' TERM; echo up; while :; do sleep 0.1; done")))
     await ctl.until("r1", "ready")
-    await eventually(lambda: "up" in ctl.section_log())
-    pid = await ctl.section_pid()
+    await eventually(lambda: "up" in ctl.container_log())
+    pid = await ctl.container_pid()
     began = time.monotonic()
     assert await ctl.terminate() == 0
     assert not is_alive(pid)
@@ -86,7 +86,7 @@ async def test_the_stop_script_runs_before_the_signal(run_file: RunFile) -> None
     ctl = await run_file(instance(wanted))
     await ctl.until("r1", "ready")
     assert await ctl.terminate() == 0
-    text = ctl.section_log()
+    text = ctl.container_log()
     assert 0 <= text.index("the stop script") < text.index("got TERM")
 
 
@@ -140,7 +140,7 @@ async def _time_of_a_status(ctl: Ctl) -> float:
     return time.monotonic() - began
 
 
-async def test_a_start_hook_that_fails_keeps_the_section_from_being_ready(run_file: RunFile) -> None:
+async def test_a_start_hook_that_fails_keeps_the_container_from_being_ready(run_file: RunFile) -> None:
     wanted = revision()
     wanted.container[0].post_start.command[:] = ["false"]
     ctl = await run_file(instance(wanted))
@@ -156,8 +156,8 @@ async def test_a_memory_limit_reaches_the_child(run_file: RunFile) -> None:
     wanted.container[0].limit.memory_bytes = 64 << 20
     ctl = await run_file(instance(wanted))
     await ctl.until("r1", "ready")
-    limits = (await ctl.revision("r1"))["sections"][0]["limits"]
+    limits = (await ctl.revision("r1"))["containers"][0]["limits"]
     if "rlimit" in limits:
-        await eventually(lambda: ctl.section_log().strip() == str((64 << 20) // 1024))
+        await eventually(lambda: ctl.container_log().strip() == str((64 << 20) // 1024))
     else:
         assert "cgroup v2: memory" in limits

@@ -102,7 +102,7 @@ async def test_of_two_supervisors_of_one_instance_the_later_one_is_heard(
     async with host_agent(hq, socket):
         old = await supervisor(new_ctl, socket, "i-1", name="old")
         await old.until("r1", "ready")
-        pid = await old.section_pid()
+        pid = await old.container_pid()
         await eventually(lambda: ready(client, "i-1"))
         new = await supervisor(new_ctl, socket, "i-1", name="new")
         await eventually(lambda: not is_alive(pid))

@@ -48,7 +48,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
             await client.create(instance(revision("r1"), instance_id=each))
             ctls.append(await new_ctl(each, "--instance", each, "--node", NODE, "--host-agent", str(socket)).start())
         await eventually(lambda: ready(client, *IDS))
-        pids = [await ctl.section_pid() for ctl in ctls]
+        pids = [await ctl.container_pid() for ctl in ctls]
         agent.send_signal(ends)
         assert await asyncio.wait_for(agent.wait(), 45) == (0 if ends is signal.SIGTERM else -signal.SIGKILL)
     os.kill(pids[0], signal.SIGKILL)  # news, while nobody carries them
@@ -82,7 +82,7 @@ async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_
     async with host_agent(hq, socket):
         ctl = await new_ctl("ctl", *arguments).start()
         await eventually(lambda: ready(client, "i-1"))
-        pid = await ctl.section_pid()
+        pid = await ctl.container_pid()
         assert "connected" in (await ctl.status())["reports"]["to"]
 
     async def goes_directly() -> bool:
@@ -103,7 +103,7 @@ async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_
             return "connected" in (await ctl.status())["reports"]["to"]
 
         await eventually(is_back)
-        assert await ctl.section_pid() == pid
+        assert await ctl.container_pid() == pid
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ async def test_rolling_back_to_an_installed_revision_fetches_nothing(run_file: R
     await ctl.until("r1", "ready")
     await ctl.until("r2", "ready", holds=False, reason="NotWantedReady")
     assert files.asked == []
-    await eventually(lambda: ctl.section_log("r1") == "program r1\n")
+    await eventually(lambda: ctl.container_log("r1") == "program r1\n")
 
 
 async def test_the_old_revision_runs_until_the_new_one_is_installed(run_file: RunFile, files: FileServer) -> None:
@@ -107,7 +107,7 @@ async def test_packages_are_unpacked_volumes_appear_and_scripts_run_in_the_direc
     wanted.prepare.add(name="first", command=["sh", "-c", "echo $HQ_INSTANCE/$HQ_REVISION > made; echo x >> data/seen"])
     ctl = await run_file(instance(wanted))
     await ctl.until("r1", "ready")
-    await eventually(lambda: ctl.section_log() == "truex\ni-1/r1\n")
+    await eventually(lambda: ctl.container_log() == "truex\ni-1/r1\n")
 
 
 async def test_a_persistent_volume_outlives_its_revision(run_file: RunFile) -> None:
@@ -118,10 +118,10 @@ async def test_a_persistent_volume_outlives_its_revision(run_file: RunFile) -> N
 
     ctl = await run_file(instance(*with_volume("r1")))  # type: ignore[arg-type]
     await ctl.until("r1", "ready")
-    await eventually(lambda: ctl.section_log("r1") == "r1\n")
+    await eventually(lambda: ctl.container_log("r1") == "r1\n")
     write(ctl.directory.parent / "spec", instance(*with_volume("r2")))  # type: ignore[arg-type]
     await ctl.until("r2", "ready")
-    await eventually(lambda: ctl.section_log("r2") == "r1\nr2\n")
+    await eventually(lambda: ctl.container_log("r2") == "r1\nr2\n")
 
 
 async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file: RunFile) -> None:
@@ -131,10 +131,10 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
     ctl = await run_file(instance(wanted))
     told = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptTimedOut")
     assert told["message"] == "prepare script slow took too long and was killed; see its log"
-    assert "began" in ctl.section_log("r1", "prepare")
+    assert "began" in ctl.container_log("r1", "prepare")
 
 
-async def test_another_command_restarts_the_section_without_preparing_anew(run_file: RunFile) -> None:
+async def test_another_command_restarts_the_container_without_preparing_anew(run_file: RunFile) -> None:
     def wanted(word: str) -> object:
         made = revision(script=f"echo {word}; sleep 600")
         made.prepare.add(command=["sh", "-c", "echo prepared"])
@@ -143,8 +143,8 @@ async def test_another_command_restarts_the_section_without_preparing_anew(run_f
     ctl = await run_file(instance(wanted("one")))  # type: ignore[arg-type]
     await ctl.until("r1", "ready")
     write(ctl.directory.parent / "spec", instance(wanted("two")))  # type: ignore[arg-type]
-    await eventually(lambda: ctl.section_log() == "one\ntwo\n")
-    assert ctl.section_log("r1", "prepare") == "prepared\n"
+    await eventually(lambda: ctl.container_log() == "one\ntwo\n")
+    assert ctl.container_log("r1", "prepare") == "prepared\n"
 
 
 async def test_once_prepares_and_exits_and_starts_nothing(new_ctl: NewCtl, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def test_a_secret_file_has_the_mode_asked_for_and_a_variable_its_value(run
     assert path.read_text() == f"{CANARY}-file"
     assert stat.S_IMODE(path.stat().st_mode) == 0o440
     lengths = [len(f"{CANARY}-file"), len(f"{CANARY}-variable")]
-    await eventually(lambda: ctl.section_log().split() == [str(n) for n in lengths])
+    await eventually(lambda: ctl.container_log().split() == [str(n) for n in lengths])
 
 
 async def test_the_default_mode_is_for_the_owner_alone_and_an_owner_may_be_named(run_file: RunFile, kept: Path) -> None:
@@ -92,7 +92,7 @@ async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_
     check.period.FromMilliseconds(100)
     ctl = await run_file(instance(wanted), "--secrets", f"safe=dir:{kept}")
     await ctl.until("r1", "ready")
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await ctl.kill()
     away = kept.rename(kept.with_name("away"))
     await ctl.start()
@@ -100,7 +100,7 @@ async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_
     await eventually(lambda: ctl.processes() == [pid], what="a check that was under way at SIGKILL has ended")
     away.rename(kept)
     await ctl.until("r1", "ready")
-    assert await ctl.section_pid() == pid
+    assert await ctl.container_pid() == pid
     assert await ctl.terminate() == 0
     assert ctl.processes() == []
 
@@ -132,7 +132,7 @@ async def test_no_canary_is_found_in_any_log_report_error_state_or_process(
         return found.ready.status == model.CONDITION_STATUS_TRUE and len(found.revision) == 2
 
     await eventually(reported)
-    await eventually(lambda: "forked" in ctl.section_log())
+    await eventually(lambda: "forked" in ctl.container_log())
     assert CANARY not in str((await client.get("i-1")).instance)
     assert CANARY not in str(await client.explain("i-1"))
     assert CANARY not in str(await ctl.status())
@@ -150,17 +150,17 @@ def _search_files(ctl: Ctl) -> None:
 
 
 def _search_processes(ctl: Ctl) -> None:
-    """Command lines of all processes; environments of all but the section's, where the variable was asked for."""
-    sections = set(ctl.processes())
-    assert len(sections) == 2
-    ours = [ctl.pid, *sections]
+    """Command lines of all processes; environments of all but the container's, where the variable was asked for."""
+    containers = set(ctl.processes())
+    assert len(containers) == 2
+    ours = [ctl.pid, *containers]
     holders = set()
     for pid in ours:
         for name in ("cmdline", "comm", "status", "environ"):
             if CANARY.encode() in Path(f"/proc/{pid}/{name}").read_bytes():
                 holders.add((pid, name))
-    assert holders == {(pid, "environ") for pid in sections}
-    assert all(stat.S_IMODE(Path(f"/proc/{pid}/environ").stat().st_mode) == 0o400 for pid in sections)
+    assert holders == {(pid, "environ") for pid in containers}
+    assert all(stat.S_IMODE(Path(f"/proc/{pid}/environ").stat().st_mode) == 0o400 for pid in containers)
     lines = (Path(f"/proc/{pid}/cmdline") for pid in procfs.pids())
     assert not [line for line in lines if line.exists() and CANARY.encode() in _read(line)]
 

@@ -22,11 +22,11 @@ async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunF
     ctl = await run_file(instance(revision(script="sleep 600 & wait")))
     await ctl.until("r1", "ready")
     await eventually(lambda: len(ctl.processes()) == 2)
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await ctl.kill()
     await ctl.start()
     await ctl.until("r1", "ready")
-    assert await ctl.section_pid() == pid
+    assert await ctl.container_pid() == pid
     assert len(ctl.processes()) == 2
     assert await ctl.terminate() == 0
     assert ctl.processes() == []
@@ -44,11 +44,11 @@ async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_die
     ctl = await run_file(instance(revision(script=COUNTING)))
     await ctl.until("r1", "ready")
     await ctl.kill()
-    before = ctl.section_log()
+    before = ctl.container_log()
     await ctl.start()
     await ctl.until("r1", "ready")
-    await eventually(lambda: len(ctl.section_log()) > len(before))
-    pid = await ctl.section_pid()
+    await eventually(lambda: len(ctl.container_log()) > len(before))
+    pid = await ctl.container_pid()
     os.kill(pid, signal.SIGKILL)
 
     async def replaced() -> bool:
@@ -63,7 +63,7 @@ async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_die
 async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision("r1")))
     await ctl.until("r1", "ready")
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await ctl.kill()
     assert is_alive(pid)
     write(ctl.directory.parent / "spec", instance(revision("r2")))
@@ -116,7 +116,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
 
 
 async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> None:
-    """In a PID namespace of its own: it runs the section, reaps orphans, and ends in order on SIGTERM."""
+    """In a PID namespace of its own: it runs the container, reaps orphans, and ends in order on SIGTERM."""
     namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     if subprocess.run((*namespace, "true"), capture_output=True, check=False).returncode:
         pytest.skip("needs the right to make a PID namespace")
@@ -138,11 +138,11 @@ async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> No
     try:
         await ctl.until("r1", "ready")
         assert (await ctl.status())["supervisor_pid"] == 1
-        await eventually(lambda: "parent 1\n" in ctl.section_log())
+        await eventually(lambda: "parent 1\n" in ctl.container_log())
         first = await eventually(lambda: _children_of(process.pid))
         os.kill(first[0], signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 45) == 0
-        assert "bye" in ctl.section_log()
+        assert "bye" in ctl.container_log()
     finally:
         if process.returncode is None:
             process.kill()

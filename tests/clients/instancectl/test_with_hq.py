@@ -1,4 +1,4 @@
-"""instancectl and real replicas of HQ: reports, HQ away, twins, deletion, another life."""
+"""instancectl and real replicas of HQ: reports, HQ away, takeovers, deletion, recreation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_
         await client.create(instance(revision("r1")))
         ctl = await from_hq(new_ctl, hq).start()
         await until_ready(client)
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await hq.kill()
 
     async def failing() -> bool:
@@ -113,7 +113,7 @@ async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
     await client.create(instance(revision("r1")))
     old = await from_hq(new_ctl, hq, name="old").start()
     await until_ready(client)
-    pid = await old.section_pid()
+    pid = await old.container_pid()
     new = await from_hq(new_ctl, hq, name="new").start()
 
     async def fenced() -> str:
@@ -135,7 +135,7 @@ async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_inc
     await client.create(instance(revision("r1")))
     ctl = await from_hq(new_ctl, hq).start()
     await until_ready(client)
-    pid, before = await ctl.section_pid(), (await told(client)).incarnation
+    pid, before = await ctl.container_pid(), (await told(client)).incarnation
     await ctl.kill()
     await ctl.start()
 
@@ -144,7 +144,7 @@ async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_inc
         return found.incarnation != before and found.ready.status == TRUE
 
     await eventually(again)
-    assert await ctl.section_pid() == pid
+    assert await ctl.container_pid() == pid
 
 
 async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
@@ -155,7 +155,7 @@ async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
     await client.create(instance(wanted))
     ctl = await from_hq(new_ctl, hq).start()
     await until_ready(client)
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await client.delete("i-1")
     assert await ctl.wait() == 0
     assert not is_alive(pid)
@@ -171,7 +171,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
         await client.create(instance(revision("r1")))
         ctl = await from_hq(new_ctl, hq).start()
         await until_ready(client)
-    pid = await ctl.section_pid()
+    pid = await ctl.container_pid()
     await hq.terminate()
     empty = await start_hq(*addresses, "--prefix", "/empty/")
 
@@ -183,7 +183,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
     async with Client([empty.grpc]) as client:
         await client.create(instance(revision("r1")))
         await until_ready(client)
-    assert await ctl.section_pid() == pid
+    assert await ctl.container_pid() == pid
 
 
 @pytest.mark.long
@@ -200,7 +200,7 @@ async def test_another_life_of_the_instance_keeps_nothing_of_the_earlier_one(
     await client.create(instance(wanted))
     await ctl.start()
     await until_ready(client)
-    await eventually(lambda: ctl.section_log() == "life\n")
+    await eventually(lambda: ctl.container_log() == "life\n")
     assert len(ctl.processes()) == 1
 
 

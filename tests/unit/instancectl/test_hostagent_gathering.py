@@ -10,7 +10,7 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.gathering import Gathering, Key, Placed
-from instancectl.hostagent.relayed import Failed
+from instancectl.hostagent.upstream import Failed
 from serving.clock import ManualClock
 from serving.errors import OutcomeUnknown, ServiceError
 from serving.transport.client_call import CallFailed

@@ -6,7 +6,7 @@ from typing import Any
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.heard import Heard
+from instancectl.hostagent.status import Heard
 
 
 def report(name: str) -> pb.ReportStatusRequest:

@@ -1,4 +1,4 @@
-"""instancectl's smaller decisions: lives, restarts, readiness, adoption, what to tell."""
+"""instancectl's smaller decisions: uids, restarts, readiness, adoption, what to tell."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from instancectl.adopt import chosen, is_wanted
-from instancectl.processes.exits import Exit
+from instancectl.containers.policies import Restarts, RestartSettings
+from instancectl.containers.readiness import Readiness, Rhythm, rhythm
+from instancectl.processes.children import Exit
 from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
-from instancectl.reports import conditions, telling
-from instancectl.sections.readiness import Readiness, Rhythm, rhythm
-from instancectl.sections.restart import Restarts, RestartSettings
+from instancectl.reports import conditions
 from instancectl.state import RunningChild
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey, revision_key, section_digest
-from instancectl.wanted.life import Life, Meaning, of_absence, of_presence
+from instancectl.wanted.desired import Desired, RevisionKey, container_digest, revision_key
+from instancectl.wanted.hq_source import Identity, Meaning, of_absence, of_presence
 from tests.support.sample_instances import INSTALLED, READY
 
-KNOWN = Life(uid=5, epoch="e1")
+KNOWN = Identity(uid=5, epoch="e1")
 
 
 @pytest.mark.parametrize(
     ("known", "found", "meaning"),
     [
-        (None, Life(5, "e1"), Meaning.GO_ON),
-        (KNOWN, Life(5, "e1"), Meaning.GO_ON),
-        (KNOWN, Life(6, "e1"), Meaning.NEW_LIFE),
-        (KNOWN, Life(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
+        (None, Identity(5, "e1"), Meaning.GO_ON),
+        (KNOWN, Identity(5, "e1"), Meaning.GO_ON),
+        (KNOWN, Identity(6, "e1"), Meaning.RECREATED),
+        (KNOWN, Identity(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
     ],
 )
-def test_another_uid_is_another_life_only_within_an_epoch(known: Life | None, found: Life, meaning: Meaning) -> None:
+def test_another_uid_means_recreated_only_within_an_epoch(
+    known: Identity | None, found: Identity, meaning: Meaning
+) -> None:
     assert of_presence(known, found) is meaning
 
 
@@ -48,7 +49,7 @@ def test_another_uid_is_another_life_only_within_an_epoch(known: Life | None, fo
     ],
 )
 def test_an_absence_counts_only_within_the_epoch_that_knew_the_instance(
-    known: Life | None, epoch: str, elsewhere: bool, meaning: Meaning
+    known: Identity | None, epoch: str, elsewhere: bool, meaning: Meaning
 ) -> None:
     assert of_absence(known, epoch, elsewhere=elsewhere) is meaning
 
@@ -148,12 +149,12 @@ def test_target_and_processes_need_no_new_preparation_files_do() -> None:
 def child(wanted: Desired, revision_id: str, digest: str = "") -> RunningChild:
     key = wanted.key_of(revision_id) or RevisionKey(revision_id, "gone")
     found = wanted.by_key.get(key)
-    own = section_digest(found.container[0], wanted.allocation) if found else ""
+    own = container_digest(found.container[0], wanted.allocation) if found else ""
     identity = ProcessId(1, 1, "boot")
     return RunningChild(key, "main", digest or own, identity, "mark", "", "", 1.0, 0.0, 0)
 
 
-def test_a_child_is_adopted_if_its_revision_and_section_are_what_they_were() -> None:
+def test_a_child_is_adopted_if_its_revision_and_container_are_what_they_were() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1"), revision("r2", target=INSTALLED)))
     assert is_wanted(child(wanted, "r1"), wanted)
     assert not is_wanted(child(wanted, "r1", digest="another command"), wanted)
@@ -170,7 +171,7 @@ def test_of_two_revisions_that_run_the_one_wanted_ready_is_adopted() -> None:
 # --- what is told -------------------------------------------------------------------------------------------------
 
 
-def section(name: str = "main", *, ready: bool = True, ended: str = "") -> model.ContainerStatus:
+def container(name: str = "main", *, ready: bool = True, ended: str = "") -> model.ContainerStatus:
     made = model.ContainerStatus(name=name, ready=ready)
     if ended:
         made.state.terminated.reason = ended
@@ -179,21 +180,23 @@ def section(name: str = "main", *, ready: bool = True, ended: str = "") -> model
     return made
 
 
-def test_a_revision_is_ready_when_each_section_is_or_has_done_its_work() -> None:
-    assert conditions.readiness([section(), section("init", ready=False, ended="Completed")]).holds
-    assert not conditions.readiness([section(), section("slow", ready=False)]).holds
-    assert not conditions.readiness([section(ready=False, ended="Completed")]).holds
+def test_a_revision_is_ready_when_each_container_is_or_has_done_its_work() -> None:
+    assert conditions.readiness([container(), container("init", ready=False, ended="Completed")]).holds
+    assert not conditions.readiness([container(), container("slow", ready=False)]).holds
+    assert not conditions.readiness([container(ready=False, ended="Completed")]).holds
     assert conditions.readiness([]).holds
 
 
-def told(stage: telling.Stage, installed: conditions.Verdict = conditions.INSTALLED) -> dict[str, model.RevisionStatus]:
+def told(
+    stage: conditions.Stage, installed: conditions.Verdict = conditions.INSTALLED
+) -> dict[str, model.RevisionStatus]:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")), version=9)
-    return telling.statuses(wanted, lambda _: installed, stage, {}, 1.5)
+    return conditions.statuses(wanted, lambda _: installed, stage, {}, 1.5)
 
 
 def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
-    said = told(telling.Stage(wanted.key_of("r1"), (section(),)), conditions.PREPARING)
+    said = told(conditions.Stage(wanted.key_of("r1"), (container(),)), conditions.PREPARING)
     assert said["r1"].ready.status == conditions.TRUE
     assert (said["r2"].ready.status, said["r2"].ready.reason) == (conditions.FALSE, "NotInstalled")
     assert said["r2"].spec_version == 9
@@ -203,7 +206,7 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
     created = revision("r1", target=model.REVISION_TARGET_CREATED)
     wanted = Desired("i-1", "node-1", (created, revision("r2", target=INSTALLED)))
     assert [key.id for key in wanted.held_keys] == ["r2"]
-    said = telling.statuses(wanted, lambda _: None, telling.Stage(), {}, 1.5)
+    said = conditions.statuses(wanted, lambda _: None, conditions.Stage(), {}, 1.5)
     assert (said["r1"].installed.status, said["r1"].installed.reason) == (conditions.FALSE, "Created")
     assert said["r1"].ready.reason == "NotWantedReady"
     assert not is_wanted(child(wanted, "r1"), wanted)
@@ -211,22 +214,22 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
 
 def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
-    said = told(telling.Stage(wanted.key_of("r2"), (section(),), is_leaving=True))
+    said = told(conditions.Stage(wanted.key_of("r2"), (container(),), is_leaving=True))
     assert said["r2"].ready.reason == "Stopping"
 
 
-def test_sections_that_the_spec_does_not_know_are_left_out() -> None:
+def test_containers_that_the_spec_does_not_know_are_left_out() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
-    said = told(telling.Stage(wanted.key_of("r2"), (section(), section("removed"))))
+    said = told(conditions.Stage(wanted.key_of("r2"), (container(), container("removed"))))
     assert [s.name for s in said["r2"].container] == ["main"]
 
 
 def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1"),))
-    first = telling.statuses(wanted, lambda _: conditions.PREPARING, telling.Stage(), {}, 1.0)
-    later = telling.statuses(wanted, lambda _: conditions.PENDING, telling.Stage(), first, 2.0)
+    first = conditions.statuses(wanted, lambda _: conditions.PREPARING, conditions.Stage(), {}, 1.0)
+    later = conditions.statuses(wanted, lambda _: conditions.PENDING, conditions.Stage(), first, 2.0)
     assert later["r1"].installed.last_transition_time == first["r1"].installed.last_transition_time
-    done = telling.statuses(wanted, lambda _: conditions.INSTALLED, telling.Stage(), later, 3.0)
+    done = conditions.statuses(wanted, lambda _: conditions.INSTALLED, conditions.Stage(), later, 3.0)
     assert done["r1"].installed.last_transition_time.seconds == 3
 
 

@@ -13,23 +13,21 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from instancectl.atomic import write_atomically
-from instancectl.content.delivery import deliver
-from instancectl.content.failure import PrepareFailed
+from instancectl.background import Cancel
+from instancectl.content import PrepareFailed
+from instancectl.content.directories import inside
 from instancectl.content.fetch import check_scheme, shown
-from instancectl.content.paths import inside
-from instancectl.content.secret_values import DirectoryProvider, SecretMissing, SecretValues
+from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
 from instancectl.content.store import Store
-from instancectl.content.threads import Cancel
 from instancectl.content.unpack import unpack
+from instancectl.content.validation import faults
+from instancectl.files import write_atomically
 from instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
 from instancectl.processes.procfs import ProcessId
 from instancectl.settings import BadProvider, parse_provider
 from instancectl.state import RunningChild, StateFile, StateUnreadable
-from instancectl.validating import faults
 from instancectl.wanted import desired as wishes
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 from tests.support.sample_instances import READY
 
 NOW = Cancel()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from instancectl.content.failure import PrepareFailed
+from instancectl.background import Cancel
+from instancectl.content import PrepareFailed
+from instancectl.content.directories import inside
 from instancectl.content.fetch import fetch
-from instancectl.content.paths import inside
-from instancectl.content.threads import Cancel
 from instancectl.content.unpack import unpack
 
 _ELSEWHERE = "gopher://user:canary@elsewhere/?token=canary"

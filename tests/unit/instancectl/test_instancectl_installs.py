@@ -11,8 +11,7 @@ from instancectl.content.prepare import Preparer
 from instancectl.installs import Installs
 from instancectl.reports import conditions
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 from tests.support.sample_instances import eventually
 
 

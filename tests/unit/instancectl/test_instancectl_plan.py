@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import RevisionKey
 from instancectl.wanted.plan import Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
 
 OLD, NEW = RevisionKey("r1", "a" * 64), RevisionKey("r2", "b" * 64)

@@ -1,16 +1,35 @@
-"""Directories that a revision uses, its own or shared by all revisions of the instance. Blocking."""
+"""Directories that a revision uses: paths that stay inside its own, and its volumes. Blocking."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import Volume
-from instancectl.content.failure import PrepareFailed
-from instancectl.content.paths import inside
+from instancectl.content import PrepareFailed
 from instancectl.content.unpack import remove_tree
 from instancectl.layout import Layout, directory_name
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
+
+
+def inside(directory: Path, relative: str, what: str) -> Path:
+    """`relative` below `directory`; its parents are made. Symlinks on the way (a package may bring some) count.
+
+    Raises:
+        PrepareFailed: it would lead out of the directory; `what` is named.
+        OSError: the parents cannot be made.
+    """
+    path = directory / relative
+    if not relative or Path(relative).is_absolute() or ".." in Path(relative).parts or path == directory:
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} is not a path inside the revision's directory")
+    # Looked at before a directory is made: a link that leads out must not be followed even for that.
+    try:
+        stays = path.parent.resolve().is_relative_to(directory.resolve())
+    except RuntimeError:
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} is a loop of symbolic links") from None
+    if not stays:
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} points outside the revision's directory")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> None:

@@ -1,4 +1,4 @@
-"""When to start a section again after it ended. Decisions only, no I/O."""
+"""What a container's spec asks for when it ends or is to end: restarts, grace and drain. Decisions only, no I/O."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import random
 from dataclasses import dataclass
 
 from hqpb.v1 import instance_pb2
-from hqpb.v1.instance_pb2 import RestartPolicy
-from instancectl.processes.exits import Exit
+from hqpb.v1.instance_pb2 import Container, RestartPolicy
+from instancectl.processes.children import Exit
+
+DEFAULT_GRACE_S = 10.0
+DEFAULT_DRAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class RestartSettings:
 
 
 class Restarts:
-    """The restarts of one section."""
+    """The restarts of one container."""
 
     def __init__(self, policy: RestartPolicy, settings: RestartSettings, rng: random.Random) -> None:
         self._policy = policy
@@ -49,3 +52,17 @@ class Restarts:
         if self._policy == instance_pb2.RESTART_POLICY_NEVER:
             return False
         return self._policy != instance_pb2.RESTART_POLICY_ON_FAILURE or not end.succeeded
+
+
+def grace_s(container: Container) -> float:
+    """How long a stop may take before SIGKILL, the stop script included; 0 s are kept if asked for."""
+    if not container.HasField("stop_grace_period"):
+        return DEFAULT_GRACE_S
+    return container.stop_grace_period.ToTimedelta().total_seconds()
+
+
+def drain_s(container: Container) -> float:
+    """How long it keeps running once it is known to be not ready; 0 s are kept if asked for."""
+    if not container.HasField("drain_period"):
+        return DEFAULT_DRAIN_S
+    return container.drain_period.ToTimedelta().total_seconds()

@@ -1,4 +1,4 @@
-"""What sections are made with and from."""
+"""What containers are made with (the tools of an instance) and from (their blueprints)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Protocol
 
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
 from instancectl.clock import Clock
-from instancectl.content.secret_values import SecretValues
+from instancectl.containers.policies import RestartSettings
+from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Limiter
 from instancectl.processes.output import OutputSettings
-from instancectl.sections.restart import RestartSettings
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey, section_digest
+from instancectl.wanted.desired import Desired, RevisionKey, container_digest
 
 
 class Drain(Protocol):
@@ -30,7 +29,7 @@ class Drain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What sections use, the same for all of an instance."""
+    """What containers use, the same for all of an instance."""
 
     layout: Layout
     state: StateFile
@@ -46,7 +45,7 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What a section is started from."""
+    """What a container is started from."""
 
     key: RevisionKey
     revision: InstanceRevision
@@ -56,10 +55,10 @@ class Blueprint:
     @property
     def digest(self) -> str:
         """Another one: it must be started anew."""
-        return section_digest(self.container, self.desired.allocation)
+        return container_digest(self.container, self.desired.allocation)
 
 
 def blueprints(key: RevisionKey, revision: InstanceRevision, desired: Desired) -> dict[str, Blueprint]:
-    """For each section of a revision, by name."""
+    """For each container of a revision, by name."""
     made = (Blueprint(key, revision, container, desired) for container in revision.container)
     return {blueprint.container.name: blueprint for blueprint in made}

@@ -1,4 +1,4 @@
-"""One section (container) of the running revision: started, watched, started again, stopped."""
+"""One container of the running revision: started, watched, started again, stopped."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from hqpb.v1.instance_pb2 import LifecycleHook
-from instancectl.content import environment
-from instancectl.content.failure import PrepareFailed
-from instancectl.processes import stopping
-from instancectl.processes.children import Child
-from instancectl.processes.exits import Exit
+from instancectl.containers import policies
+from instancectl.containers.container_status import StatusKeeper
+from instancectl.containers.policies import Restarts
+from instancectl.containers.readiness import Checker, Readiness, rhythm
+from instancectl.containers.workshop import Blueprint, Workshop
+from instancectl.content import PrepareFailed, environment
+from instancectl.processes.children import Child, Exit, stop
 from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
-from instancectl.sections.checks import Checker
-from instancectl.sections.readiness import Readiness, rhythm
-from instancectl.sections.restart import Restarts
-from instancectl.sections.section_status import SectionStatus
-from instancectl.sections.workshop import Blueprint, Workshop
 from instancectl.state import RunningChild
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
 
 
-class Section:
+class SupervisedContainer:
     """Keeps one process running until told to stop.
 
     Args:
@@ -44,17 +41,17 @@ class Section:
         self._output = Output(layout.pipe(key, container.name), layout.log(key.id, container.name), workshop.output)
         self._restarts = Restarts(container.restart_policy, workshop.restarts, workshop.rng)
         self._checker = Checker(blueprint.desired, workshop.commands, self._directory)
-        self._says = SectionStatus(container.name, workshop.clock, changed)
+        self._says = StatusKeeper(container.name, workshop.clock, changed)
         self.status = self._says.message
         self._environment: dict[str, str] = {}
         self._is_leaving = False
         self._lacks_secrets = False  # the environment, of an adopted process
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
-        self._trouble = ""  # of the current life, beyond its exit code
+        self._trouble = ""  # of the current run, beyond its exit code
 
     def __repr__(self) -> str:
-        return f"Section({self._container.name}, {self._child})"
+        return f"SupervisedContainer({self._container.name}, {self._child})"
 
     @property
     def pid(self) -> int | None:
@@ -67,12 +64,12 @@ class Section:
             self._says.was_restarted(record.restarts)
             self.limits = adopted.grip.description
         started_wall_s = record.started_wall_s if record else 0.0
-        self._task = asyncio.create_task(self._run(adopted, started_wall_s), name=f"section {self._container.name}")
+        self._task = asyncio.create_task(self._run(adopted, started_wall_s), name=f"container {self._container.name}")
         self._task.add_done_callback(self._over)
 
     def leave(self) -> float:
         """Be not ready from now on; return for how many seconds clients may still come (0: it was not ready)."""
-        drain_s = stopping.drain_s(self._container) if self.status.ready else 0.0
+        drain_s = policies.drain_s(self._container) if self.status.ready else 0.0
         self._is_leaving = True
         self._says.is_ready(False)
         return drain_s
@@ -86,7 +83,7 @@ class Section:
         child = self._child
         if child is not None:
             script = self._pre_stop if self._container.HasField("pre_stop") else None
-            how = await stopping.stop(child, stopping.grace_s(self._container), script)
+            how = await stop(child, policies.grace_s(self._container), script)
             self._ended(how, "Stopped")
         self._output.close()
 
@@ -154,13 +151,13 @@ class Section:
     def _record(self, child: Child, started_wall_s: float) -> RunningChild:
         return RunningChild(
             revision=self.blueprint.key,
-            section=self._container.name,
-            section_digest=self.blueprint.digest,
+            container=self._container.name,
+            container_digest=self.blueprint.digest,
             process=child.identity,
             mark=child.mark,
             group=str(child.grip.group or ""),
             limits=child.grip.description,
-            grace_s=stopping.grace_s(self._container),
+            grace_s=policies.grace_s(self._container),
             started_wall_s=started_wall_s,
             restarts=self._says.restart_count,
         )
@@ -182,7 +179,7 @@ class Section:
                 log.warning("hooks and checks of container %s lack a secret: %s", self._container.name, missing)
             secrets, self._lacks_secrets = {}, True
         basis = environment.base(self.blueprint.desired, self.blueprint.key.id, self._directory)
-        return environment.for_section(basis, self._container.environment, secrets)
+        return environment.for_container(basis, self._container.environment, secrets)
 
     # --- while it runs ----------------------------------------------------------------------------------------------
 
@@ -202,7 +199,7 @@ class Section:
         """The start hook, then readiness for as long as it lives."""
         if is_new and self._container.HasField("post_start") and not await self._hook(self._container.post_start):
             self._trouble = "the start hook failed"
-            await stopping.stop(child, stopping.grace_s(self._container), None)
+            await stop(child, policies.grace_s(self._container), None)
         elif self._container.HasField("readiness_check"):
             await self._watch_readiness()
         else:
@@ -224,7 +221,7 @@ class Section:
         await self._hook(self._container.pre_stop)
 
     async def _hook(self, hook: LifecycleHook) -> bool:
-        """Run a hook, its output among the section's own; whether it exited with 0 in time."""
+        """Run a hook, its output among the container's own; whether it exited with 0 in time."""
         try:
             writer = self._output.writer()
         except OSError:

@@ -1,4 +1,4 @@
-"""A section that is told to stop at the worst moment, or finds its directory in disorder."""
+"""A container that is told to stop at the worst moment, or finds its directory in disorder."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from typing import TypeVar
 
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
-from instancectl.content.secret_values import SecretValues
+from instancectl.containers.container import SupervisedContainer
+from instancectl.containers.policies import RestartSettings
+from instancectl.containers.workshop import Blueprint, Workshop
+from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes.children import Child, Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import ProcessLimits
 from instancectl.processes.output import OutputSettings
-from instancectl.sections.restart import RestartSettings
-from instancectl.sections.section import Section
-from instancectl.sections.workshop import Blueprint, Workshop
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired
-from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.desired import Desired, RevisionKey
 from tests.support.sample_instances import eventually
 
-SectionT = TypeVar("SectionT", bound=Section)
+ContainerT = TypeVar("ContainerT", bound=SupervisedContainer)
 
 
-class _SlowlyWatched(Section):
+class _SlowlyWatched(SupervisedContainer):
     """Takes its time to end its checks."""
 
     ends_checks = False
@@ -62,10 +61,10 @@ def workshop(root: Path, children: Children) -> Workshop:
 
 
 @asynccontextmanager
-async def made(kind: type[SectionT], root: Path, container: model.Container) -> AsyncIterator[SectionT]:
-    """A section over a directory; whatever it started is gone afterwards."""
+async def made(kind: type[ContainerT], root: Path, container: model.Container) -> AsyncIterator[ContainerT]:
+    """A container over a directory; whatever it started is gone afterwards."""
     revision = model.InstanceRevision(id="r1", container=[container])
-    children = Children("test-section")
+    children = Children("test-container")
     children.open()
     try:
         shop = workshop(root, children)
@@ -78,29 +77,29 @@ async def made(kind: type[SectionT], root: Path, container: model.Container) -> 
             os.kill(pid, signal.SIGKILL)
 
 
-async def test_a_section_whose_process_has_just_ended_stops_and_does_not_start_again(tmp_path: Path) -> None:
-    async with made(_SlowlyWatched, tmp_path, model.Container(name="web", command=["sleep", "1000"])) as section:
-        section.start()
-        await eventually(lambda: section.status.state.HasField("running"))
-        pid = section.pid or 0
+async def test_a_container_whose_process_has_just_ended_stops_and_does_not_start_again(tmp_path: Path) -> None:
+    async with made(_SlowlyWatched, tmp_path, model.Container(name="web", command=["sleep", "1000"])) as container:
+        container.start()
+        await eventually(lambda: container.status.state.HasField("running"))
+        pid = container.pid or 0
         assert pid
         os.kill(pid, signal.SIGKILL)
-        await eventually(lambda: section.ends_checks)
+        await eventually(lambda: container.ends_checks)
         async with asyncio.timeout(30):
-            await section.stop()
-        assert section.pid is None
-        assert section.status.restart_count == 0
+            await container.stop()
+        assert container.pid is None
+        assert container.status.restart_count == 0
 
 
-async def test_a_section_whose_log_cannot_be_opened_says_so_and_starts_when_it_can(tmp_path: Path) -> None:
+async def test_a_container_whose_log_cannot_be_opened_says_so_and_starts_when_it_can(tmp_path: Path) -> None:
     policy = model.RESTART_POLICY_NEVER  # of what ends: this has not begun
     container = model.Container(name="web", command=["sleep", "1000"], restart_policy=policy)
-    async with made(Section, tmp_path, container) as section:
+    async with made(SupervisedContainer, tmp_path, container) as container:
         in_the_way = tmp_path / "logs" / "r1"
         in_the_way.write_text("a file where a folder should be")
-        section.start()
-        await eventually(lambda: str(in_the_way) in section.status.state.waiting.message)
-        assert section.status.state.waiting.reason == "Backoff"
+        container.start()
+        await eventually(lambda: str(in_the_way) in container.status.state.waiting.message)
+        assert container.status.state.waiting.reason == "Backoff"
         in_the_way.unlink()
-        await eventually(lambda: section.status.state.HasField("running"))
-        await section.stop()
+        await eventually(lambda: container.status.state.HasField("running"))
+        await container.stop()

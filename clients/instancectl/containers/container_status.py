@@ -1,4 +1,4 @@
-"""What a section says of itself: a ContainerStatus, kept up to date; whoever listens is told of changes."""
+"""What a container says of itself: a ContainerStatus, kept up to date; whoever listens is told of changes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
 from instancectl.clock import Clock, timestamp
-from instancectl.processes.exits import Exit
+from instancectl.processes.children import Exit
 
 
-class SectionStatus:
+class StatusKeeper:
     """Begins as waiting.
 
     Args:

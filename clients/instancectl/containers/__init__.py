@@ -1,0 +1,1 @@
+"""The running revision, container by container."""

@@ -1,1 +1,0 @@
-"""The running revision, section by section."""
