@@ -90,5 +90,5 @@ faults: setup ## Real processes under faults, and a checker (make faults DURATIO
 		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 
 .PHONY: bench
-bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)
+bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,heartbeats; OUT=file.json)
 	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.bench run $(if $(OUT),--out $(OUT))

@@ -8,7 +8,7 @@ from store import keys
 from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, SESSION, Name, prefix_end
 
 __all__ = [
-    "BEATS",
+    "HEARTBEATS",
     "COMMITS",
     "COMPACTION",
     "DEFAULT_PREFIX",
@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
-BEATS, HEARING = "beats", "hearing"  # of each replica
+HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
 OPS, RESTORE = "ops", "restore"
-PER_REPLICA: Final = (BEATS, HEARING)
+PER_REPLICA: Final = (HEARTBEATS, HEARING)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 
 
@@ -43,7 +43,7 @@ class Keys(keys.Keys):
         self.restore = self.of(RESTORE)
         self.guard = self.of(OPS, "guard")
         self.confirmed = self.of(OPS, "epoch")
-        self.beats = self.of(BEATS, "")
+        self.heartbeats = self.of(HEARTBEATS, "")
         self.hearing = self.of(HEARING, "")
 
     def spec(self, instance_id: str) -> bytes:

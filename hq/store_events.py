@@ -148,8 +148,8 @@ class StoreEvents:
         if name.kind == k.FENCE and change.value is not None:
             self._saw_peer(name.rest)
             self._fence.seen(change.key, word_of(change.value), change.revision)
-        elif name.kind in (k.BEATS, k.HEARING) and change.value is not None:
-            part = self._heartbeats if name.kind == k.BEATS else self._published
+        elif name.kind in (k.HEARTBEATS, k.HEARING) and change.value is not None:
+            part = self._heartbeats if name.kind == k.HEARTBEATS else self._published
             self._saw_peer(name.rest)
             self._take(change, name, lambda: part.observe(name.rest, change.value or b""))
         elif name.kind == k.OPS:

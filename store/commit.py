@@ -199,7 +199,7 @@ class Committer:
         epoch, session = ours
         changed = self._session.guard() != session or self._session.is_changing
         if self._epoch.guard() == epoch and changed and not flight.blind:
-            # Beats use the session too, and changed it meanwhile.
+            # Heartbeats use the session too, and changed it meanwhile.
             flight.call_off()
             self._queue.put_back(flight.items)
         else:

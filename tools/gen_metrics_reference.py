@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cms import metrics as of_cms
-from federated import monitoring as of_front
+from federated import monitoring as of_gateway
 from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
@@ -37,7 +37,7 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ),
     ("Security", "Of replicas and gateways that encrypt, or ask who calls.", security.METRICS),
     ("Service discovery", "Of replicas and gateways: `/sd/prometheus`.", prometheus_sd.METRICS),
-    ("Fronts", "Of each gateway, location by location.", of_front.METRICS),
+    ("Federation gateways", "Of each federation gateway, location by location.", of_gateway.METRICS),
 )
 _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),

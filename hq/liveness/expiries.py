@@ -105,7 +105,7 @@ class Expiries:
                 draft.expire(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
         value = draft.record(write_id, wall_ms).SerializeToString()
         unchanged = Compare(self._keys.status(instance_id), "modified", status_at)
-        news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.beats])
+        news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.heartbeats])
         looked_at = self._cache.version
         nothing_newer = [Compare(start, "modified", looked_at + 1, "<", prefix_end(start)) for start in news]
         when = (unchanged,) if step is Outcome.VOIDED else (unchanged, *nothing_newer)

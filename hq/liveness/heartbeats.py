@@ -16,7 +16,7 @@ import random
 from collections import deque
 from typing import NamedTuple
 
-from hq.keys import BEATS, Keys
+from hq.keys import HEARTBEATS, Keys
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
@@ -96,7 +96,7 @@ class Heartbeats:
     ) -> None:
         self._store, self._epoch, self._session = store, epoch, session
         self._cache, self._tracker, self._clock, self._rng = cache, tracker, clock, rng
-        self._replica, self._key = replica, keys.of(BEATS, replica)
+        self._replica, self._key = replica, keys.of(HEARTBEATS, replica)
         self._pace, self._timeout_s = BatchPace(batches_per_s), timeout_s
         self._waiting: deque[_Group] = deque()
         self._arrived = asyncio.Event()

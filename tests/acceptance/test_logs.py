@@ -1,4 +1,4 @@
-"""A call can be followed: from whoever sends it, over a front, to the replica, its log and the record in etcd."""
+"""A call can be followed: from whoever sends it, over a gateway, to the replica, its log and the record in etcd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import eventually, instance
@@ -35,17 +35,17 @@ async def test_json_logs_are_json_from_the_first_line_to_the_last(replicas: Repl
     assert any(line["message"].startswith("shutting down") for line in lines)
 
 
-async def test_the_id_of_a_write_over_a_front_lies_in_etcd_and_comes_back(
+async def test_the_id_of_a_write_over_a_gateway_lies_in_etcd_and_comes_back(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     replica = await replicas.start([etcd.endpoint], etcd.prefix, "--cluster", "east")
-    write_config(tmp_path / "front.yaml", {"east": [replica.grpc]})
-    front = FrontProcess(tmp_path / "front.yaml", tmp_path / "front.log")
-    await front.start()
+    write_config(tmp_path / "gateway.yaml", {"east": [replica.grpc]})
+    gateway = FederatedProcess(tmp_path / "gateway.yaml", tmp_path / "gateway.log")
+    await gateway.start()
     store = EtcdStore(EtcdConfig((etcd.endpoint,)))
     try:
         metadata = (("x-request-id", "deploy-42"),)
-        async with front.stub() as stub, replica.stub() as direct:
+        async with gateway.stub() as stub, replica.stub() as direct:
 
             async def created() -> bool:
                 request = pb.CreateInstanceRequest(instance=instance("a-1"), request_id="once")
@@ -73,4 +73,4 @@ async def test_the_id_of_a_write_over_a_front_lies_in_etcd_and_comes_back(
             assert dict(failed.value.trailing_metadata())["x-request-id"] == "deploy-42"
     finally:
         await store.close()
-        await front.kill()
+        await gateway.kill()

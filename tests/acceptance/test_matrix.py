@@ -1,4 +1,4 @@
-"""docs/security-matrix.txt, cell by cell: over gRPC, over HTTP, and through a front."""
+"""docs/security-matrix.txt, cell by cell: over gRPC, over HTTP, and through a gateway."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from serving.transports import Addresses
 from tests.support.canary import found_in
 from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
-from tests.support.secured_gateway import fronted
+from tests.support.secured_gateway import federated
 from tests.support.security_matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
 from tests.wire.secured_http import secured_http
 
@@ -82,9 +82,9 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-async def front(files: Secured, replica: Served) -> AsyncIterator[Addresses]:
+async def gateway(files: Secured, replica: Served) -> AsyncIterator[Addresses]:
     """Over that replica."""
-    async with fronted(files, replica.addresses.grpc_mtls) as addresses:
+    async with federated(files, replica.addresses.grpc_mtls) as addresses:
         yield addresses
 
 
@@ -114,7 +114,7 @@ async def _one_answer(caller: Caller, row: Row) -> Message:
     try:
         async with asyncio.timeout(20):
             while (message := await stream.read()).kind == pb.WATCH_KIND_BOOKMARK:
-                pass  # a front opens with one before it has heard of its locations
+                pass  # a gateway opens with one before it has heard of its locations
         return cast("Message", message)
     finally:
         stream.cancel()
@@ -180,7 +180,7 @@ def test_every_call_of_the_services_has_a_row_and_every_row_a_request() -> None:
     assert {row.call for row in rows} == set(METHODS)
     assert [row.name for row in rows] == list(REQUESTS)
     assert {value for row in rows for value in row.allowed.values()} == {YES, NO, WHO}
-    assert {row.front for row in rows} == {HERE, THERE}
+    assert {row.gateway for row in rows} == {HERE, THERE}
 
 
 class Trials:
@@ -228,24 +228,24 @@ async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
 
 @pytest.mark.long
 @pytest.mark.parametrize("transport", ["grpc", "http"])
-async def test_a_front_lets_in_nobody_else(front: Addresses, files: Secured, transport: str) -> None:
+async def test_a_gateway_lets_in_nobody_else(gateway: Addresses, files: Secured, transport: str) -> None:
     def wanted(row: Row, cell: str, got: str) -> bool:
-        if row.front == HERE or cell == WHO:
+        if row.gateway == HERE or cell == WHO:
             return got == cell
         return got in (YES, NO) and not (got == NO and cell == YES)
 
     over = over_grpc if transport == "grpc" else over_http
     trials = Trials(wanted)
-    async with over(getattr(front, transport), files) as attempt:
+    async with over(getattr(gateway, transport), files) as attempt:
         await trials.run(attempt, tokens(files))
     assert trials.wrong == []
     assert trials.held == set()
 
 
-async def test_what_a_front_does_not_carry_out_it_carries_out_for_nobody(front: Addresses, files: Secured) -> None:
+async def test_what_a_gateway_does_not_carry_out_it_carries_out_for_nobody(gateway: Addresses, files: Secured) -> None:
     done = []
-    async with over_grpc(front.grpc, files) as attempt:
-        for row in (row for row in read() if row.front == THERE):
+    async with over_grpc(gateway.grpc, files) as attempt:
+        for row in (row for row in read() if row.gateway == THERE):
             for caller, token in tokens(files).items():
                 _, words = await attempt(row, token)
                 if words.startswith("OK"):

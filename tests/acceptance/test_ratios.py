@@ -14,7 +14,7 @@ import pytest
 
 from hqpb.v1 import service_pb2
 from tests.bench import raw
-from tests.bench.beats import by_fifty, single
+from tests.bench.heartbeats import by_fifty, single
 from tests.bench.load import Target
 from tests.bench.stand import Empty, Stand, stand
 from tests.bench.usage import cpu_s
@@ -57,7 +57,7 @@ def find(size: int) -> bytes:
 async def loaded(tmp_path: Path) -> AsyncIterator[Loaded]:
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(stand(tmp_path, 3_000))
-        answers = {"find": await made.ask("FindInstances", find(100)), "beat": b"\x0a\x02\x08\x78"}
+        answers = {"find": await made.ask("FindInstances", find(100)), "heartbeat": b"\x0a\x02\x08\x78"}
         yield Loaded(made, await made.empty(answers))
 
 
@@ -76,16 +76,16 @@ async def test_a_lookup_decodes_nothing_so_a_thousand_instances_cost_a_few_empty
 
 
 @pytest.mark.long
-async def test_a_beat_among_fifty_costs_a_fraction_of_an_empty_call(loaded: Loaded) -> None:
+async def test_a_heartbeat_among_fifty_costs_a_fraction_of_an_empty_call(loaded: Loaded) -> None:
     fifty = by_fifty(loaded.made.population, 8)
     ours = await loaded.cost(loaded.made.hq("ReportStatuses"), fifty, 200) / 50
-    empty = await loaded.cost(loaded.empty.target("beat"), fifty, 400)
-    assert ours < empty / 2, f"a beat costs {ours / empty:.0%} of an empty call"
+    empty = await loaded.cost(loaded.empty.target("heartbeat"), fifty, 400)
+    assert ours < empty / 2, f"a heartbeat costs {ours / empty:.0%} of an empty call"
 
 
 @pytest.mark.long
-async def test_a_single_beat_costs_at_most_a_few_empty_calls(loaded: Loaded) -> None:
-    beats = single(loaded.made.population, 10)
-    ours = await loaded.cost(loaded.made.hq("ReportStatus"), beats, 400)
-    empty = await loaded.cost(loaded.empty.target("beat"), beats, 400)
+async def test_a_single_heartbeat_costs_at_most_a_few_empty_calls(loaded: Loaded) -> None:
+    heartbeats = single(loaded.made.population, 10)
+    ours = await loaded.cost(loaded.made.hq("ReportStatus"), heartbeats, 400)
+    empty = await loaded.cost(loaded.empty.target("heartbeat"), heartbeats, 400)
     assert empty / ours > 0.2, f"the goal is 50 %, this is {empty / ours:.0%}"

@@ -1,4 +1,4 @@
-"""Secured processes as an operator starts them: a replica with TLS, tokens and certificates, and a front over it."""
+"""Secured processes as an operator starts them: a replica with TLS, tokens and certificates, and a gateway over it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.acceptance.test_dev import run
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.rights_requests import SECRET_KEY, create
@@ -30,12 +30,12 @@ FIND = pb.FindInstancesRequest()
 
 @dataclass(slots=True)
 class World:
-    """One replica, `certified` being its address for certificates, and a front over it."""
+    """One replica, `certified` being its address for certificates, and a gateway over it."""
 
     files: Secured
     replica: ReplicaProcess
     certified: str
-    front: FrontProcess
+    gateway: FederatedProcess
 
     @asynccontextmanager
     async def calling(self, address: str, subject: str = "", certificate: str = "") -> AsyncIterator[Caller]:
@@ -52,9 +52,9 @@ async def world(tmp_path: Path, replicas: Replicas, etcd: SharedEtcd) -> AsyncIt
     replica = await replicas.start([etcd.endpoint], etcd.prefix, "--cluster", "east", *flags, until_ready=False)
     found = re.search(r"certificates (127\.0\.0\.1:\d+)", replica.log_text())
     assert found is not None
-    config = tmp_path / "front.yaml"
+    config = tmp_path / "gateway.yaml"
     write_config(config, {"east": [found[1]]})
-    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     shown = [
         "--location-ca",
         str(files.authority.cert),
@@ -63,20 +63,20 @@ async def world(tmp_path: Path, replicas: Replicas, etcd: SharedEtcd) -> AsyncIt
         "--location-key",
         str(own.key),
     ]
-    served = files.flags(files.given(audit_log=str(files.directory / "front-audit.jsonl")))
-    front = FrontProcess(config, tmp_path / "front.log", [*served, *shown])
-    await front.start(until_ready=False)
-    world = World(files, replica, found[1], front)
+    served = files.flags(files.given(audit_log=str(files.directory / "gateway-audit.jsonl")))
+    gateway = FederatedProcess(config, tmp_path / "gateway.log", [*served, *shown])
+    await gateway.start(until_ready=False)
+    world = World(files, replica, found[1], gateway)
     try:
         async with world.calling(replica.grpc, "admin") as admin:
             await eventually_answers(admin)
             for name, service in (("web-1", "web"), ("mail-1", "mail")):
                 await admin.call("CreateInstance", create(name, service))
-        async with world.calling(front.grpc, "reader/ann") as reader:
+        async with world.calling(gateway.grpc, "reader/ann") as reader:
             await eventually_answers(reader)
         yield world
     finally:
-        await front.kill()
+        await gateway.kill()
 
 
 async def eventually_answers(caller: Caller) -> None:
@@ -87,11 +87,11 @@ async def eventually_answers(caller: Caller) -> None:
 
 
 @one_etcd
-async def test_a_caller_has_its_rights_at_a_replica_and_through_a_front_and_no_others(world: World) -> None:
+async def test_a_caller_has_its_rights_at_a_replica_and_through_a_gateway_and_no_others(world: World) -> None:
     """One world for all of it: two processes take their time to start."""
-    await _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(world)
-    await _a_front_lends_its_own_rights_to_nobody(world)
-    await _a_front_hands_out_no_secret_descriptors(world)
+    await _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_gateway(world)
+    await _a_gateway_lends_its_own_rights_to_nobody(world)
+    await _a_gateway_hands_out_no_secret_descriptors(world)
     await _a_certificate_alone_says_who_calls(world)
     await _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world)
 
@@ -100,8 +100,8 @@ async def test_a_caller_has_its_rights_at_a_replica_and_through_a_front_and_no_o
 async def test_last_good_answers_are_for_callers_that_may_read(world: World) -> None:
     old = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     async with (
-        world.calling(world.front.grpc, "reader/ann") as reader,
-        world.calling(world.front.grpc, "web-reader") as web,
+        world.calling(world.gateway.grpc, "reader/ann") as reader,
+        world.calling(world.gateway.grpc, "web-reader") as web,
     ):
         await reader.call("FindInstances", old)
         assert (await web.refusal("FindInstances", old))[0] == "PERMISSION_DENIED"
@@ -115,8 +115,8 @@ async def test_last_good_answers_are_for_callers_that_may_read(world: World) -> 
         assert (await web.refusal("FindInstances", old))[0] == "UNAVAILABLE"
 
 
-async def _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(world: World) -> None:
-    for address in (world.replica.grpc, world.front.grpc):
+async def _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_gateway(world: World) -> None:
+    for address in (world.replica.grpc, world.gateway.grpc):
         async with world.calling(address, "reader/ann") as reader:
             assert (await reader.call("GetInstance", GET)).instance.meta.id == "web-1"
             assert (await reader.refusal("DeleteInstance", pb.DeleteInstanceRequest(id="web-1")))[
@@ -138,19 +138,19 @@ async def _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(
             assert (await nobody.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
 
 
-async def _a_front_lends_its_own_rights_to_nobody(world: World) -> None:
+async def _a_gateway_lends_its_own_rights_to_nobody(world: World) -> None:
     """It is a reader itself, and shows its certificate with every question."""
-    async with world.calling(world.front.grpc, certificate="spiffe://hq.test/front") as caller:
+    async with world.calling(world.gateway.grpc, certificate="spiffe://hq.test/gateway") as caller:
         assert (await caller.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
-    async with world.calling(world.front.grpc, "mail-uploader") as caller:
+    async with world.calling(world.gateway.grpc, "mail-uploader") as caller:
         assert (await caller.refusal("GetInstance", GET))[0] == "PERMISSION_DENIED"
 
 
-async def _a_front_hands_out_no_secret_descriptors(world: World) -> None:
-    async with world.calling(world.front.grpc, "agent/n1") as agent:
+async def _a_gateway_hands_out_no_secret_descriptors(world: World) -> None:
+    async with world.calling(world.gateway.grpc, "agent/n1") as agent:
         code, words = await agent.refusal("GetRevision", pb.GetRevisionRequest(instance_id="web-1", node="n1"))
         assert (code, SECRET_KEY in words) == ("FAILED_PRECONDITION", False)
-    async with world.calling(world.front.grpc, "admin") as admin:
+    async with world.calling(world.gateway.grpc, "admin") as admin:
         for name, request in (("GetInstance", GET), ("FindInstances", FIND)):
             assert SECRET_KEY.encode() not in (await admin.call(name, request)).SerializeToString()
 
@@ -168,7 +168,7 @@ async def _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world: World) 
     async with secure_channel(world.replica.grpc, world.files.authority) as channel:
         await Caller(channel, token).call("GetRevision", pb.GetRevisionRequest(instance_id="web-1"))
         assert (await Caller(channel, token + "x").refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
-    written = world.replica.log_text() + world.front.log_text() + world.files.audit.read_text()
+    written = world.replica.log_text() + world.gateway.log_text() + world.files.audit.read_text()
     assert "web-uploader" in written
     for secret in (SECRET_KEY, token.split(".")[1], "BEGIN"):
         assert secret not in written
@@ -178,7 +178,7 @@ async def _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world: World) 
 async def test_others_can_reach_it_only_with_tls_and_identities_or_the_word_insecure(
     tmp_path: Path, command: str
 ) -> None:
-    files, config = Secured(tmp_path), tmp_path / "front.yaml"
+    files, config = Secured(tmp_path), tmp_path / "gateway.yaml"
     write_config(config, {"east": ["127.0.0.1:1"]})
     start = f"{sys.executable} -m {command.format(config=config)} --grpc 0.0.0.0:0 --http 127.0.0.1:0"
     tls_only = shlex.join(["--tls-cert", str(files.server.cert), "--tls-key", str(files.server.key)])

@@ -16,7 +16,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.transports import Addresses
 from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, last_words, secure_channel, served
-from tests.support.secured_gateway import fronted
+from tests.support.secured_gateway import federated
 from tests.support.token_issuer import Issuer, bearer
 
 WATCH = pb.WatchInstancesRequest()
@@ -30,8 +30,8 @@ async def files(tmp_path: Path) -> Secured:
 
 
 @pytest.fixture
-async def front(files: Secured) -> AsyncIterator[Addresses]:
-    """Over a replica that reads other files than the front: whatever ends a stream, the front ends it by itself."""
+async def gateway(files: Secured) -> AsyncIterator[Addresses]:
+    """Over a replica that reads other files than the gateway: whatever ends a stream, the front ends it by itself."""
     own = Secured(files.directory / "replica")
     own.issuer.publish(files.issuer)
     ca = str(files.authority.cert)
@@ -40,7 +40,7 @@ async def front(files: Secured) -> AsyncIterator[Addresses]:
     async with served(security, grpc_mtls="127.0.0.1:0") as replica:
         async with secure_channel(replica.addresses.grpc, files.authority) as channel:
             await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
-        async with fronted(files, replica.addresses.grpc_mtls, clock_skew=0.0) as addresses:
+        async with federated(files, replica.addresses.grpc_mtls, clock_skew=0.0) as addresses:
             yield addresses
 
 
@@ -66,22 +66,22 @@ ENDS = {
 @pytest.mark.long
 @pytest.mark.parametrize("why", ENDS)
 @pytest.mark.parametrize("watched", ["grpc", "http"])
-async def test_a_stream_through_a_front_ends_with_what_let_it_in(
-    front: Addresses, files: Secured, watched: str, why: str
+async def test_a_stream_through_a_gateway_ends_with_what_let_it_in(
+    gateway: Addresses, files: Secured, watched: str, why: str
 ) -> None:
     end, good_for_s, expected = ENDS[why]
     token = files.issuer.token("reader/ann", good_for_s=good_for_s)
     begun = asyncio.Event()
     watch: Callable[..., Coroutine[Any, Any, tuple[str, str]]] = _over_grpc if watched == "grpc" else _over_http
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        ending = group.create_task(watch(front, files, token, begun))
+        ending = group.create_task(watch(gateway, files, token, begun))
         await begun.wait()
         end(files)
     assert ending.result() == expected
 
 
-async def _over_grpc(front: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
-    async with secure_channel(front.grpc, files.authority) as channel:
+async def _over_grpc(gateway: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
+    async with secure_channel(gateway.grpc, files.authority) as channel:
         stream = Caller(channel, token).watch(WATCH)
         while not (await stream.read()).events:
             pass
@@ -89,10 +89,10 @@ async def _over_grpc(front: Addresses, files: Secured, token: str, begun: asynci
         return await last_words(stream)
 
 
-async def _over_http(front: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
+async def _over_http(gateway: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
     context = ssl.create_default_context(cafile=str(files.authority.cert))
     headers = {"content-type": "application/connect+json", **dict([bearer(token)])}
-    url = f"https://{front.http}/hq.v1.InstanceService/WatchInstances"
+    url = f"https://{gateway.http}/hq.v1.InstanceService/WatchInstances"
     told = b""
     async with (
         httpx.AsyncClient(verify=context, trust_env=False) as client,

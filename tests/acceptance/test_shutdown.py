@@ -32,7 +32,7 @@ async def health_of(address: str, seen: list[int]) -> None:
                 seen.append(answer.status)  # noqa: PERF401  # as they come
 
 
-async def test_beats_under_way_are_flushed_and_answered_watches_are_sent_on_and_health_says_so(
+async def test_heartbeats_under_way_are_flushed_and_answered_watches_are_sent_on_and_health_says_so(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:
     going = await replicas.start([etcd.endpoint], etcd.prefix)
@@ -47,13 +47,13 @@ async def test_beats_under_way_are_flushed_and_answered_watches_are_sent_on_and_
             await agent.report()
         watch = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
         await eventually(lambda: watch.synced and SERVING in seen, what="a synced watch, a good health")
-        beats = [asyncio.create_task(agent.report()) for agent in agents]
+        heartbeats = [asyncio.create_task(agent.report()) for agent in agents]
         # One of them is answered: all are under way, and most still wait for their flush.
-        await asyncio.wait(beats, return_when=asyncio.FIRST_COMPLETED)
-        beats += [asyncio.create_task(agent.report()) for agent in agents[:5]]
+        await asyncio.wait(heartbeats, return_when=asyncio.FIRST_COMPLETED)
+        heartbeats += [asyncio.create_task(agent.report()) for agent in agents[:5]]
         await asyncio.sleep(0.05)
         os.kill(going.pid, signal.SIGTERM)
-        assert await asyncio.gather(*beats, return_exceptions=True) == [None] * 25
+        assert await asyncio.gather(*heartbeats, return_exceptions=True) == [None] * 25
         await eventually(lambda: watch.error is not None, what="the end of the watch")
         assert isinstance(watch.error, grpc.aio.AioRpcError)
         assert reason_of(watch.error) == "SHUTTING_DOWN"

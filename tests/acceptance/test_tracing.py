@@ -1,4 +1,4 @@
-"""`--otlp`: spans of a front and of the replica behind it arrive at a collector, as one trace."""
+"""`--otlp`: spans of a gateway and of the replica behind it arrive at a collector, as one trace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hqpb.v1 import service_pb2 as pb
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import eventually, instance
@@ -65,29 +65,29 @@ def collector() -> Iterator[tuple[str, Spans]]:
         thread.join()
 
 
-async def test_a_call_over_a_front_is_one_trace(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_a_call_over_a_gateway_is_one_trace(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:
     with collector() as (endpoint, spans):
         replica = await replicas.start([etcd.endpoint], etcd.prefix, "--cluster", "east", "--otlp", endpoint)
-        write_config(tmp_path / "front.yaml", {"east": [replica.grpc]})
-        front = FrontProcess(tmp_path / "front.yaml", tmp_path / "front.log", ("--otlp", endpoint))
+        write_config(tmp_path / "gateway.yaml", {"east": [replica.grpc]})
+        gateway = FederatedProcess(tmp_path / "gateway.yaml", tmp_path / "gateway.log", ("--otlp", endpoint))
         try:
-            await front.start()
-            async with front.stub() as stub:
+            await gateway.start()
+            async with gateway.stub() as stub:
                 call = stub.CreateInstance(
                     pb.CreateInstanceRequest(instance=instance("a-1")),
                     metadata=(("traceparent", f"00-{TRACE}-{PARENT}-01"), ("x-request-id", "deploy-1")),
                 )
                 await call
-            assert await front.terminate() == 0  # sends what is left
+            assert await gateway.terminate() == 0  # sends what is left
         finally:
-            await front.kill()
+            await gateway.kill()
         assert await replica.terminate() == 0
 
         def created() -> dict[str, Span]:
             return {name: span for name, span in spans if span.name.endswith("CreateInstance")}
 
         await eventually(lambda: len(created()) == 2, what="both spans at the collector")
-        of_front, of_replica = created()["hq-federated"], created()["hq"]
-        assert of_front.trace_id.hex() == of_replica.trace_id.hex() == TRACE
-        assert of_front.parent_span_id.hex() == PARENT
-        assert of_replica.parent_span_id == of_front.span_id
+        of_gateway, of_replica = created()["hq-federated"], created()["hq"]
+        assert of_gateway.trace_id.hex() == of_replica.trace_id.hex() == TRACE
+        assert of_gateway.parent_span_id.hex() == PARENT
+        assert of_replica.parent_span_id == of_gateway.span_id

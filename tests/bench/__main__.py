@@ -20,12 +20,12 @@ import uvloop
 from store.embedded import find_etcd
 from tests.bench import (
     abuse,
-    beats,
     changes,
     failures,
+    federated,
     feeds,
-    fronts,
     gateways,
+    heartbeats,
     hostagents,
     leave,
     lookups,
@@ -48,14 +48,28 @@ from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
 _MODULES = (
-    *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
+    *(
+        lookups,
+        transport,
+        heartbeats,
+        changes,
+        watching,
+        feeds,
+        sizes,
+        federated,
+        processes,
+        storage,
+        mixed,
+        security,
+        abuse,
+    ),
     gateways,
     hostagents,
     failures,
     reconnecting,
     leave,
 )
-_QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
+_QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
 _PAGE = ROOT / "docs" / "performance.md"
 _RESULTS = ROOT / "docs" / "performance" / "results.json"

@@ -11,8 +11,8 @@ from aetcd import rpc
 
 from hqpb.v1 import instance_pb2, service_pb2
 from tests.bench import load, raw
-from tests.bench.beats import Watched
 from tests.bench.bench import Bench, Side
+from tests.bench.heartbeats import Watched
 from tests.bench.load import Shape
 from tests.bench.population import Stored, change_of
 from tests.bench.stand import SERVICE, Stand, stand

@@ -83,7 +83,7 @@ def _rate(name: str) -> Callable[[Results], Spread | None]:
     return find
 
 
-_MILLION = "under 5,600 beats/s at 1,000,000"
+_MILLION = "under 5,600 heartbeats/s at 1,000,000"
 
 _HOST_AGENTS = "10,000 host agents with 20 instances each"
 _SHAPES = ("1 connections x 64", "16 connections x 8", "64 connections x 4")
@@ -119,7 +119,7 @@ FIGURES = (
         3.0,
         "times",
         True,
-        "beats",
+        "heartbeats",
         _dearer("Heartbeats one by one, gRPC", "grpcio"),
     ),
     Figure(
@@ -151,25 +151,32 @@ FIGURES = (
         0.50,
         "%",
         True,
-        "beats",
+        "heartbeats",
         _ratio("Heartbeats one by one, gRPC"),
     ),
-    Figure("Heartbeats in ReportStatuses of 50", 50_000, "beats/s", True, "beats", _rate("Heartbeats by 50, gRPC")),
     Figure(
-        "etcd value and key bytes per beat at 1,000 beats/s",
+        "Heartbeats in ReportStatuses of 50",
+        50_000,
+        "heartbeats/s",
+        True,
+        "heartbeats",
+        _rate("Heartbeats by 50, gRPC"),
+    ),
+    Figure(
+        "etcd value and key bytes per heartbeat at 1,000 heartbeats/s",
         24,
         "B",
         False,
-        "beats",
-        _fact("etcd value and key bytes per beat, at 1,000 beats/s"),
+        "heartbeats",
+        _fact("etcd value and key bytes per heartbeat, at 1,000 heartbeats/s"),
     ),
     Figure(
-        "etcd transactions for beats, per replica, at full load",
+        "etcd transactions for heartbeats, per replica, at full load",
         5,
         "/s",
         False,
-        "beats",
-        _fact("etcd transactions for beats, at full load"),
+        "heartbeats",
+        _fact("etcd transactions for heartbeats, at full load"),
     ),
     Figure(
         "Status changes, 64 agents at once, of an empty handler",
@@ -188,7 +195,7 @@ FIGURES = (
         _fact("etcd revisions for 64 concurrent updates"),
     ),
     Figure(
-        "Acknowledged at one replica, visible at another, under 1,000 beats/s, p99",
+        "Acknowledged at one replica, visible at another, under 1,000 heartbeats/s, p99",
         100,
         "ms",
         False,
@@ -225,7 +232,7 @@ FIGURES = (
     ),
     Figure("1,000,000 instances: ready to serve", 60, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
     Figure(
-        "… lookups under 5,600 beats/s in batches of 50: p99",
+        "… lookups under 5,600 heartbeats/s in batches of 50: p99",
         20,
         "ms",
         False,

@@ -21,11 +21,11 @@ _NUMBERS = itertools.count(1_000_000)  # so that no upload repeats an earlier on
 
 
 async def costs(bench: Bench, made: Stand, group: str, size: int) -> None:
-    """Processor time of the replica for a beat, a status change and an uploaded instance among so many instances."""
+    """Processor time of the replica for a heartbeat, a status change and an upload among so many instances."""
     reporting, uploading, changing = _apart(made)
     among = f"among {size:,} instances"
-    beat = await _beats(bench, made, reporting, 50)
-    bench.fact(group, f"CPU per beat {among}", [beat / 50], "µs", size=size)
+    heartbeat = await _heartbeats(bench, made, reporting, 50)
+    bench.fact(group, f"CPU per heartbeat {among}", [heartbeat / 50], "µs", size=size)
     change = await _changes(bench, made, changing)
     bench.fact(group, f"CPU per status change {among}", [change], "µs", size=size)
     uploaded = await _uploads(bench, made, uploading, 20)
@@ -36,8 +36,8 @@ async def batches(bench: Bench, made: Stand, group: str) -> None:
     """The same by call, with more and more in each."""
     reporting, uploading, _ = _apart(made)
     for count in _BATCHES:
-        beats = await _beats(bench, made, reporting, count)
-        bench.fact(group, f"CPU per call of {count:,} beats", [beats], "µs", size=count)
+        heartbeats = await _heartbeats(bench, made, reporting, count)
+        bench.fact(group, f"CPU per call of {count:,} heartbeats", [heartbeats], "µs", size=count)
         uploads = await _uploads(bench, made, uploading, count)
         bench.fact(group, f"CPU per upload of {count:,} instances", [uploads], "µs", size=count)
 
@@ -52,7 +52,7 @@ def _apart(made: Stand) -> tuple[Sequence[Stored], Sequence[Stored], Sequence[St
     return few[:count], few[count : 2 * count], few[2 * count :]
 
 
-async def _beats(bench: Bench, made: Stand, few: Sequence[Stored], count: int) -> float:
+async def _heartbeats(bench: Bench, made: Stand, few: Sequence[Stored], count: int) -> float:
     groups = itertools.islice(_grouped(few, count), _GROUPS)
     calls = [service_pb2.ReportStatusesRequest(report=map(report_of, g)).SerializeToString() for g in groups]
     sample = await load.grpc(made.hq("ReportStatuses"), calls, max(1.0, bench.seconds), Shape(1, 32))

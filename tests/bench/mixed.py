@@ -8,8 +8,8 @@ from itertools import islice
 
 from hqpb.v1 import service_pb2
 from tests.bench import load
-from tests.bench.beats import Watched, by_fifty
 from tests.bench.bench import Bench
+from tests.bench.heartbeats import Watched, by_fifty
 from tests.bench.load import Shape
 from tests.bench.population import change_of
 from tests.bench.stand import Stand, stand
@@ -17,7 +17,7 @@ from tests.bench.ticking import sequence
 from tests.bench.usage import cpu_s
 
 GROUP = "mixed"
-LOOKUPS_PER_S, BEATS_PER_S, CHANGES_PER_S = 300, 2_000, 20
+LOOKUPS_PER_S, HEARTBEATS_PER_S, CHANGES_PER_S = 300, 2_000, 20
 
 
 async def run(bench: Bench) -> None:
@@ -32,11 +32,11 @@ async def run(bench: Bench) -> None:
 
 
 async def _following(bench: Bench, made: Stand, seconds: float, idle: float) -> None:
-    """What a beat and a change cost a replica that others sent them to."""
-    beats = by_fifty(made.population, 4)
-    paced = Shape(1, 32, BEATS_PER_S / 50 / 4)
-    other = await _cores(made, 1, load.grpc(made.hq("ReportStatuses"), beats, seconds, paced))
-    bench.fact(GROUP, "CPU per beat at another replica", [(other - idle) / BEATS_PER_S * 1e6], "µs")
+    """What a heartbeat and a change cost a replica that others sent them to."""
+    heartbeats = by_fifty(made.population, 4)
+    paced = Shape(1, 32, HEARTBEATS_PER_S / 50 / 4)
+    other = await _cores(made, 1, load.grpc(made.hq("ReportStatuses"), heartbeats, seconds, paced))
+    bench.fact(GROUP, "CPU per heartbeat at another replica", [(other - idle) / HEARTBEATS_PER_S * 1e6], "µs")
     async with Watched(made) as watched:
         other = await _cores(made, 1, _changes(made, seconds, 64))
     rate = watched.changes["status"] / seconds
@@ -45,16 +45,16 @@ async def _following(bench: Bench, made: Stand, seconds: float, idle: float) -> 
 
 async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
     lookup = service_pb2.FindInstancesRequest(filter={"service_id": ["lookup-100"]}).SerializeToString()
-    beats = by_fifty(made.population, 4)
+    heartbeats = by_fifty(made.population, 4)
     async with Watched(made) as watched:
         everything = asyncio.gather(
             load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 8, LOOKUPS_PER_S)),
-            load.grpc(made.hq("ReportStatuses"), beats, seconds, Shape(1, 32, BEATS_PER_S / 50 / 4)),
+            load.grpc(made.hq("ReportStatuses"), heartbeats, seconds, Shape(1, 32, HEARTBEATS_PER_S / 50 / 4)),
             _changes(made, seconds, 4, CHANGES_PER_S / 4),
         )
         cores = await _cores(made, 0, everything)
     bench.fact(GROUP, "mixed load: lookups", [LOOKUPS_PER_S], "/s")
-    bench.fact(GROUP, "mixed load: beats", [watched.heartbeats / seconds], "/s")
+    bench.fact(GROUP, "mixed load: heartbeats", [watched.heartbeats / seconds], "/s")
     bench.fact(GROUP, "mixed load: status changes", [watched.changes["status"] / seconds], "/s")
     bench.fact(GROUP, "mixed load: replica's processor", [100 * cores], "% of a core")
     bench.fact(GROUP, "mixed load: etcd transactions", [watched.revisions / seconds], "/s")
@@ -62,7 +62,7 @@ async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
 
 
 async def _changes(made: Stand, seconds: float, agents: int, rate: float = 0.0) -> None:
-    stored = islice(made.population, 1_000, 1_000 + agents)  # others than those whose beats go on meanwhile
+    stored = islice(made.population, 1_000, 1_000 + agents)  # others than those whose heartbeats go on meanwhile
     first = sequence()
     reports = [change_of(s, first).SerializeToString() for s in stored]
     await load.grpc(made.hq("ReportStatus"), reports, seconds, Shape(1, 1, rate), first)

@@ -16,7 +16,7 @@ from tests.bench.stats import line
 
 _HOST_AGENTS = re.compile(r"([\d,]+) host agents with ")
 _FENCES_PER_S = 1 / 3  # a replica that nobody asks puts one every 3 s
-_FLUSHES_PER_S = 5.0  # batches of beats per replica at most
+_FLUSHES_PER_S = 5.0  # batches of heartbeats per replica at most
 _HISTORY_S = 600.0  # etcd keeps up to two spans between compactions
 _MOST_CONNECTIONS = 50_000  # with a watch each: the goal of our transport
 _PLAN = 0.7  # of a core: beyond that, waiting takes over
@@ -28,7 +28,7 @@ class Coefficients:
 
     lookup_s: float  # one FindInstances over gRPC
     listed_s: float  # and for each instance in its answer
-    beat_s: float  # one beat, in batches of 50, at the replica that is sent it
+    heartbeat_s: float  # one heartbeat, in batches of 50, at the replica that is sent it
     heard_s: float  # at every other one
     change_s: float  # one status change, at the replica that is sent it
     followed_s: float  # at every other one
@@ -39,7 +39,7 @@ class Coefficients:
     start_s: float
     start_each_s: float
     frame_bytes: float
-    etcd_beat_bytes: float  # keys and values written
+    etcd_heartbeat_bytes: float  # keys and values written
     etcd_change_bytes: float
     etcd_each_bytes: float  # in etcd's database
     changes_per_transaction: float
@@ -56,13 +56,13 @@ class Load:
     lookups: float = 1_000.0  # each of one service
     watchers: int = 1_000  # each of one service
     changes: float = 20.0  # status changes
-    report_interval_s: float = 180.0  # every instance beats so often
+    report_interval_s: float = 180.0  # every instance heartbeats so often
     per_node: int = 20  # instances behind one host agent, with one connection and one watch; 1: there are none
     replicas: int = 3
-    locations: int = 1  # alike; a front asks all of them
+    locations: int = 1  # alike; a gateway asks all of them
 
     @property
-    def beats(self) -> float:
+    def heartbeats(self) -> float:
         return self.instances / self.report_interval_s
 
     @property
@@ -108,7 +108,7 @@ def coefficients(results: Results) -> Coefficients:
     fifty = results.comparison("Heartbeats by 50, gRPC")
     change = results.comparison("Status changes, 64 agents, gRPC")
     if fifty is None or change is None:
-        raise LookupError("the cases beats and changes are needed")
+        raise LookupError("the cases heartbeats and changes are needed")
     small, large = sizes(results)
     start_s, start_each_s = line({n: _fact(results, f"ready to serve, {n:,}") for n in (small, large)})
     idle = _fact(results, "idle replica") / 100
@@ -116,8 +116,8 @@ def coefficients(results: Results) -> Coefficients:
     return Coefficients(
         lookup_s=lookup_s,
         listed_s=listed_s,
-        beat_s=fifty.of("cpu_us").median / 50 / 1e6,
-        heard_s=_fact(results, "CPU per beat at another replica") / 1e6,
+        heartbeat_s=fifty.of("cpu_us").median / 50 / 1e6,
+        heard_s=_fact(results, "CPU per heartbeat at another replica") / 1e6,
         change_s=change.of("cpu_us").median / 1e6,
         followed_s=_fact(results, "CPU per change at another replica") / 1e6,
         event_s=_fact(results, "1,000 watchers: CPU per event delivered") / 1e6,
@@ -127,7 +127,7 @@ def coefficients(results: Results) -> Coefficients:
         start_s=start_s,
         start_each_s=start_each_s,
         frame_bytes=_fact(results, f"encoded bytes each, {large:,}"),
-        etcd_beat_bytes=_fact(results, "etcd value and key bytes per beat, at 1,000 beats/s"),
+        etcd_heartbeat_bytes=_fact(results, "etcd value and key bytes per heartbeat, at 1,000 heartbeats/s"),
         etcd_change_bytes=_fact(results, "etcd value and key bytes per status change"),
         etcd_each_bytes=_fact(results, f"etcd on disk each, {large:,}"),
         changes_per_transaction=_fact(results, "status changes per etcd transaction"),
@@ -140,7 +140,7 @@ def need(c: Coefficients, load: Load) -> Need:
     """What each location needs for its part of the load."""
     n = max(1, load.replicas)
     instances = load.instances / load.locations
-    beats, changes = load.beats / load.locations, load.changes / load.locations
+    heartbeats, changes = load.heartbeats / load.locations, load.changes / load.locations
     events = changes * load.watchers / max(1, load.services)  # every watcher of the service that changes
     listed = load.per_service / load.locations
     connections = (instances / load.per_node + load.watchers / load.locations) / n
@@ -148,19 +148,19 @@ def need(c: Coefficients, load: Load) -> Need:
         c.idle
         + connections * c.watch
         + load.lookups / n * (c.lookup_s + c.listed_s * listed)
-        + beats * (c.beat_s / n + c.heard_s * (n - 1) / n)
+        + heartbeats * (c.heartbeat_s / n + c.heard_s * (n - 1) / n)
         + changes * (c.change_s / n + c.followed_s * (n - 1) / n)
         + events / n * c.event_s
     )
     groups = min(changes, changes / c.changes_per_transaction * n) if changes > 50 else changes
-    written = beats * c.etcd_beat_bytes + changes * c.etcd_change_bytes
+    written = heartbeats * c.etcd_heartbeat_bytes + changes * c.etcd_change_bytes
     sent = load.lookups / n * listed * c.frame_bytes + events / n * c.frame_bytes
     return Need(
         cores_per_replica=cores,
         memory_bytes_per_replica=c.base_bytes + instances * c.instance_bytes + connections * c.watch_bytes,
         start_s=c.start_s + instances * c.start_each_s,
         network_bytes_per_s_per_replica=sent + written,
-        etcd_transactions_per_s=min(beats, _FLUSHES_PER_S * n) + groups + _FENCES_PER_S * n,
+        etcd_transactions_per_s=min(heartbeats, _FLUSHES_PER_S * n) + groups + _FENCES_PER_S * n,
         etcd_bytes_per_s=written,
         etcd_database_bytes=instances * c.etcd_each_bytes + written * _HISTORY_S,
         connections_per_replica=connections,
@@ -180,13 +180,13 @@ def checks(results: Results, c: Coefficients) -> list[tuple[str, float, float, s
             (f"memory of a replica, {size:,} instances", predicted.memory_bytes_per_replica / 1e6, memory / 1e6, "MB")
         )
         told.append((f"ready to serve, {size:,}", predicted.start_s, _fact(results, f"ready to serve, {size:,}"), "s"))
-    lookups, beats = _fact(results, "mixed load: lookups"), _fact(results, "mixed load: beats")
+    lookups, heartbeats = _fact(results, "mixed load: lookups"), _fact(results, "mixed load: heartbeats")
     changes = _fact(results, "mixed load: status changes")
-    cores = c.idle + lookups * (c.lookup_s + 100 * c.listed_s) + beats * c.beat_s + changes * c.change_s
+    cores = c.idle + lookups * (c.lookup_s + 100 * c.listed_s) + heartbeats * c.heartbeat_s + changes * c.change_s
     told.append(
         ("mixed load, processor", 100 * cores, _fact(results, "mixed load: replica's processor"), "% of a core")
     )
-    written = beats * c.etcd_beat_bytes + changes * c.etcd_change_bytes
+    written = heartbeats * c.etcd_heartbeat_bytes + changes * c.etcd_change_bytes
     told.append(("mixed load, etcd bytes", written, _fact(results, "mixed load: etcd value and key bytes"), "B/s"))
     return told
 

@@ -69,7 +69,7 @@ class Population:
 
 
 def report_of(stored: Stored) -> service_pb2.ReportStatusRequest:
-    """What this instance's agent says again and again: a beat."""
+    """What this instance's agent says again and again: a heartbeat."""
     return service_pb2.ReportStatusRequest(instance_id=stored.id, uid=stored.uid, node=stored.node, revision=_report())
 
 

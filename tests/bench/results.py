@@ -17,7 +17,7 @@ class Comparison:
 
     Attributes:
         size: what the case grows with, if it is one of several sizes; 0: it is not.
-        per_answer: how many of the things counted one answer stands for, e.g. 50 beats.
+        per_answer: how many of the things counted one answer stands for, e.g. 50 heartbeats.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""What a registry's size costs: cold start, memory, and lookups while everybody beats."""
+"""What a registry's size costs: cold start, memory, and lookups while everybody heartbeats."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 
 from hqpb.v1 import service_pb2
 from tests.bench import growth, load
-from tests.bench.beats import by_fifty
 from tests.bench.bench import Bench
+from tests.bench.heartbeats import by_fifty
 from tests.bench.load import Shape
 from tests.bench.stand import Stand, stand
 from tests.bench.usage import cpu_s, memory_bytes
@@ -16,7 +16,7 @@ from tests.support.replicas import ReplicaProcess
 
 GROUP = "sizes"
 _READY_S = 300.0
-_BEATS_PER_S = 5_600
+_HEARTBEATS_PER_S = 5_600
 
 
 async def run(bench: Bench) -> None:
@@ -27,7 +27,7 @@ async def run(bench: Bench) -> None:
         async with stand((bench.kept or bench.directory) / f"{GROUP}-{size}", size, replicas=0) as made:
             await _cold_start(bench, made, size, base)
             if size >= 10_000:
-                await _lookups_under_beats(bench, made, size)
+                await _lookups_under_heartbeats(bench, made, size)
             await growth.costs(bench, made, GROUP, size)
             if size == 10_000:
                 await growth.batches(bench, made, GROUP)
@@ -69,19 +69,19 @@ async def _db_bytes(made: Stand) -> int:
     return member.db_in_use_bytes
 
 
-async def _lookups_under_beats(bench: Bench, made: Stand, size: int) -> None:
-    """Lookups of a hundred at a steady pace, while all agents of a million instances beat by fifty."""
+async def _lookups_under_heartbeats(bench: Bench, made: Stand, size: int) -> None:
+    """Lookups of a hundred at a steady pace, while all agents of a million instances heartbeat by fifty."""
     seconds = 3.0 if bench.quick else 15.0
     lookup = service_pb2.FindInstancesRequest(filter={"service_id": ["lookup-100"]}).SerializeToString()
-    beats = by_fifty(made.population, 8)
-    paced = Shape(1, 16, _BEATS_PER_S / 50 / len(beats))
-    beating = asyncio.create_task(load.grpc(made.hq("ReportStatuses"), beats, seconds + 2, paced))
+    heartbeats = by_fifty(made.population, 8)
+    paced = Shape(1, 16, _HEARTBEATS_PER_S / 50 / len(heartbeats))
+    reporting = asyncio.create_task(load.grpc(made.hq("ReportStatuses"), heartbeats, seconds + 2, paced))
     await asyncio.sleep(1)
     sample = await load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 16, 400.0))
-    beaten = await beating
-    name = f"under {_BEATS_PER_S:,} beats/s at {size:,}"
+    beaten = await reporting
+    name = f"under {_HEARTBEATS_PER_S:,} heartbeats/s at {size:,}"
     bench.fact(GROUP, f"lookups {name}: p50", [sample.p50_ms], "ms", size=size)
     bench.fact(GROUP, f"lookups {name}: p99", [sample.p99_ms], "ms", size=size)
     bench.fact(GROUP, f"lookups {name}: slowest", [sample.max_ms], "ms", size=size)
     bench.fact(GROUP, f"lookups {name}: rate", [sample.rate], "/s", size=size)
-    bench.fact(GROUP, f"beats, {name}", [beaten.rate * 50], "beats/s", size=size)
+    bench.fact(GROUP, f"heartbeats, {name}", [beaten.rate * 50], "heartbeats/s", size=size)

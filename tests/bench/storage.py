@@ -24,7 +24,7 @@ from tests.bench.usage import written_bytes
 
 GROUP = "storage"
 _INSTANCES = 100_000
-_BEATS_PER_S, _FLUSHES_PER_S = 560, 5  # 100,000 instances, one beat in three minutes
+_HEARTBEATS_PER_S, _FLUSHES_PER_S = 560, 5  # 100,000 instances, one heartbeat in three minutes
 _CHANGES_PER_S = 2
 _COMPACT_S = 300
 
@@ -54,11 +54,11 @@ async def _hour(bench: Bench) -> None:
         await store.close()
         await etcd.kill()
     bench.results.curves["etcd database, MB, by minute of load"] = curve
-    name = f"{instances:,} instances, {load.beats_per_s:.0f} beats/s, {load.changes_per_s:g} changes/s"
+    name = f"{instances:,} instances, {load.heartbeats_per_s:.0f} heartbeats/s, {load.changes_per_s:g} changes/s"
     bench.fact(GROUP, f"etcd database before the hour, {name}", [curve[0][1]], "MB")
     bench.fact(GROUP, f"etcd database, largest within {minutes} minutes", [max(y for _, y in curve)], "MB")
     bench.fact(GROUP, f"etcd database after {minutes} minutes", [curve[-1][1]], "MB")
-    bench.fact(GROUP, "etcd bytes on disk written per beat (log and database)", [load.written_per_beat], "B")
+    bench.fact(GROUP, "etcd bytes on disk written per heartbeat (log and database)", [load.written_per_heartbeat], "B")
     bench.fact(GROUP, "compressed in time by", [minutes * 60 / load.took_s], "times")
 
 
@@ -67,16 +67,16 @@ class _Hour:
 
     def __init__(self, store: Store, stored: list[Stored], scale: float) -> None:
         self._store, self._stored, self._keys, self._rng = store, stored, Keys(PREFIX), random.Random(2)
-        self.beats_per_s, self.changes_per_s = _BEATS_PER_S * scale, _CHANGES_PER_S * scale
-        self.took_s = self.written_per_beat = 0.0
+        self.heartbeats_per_s, self.changes_per_s = _HEARTBEATS_PER_S * scale, _CHANGES_PER_S * scale
+        self.took_s = self.written_per_heartbeat = 0.0
 
     async def run(self, minutes: int, etcd_pid: int) -> list[tuple[float, float]]:
         """Return (minute, megabytes of the database)."""
         began, curve, mark = time.monotonic(), [(0.0, await self._db_mb())], 0
-        before, beats = written_bytes(etcd_pid), 0.0
+        before, heartbeats = written_bytes(etcd_pid), 0.0
         for minute in range(1, minutes + 1):
             await asyncio.gather(*(self._flushes(60 * _FLUSHES_PER_S // 4) for _ in range(4)))
-            beats += 60 * self.beats_per_s
+            heartbeats += 60 * self.heartbeats_per_s
             head = await self._changes(round(60 * self.changes_per_s))
             if minute * 60 % _COMPACT_S == 0:
                 if mark:
@@ -85,12 +85,12 @@ class _Hour:
                 await asyncio.sleep(0.3)  # etcd compacts in the background, in batches
             curve.append((float(minute), await self._db_mb()))
         self.took_s = time.monotonic() - began
-        self.written_per_beat = (written_bytes(etcd_pid) - before) / beats
+        self.written_per_heartbeat = (written_bytes(etcd_pid) - before) / heartbeats
         return curve
 
     async def _flushes(self, count: int) -> None:
         for _ in range(count):
-            heard = self._rng.choices(self._stored, k=max(1, round(self.beats_per_s / _FLUSHES_PER_S)))
+            heard = self._rng.choices(self._stored, k=max(1, round(self.heartbeats_per_s / _FLUSHES_PER_S)))
             batch = storage_pb2.BeatBatch(
                 uid=[s.uid for s in heard],
                 status_version=[self._rng.randrange(1 << 20) for _ in heard],

@@ -14,8 +14,8 @@ import grpc
 
 from hqpb.v1 import instance_pb2, service_pb2
 from tests.bench import load, raw
-from tests.bench.beats import single
 from tests.bench.bench import Bench
+from tests.bench.heartbeats import single
 from tests.bench.load import Shape
 from tests.bench.machine import ROOT
 from tests.bench.stand import SERVICE, Stand, stand
@@ -100,8 +100,8 @@ async def _update(update: Any, instance_id: str) -> bytes:
 async def _visibility(bench: Bench, made: Stand, first: grpc.aio.Channel, second: grpc.aio.Channel) -> None:
     """From an acknowledgement at one replica to the answer of a read that demands this version at the other one."""
     seconds = 3.0 if bench.quick else 15.0
-    beats = single(made.population, 10)
-    beating = asyncio.create_task(load.grpc(made.hq("ReportStatus"), beats, seconds + 1, Shape(1, 100, 100.0)))
+    heartbeats = single(made.population, 10)
+    reporting = asyncio.create_task(load.grpc(made.hq("ReportStatus"), heartbeats, seconds + 1, Shape(1, 100, 100.0)))
     update = raw.unary(first, f"{SERVICE}/UpdateInstance")
     get = raw.unary(second, f"{SERVICE}/GetInstance")
     await asyncio.sleep(0.5)
@@ -115,8 +115,8 @@ async def _visibility(bench: Bench, made: Stand, first: grpc.aio.Channel, second
         await get(request.SerializeToString())
         times_ms.append((time.perf_counter() - acknowledged) * 1000)
         await asyncio.sleep(0.01)
-    sample = await beating
+    sample = await reporting
     times_ms.sort()
     for name, share in (("p50", 0.5), ("p99", 0.99), ("slowest", 1.0)):
         bench.fact(GROUP, f"visible at another replica: {name}", [percentile(times_ms, share)], "ms")
-    bench.fact(GROUP, "beats during that", [sample.rate], "beats/s")
+    bench.fact(GROUP, "heartbeats during that", [sample.rate], "heartbeats/s")

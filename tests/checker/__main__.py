@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.checker", description=__doc__)
     parser.add_argument("history", nargs="+", type=Path, help="a file of JSON lines, perhaps .gz")
     parser.add_argument("--stale-after", type=float, default=10.0, metavar="S", help="answers that are older say so")
-    parser.add_argument("--liveness-timeout", type=float, metavar="S", help="nobody is flipped within (default: any)")
+    parser.add_argument("--liveness-timeout", type=float, metavar="S", help="nobody is expired within (default: any)")
     arguments = parser.parse_args()
     limits = Limits(arguments.stale_after, arguments.liveness_timeout)
     return max(_check(path, limits) for path in arguments.history)

@@ -19,7 +19,7 @@ DURABLE = Promise(
 
 def check(story: Story) -> Iterator[Violation]:
     for op in story.writes + story.reports:
-        if op.outcome != OK or op.write is None or op.op == "beat":
+        if op.outcome != OK or op.write is None or op.op == "heartbeat":
             continue
         wrong = [_wrong(story, past, op) for past in story.pasts_of(op)]
         if all(wrong):

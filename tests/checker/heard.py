@@ -1,4 +1,4 @@
-"""HEARD: an acknowledged beat is in etcd's history, and nobody is flipped who was heard within the timeout."""
+"""HEARD: an acknowledged heartbeat is in etcd's history, and nobody is expired who was heard within the timeout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.checker.violation import Promise, Violation
 
 HEARD = Promise(
     "HEARD",
-    "an acknowledged beat or report is in etcd's history, and no replica flips its revision before the timeout is over",
+    "an acknowledged heartbeat or report is in etcd's history, and no replica expires its revision before the timeout",
     "hq/liveness/heartbeats.py (send, observe), hq/liveness/expiries.py (the compares of _commit), sweep.py (once)",
 )
 
@@ -22,7 +22,7 @@ Subject = tuple[str, str]  # instance and revision
 
 
 class _Heard:
-    """When etcd heard of each revision: by beats, which are resolved through the status record that they repeat."""
+    """When etcd heard of each revision: by heartbeats, resolved through the status record that they repeat."""
 
     def __init__(self, past: Past) -> None:
         self._rows: dict[tuple[str, int], tuple[str, list[str]]] = {}
@@ -34,17 +34,17 @@ class _Heard:
                     self._rows[stored.marks[0], stored.modified] = instance_id, row
                     for revision_id, word in by_revision(stored.marks[1]).items():
                         self._note(instance_id, revision_id, word, stored.modified)
-        for revision, beats in past.heartbeats:
-            for beat in beats:
-                self._beat(past, revision, beat)
+        for revision, heartbeats in past.heartbeats:
+            for heartbeat in heartbeats:
+                self._heartbeat(past, revision, heartbeat)
         for revisions in self.at.values():
             revisions.sort()
 
-    def _beat(self, past: Past, revision: int, beat: str) -> None:
-        uid, version, position = beat.split(":")
+    def _heartbeat(self, past: Past, revision: int, heartbeat: str) -> None:
+        uid, version, position = heartbeat.split(":")
         instance_id, row = self._rows.get((uid, int(version)), ("", []))
         current = past.statuses[instance_id].at(revision) if instance_id else None
-        # A beat counts only where the status that it repeats is still the current one.
+        # A heartbeat counts only where the status that it repeats is still the current one.
         if current is not None and current.modified == int(version) and int(position) < len(row):
             word = by_revision(current.marks[1]).get(row[int(position)], "")
             self._note(instance_id, row[int(position)], word, revision)
@@ -63,12 +63,14 @@ class _Heard:
 def check(story: Story) -> Iterator[Violation]:
     heard = {id(past): _Heard(past) for past in story.pasts}
     for op in story.reports:
-        if op.outcome != OK or op.write is None or op.op != "beat":
+        if op.outcome != OK or op.write is None or op.op != "heartbeat":
             continue
         if not any(_in_time(story, past, heard[id(past)], op) for past in story.pasts_of(op)):
-            yield HEARD.broken(f"a beat of {op.key} was acknowledged, and is not in etcd's history at that time", op)
+            yield HEARD.broken(
+                f"a heartbeat of {op.key} was acknowledged, and is not in etcd's history at that time", op
+            )
     if story.limits.liveness_timeout_s is not None:
-        yield from _flips(story, heard[id(story.pasts[-1])], story.limits.liveness_timeout_s)
+        yield from _expiries(story, heard[id(story.pasts[-1])], story.limits.liveness_timeout_s)
 
 
 def _in_time(story: Story, past: Past, heard: _Heard, op: Op) -> bool:
@@ -76,25 +78,25 @@ def _in_time(story: Story, past: Past, heard: _Heard, op: Op) -> bool:
     return bool(at) and at < story.ceiling(past, op.return_ns)
 
 
-def _flips(story: Story, heard: _Heard, timeout_s: float) -> Iterator[Violation]:
+def _expiries(story: Story, heard: _Heard, timeout_s: float) -> Iterator[Violation]:
     past = story.pasts[-1]
     seen_ns = {raw.revision: raw.seen_ns for raw in past.raws if raw.seen_ns}
     calls: defaultdict[Subject, list[Op]] = defaultdict(list)
     for op in story.reports:
         if op.outcome == OK and op.write is not None:
             calls[op.key, op.write.revision_id].append(op)
-    for instance_id, revision_id, revision in flipped(past):
+    for instance_id, revision_id, revision in expired(past):
         for op in reversed(calls[instance_id, revision_id]):
             if revision not in seen_ns or seen_ns[revision] >= op.call_ns + round(timeout_s * 1e9):
                 break
             at = heard.first(op, story.floor(past, op.call_ns))
             if at and at < revision:
-                what = f"{revision_id} of {instance_id} was flipped at version {revision}, and was heard at {at}"
+                what = f"{revision_id} of {instance_id} was expired at version {revision}, and was heard at {at}"
                 yield HEARD.broken(what, op)
 
 
-def flipped(past: Past) -> Iterator[tuple[str, str, int]]:
-    """Every flip: instance, revision and version."""
+def expired(past: Past) -> Iterator[tuple[str, str, int]]:
+    """Every expiry: instance, revision and version."""
     for instance_id, line in past.statuses.items():
         before: set[str] = set()
         for stored in line.stored:

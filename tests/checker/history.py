@@ -19,7 +19,7 @@ from typing import NamedTuple
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 CACHED, STRONG = "CACHED", "STRONG"
 WRITES = frozenset(("create", "update", "put_revision", "delete_revision", "delete", "apply"))
-REPORTS = frozenset(("report", "beat"))
+REPORTS = frozenset(("report", "heartbeat"))
 READS = frozenset(("get", "find", "count"))
 
 
@@ -67,7 +67,7 @@ class Write:
         precondition_version: that the caller named; 0: none.
         version: that the answer named (of the spec; reports are told none: 0).
         current: that a refusal named as the current one; None: it named none.
-        revision_id: of reports, beats and the two calls on single revisions.
+        revision_id: of reports, heartbeats and the two calls on single revisions.
     """
 
     marker: str = ""

@@ -13,7 +13,7 @@ from tests.checker.violation import Promise, Violation
 KEPT = Promise(
     "KEPT",
     "spec, status and secrets of an instance are created and deleted together; what one writes, no other one loses",
-    "hq/registry/changes.py, hq/registry/writes.py (delete), hq/memory/statuses.py (keep, begin, flip)",
+    "hq/registry/changes.py, hq/registry/writes.py (delete), hq/memory/statuses.py (keep, begin, expire)",
 )
 
 

@@ -96,9 +96,9 @@ def stored_of(change: Change | Record, keys: k.Keys) -> Stored:
 
 
 def _marks(kind: str, value: bytes) -> tuple[str, ...]:
-    """Of a spec: uid, mark, service, node. Of a status: uid, mark, T or F, and what HQ flipped.
+    """Of a spec: uid, mark, service, node. Of a status: uid, mark, T or F, and what HQ expired.
 
-    Of beats: `uid:status version:position` each.
+    Of heartbeats: `uid:status version:position` each.
     """
     try:
         if kind == k.SPEC:
@@ -107,9 +107,9 @@ def _marks(kind: str, value: bytes) -> tuple[str, ...]:
             return f"{meta.uid:x}", spec_mark(meta, spec), meta.service_id, spec.node_name
         if kind == k.STATUS:
             return _status_marks(storage_pb2.StatusRecord.FromString(value))
-        if kind == k.BEATS:
-            beats = storage_pb2.BeatBatch.FromString(value)
-            rows = zip(beats.uid, beats.status_version, beats.position, strict=True)
+        if kind == k.HEARTBEATS:
+            heartbeats = storage_pb2.BeatBatch.FromString(value)
+            rows = zip(heartbeats.uid, heartbeats.status_version, heartbeats.position, strict=True)
             return tuple(f"{uid:x}:{version}:{position}" for uid, version, position in rows)
         if kind == k.EPOCH:
             return (storage_pb2.EpochRecord.FromString(value).epoch,)
@@ -121,5 +121,5 @@ def _marks(kind: str, value: bytes) -> tuple[str, ...]:
 def _status_marks(record: storage_pb2.StatusRecord) -> tuple[str, ...]:
     status = model.InstanceStatus.FromString(record.status)
     ready = any(revision.ready.status == model.CONDITION_STATUS_TRUE for revision in status.revision)
-    flipped = ";".join(mark.id for mark in record.revision if mark.expired)
-    return f"{record.uid:x}", status_mark(status), "T" if ready else "F", flipped
+    expired = ";".join(mark.id for mark in record.revision if mark.expired)
+    return f"{record.uid:x}", status_mark(status), "T" if ready else "F", expired

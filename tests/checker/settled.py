@@ -33,8 +33,8 @@ def _one(past: Past, marker: str, ops: list[Op]) -> Iterator[Violation]:
     if landings and all(op.outcome == FAILED for op in ops):
         what = f"a {ops[0].op} of {ops[0].key} was refused, and took place at version {landings[0].revision}"
         yield SETTLED.broken(what, *ops)
-    # A report may be repeated after a flip or another one's turn; a write of a spec is one write.
-    if len(landings) > len(ops) and ops[0].op not in ("report", "beat"):
+    # A report may be repeated after an expiry or another one's turn; a write of a spec is one write.
+    if len(landings) > len(ops) and ops[0].op not in ("report", "heartbeat"):
         where = ", ".join(str(landing.revision) for landing in landings)
         yield SETTLED.broken(f"a {ops[0].op} of {ops[0].key} took place several times: at {where}", *ops)
     if any(landing.id != ops[0].key for landing in landings):

@@ -20,7 +20,7 @@ class Limits:
 
     Attributes:
         stale_after_s: an answer that is older says so.
-        liveness_timeout_s: nobody is flipped within; None: not to be checked.
+        liveness_timeout_s: nobody is expired within; None: not to be checked.
     """
 
     stale_after_s: float = 10.0
@@ -136,7 +136,7 @@ class Story:
 
     def made(self, past: Past, op: Op) -> int:
         """The revision that a call certainly made in a past; 0: it cannot be told."""
-        if op.write is None or op.op == "beat":
+        if op.write is None or op.op == "heartbeat":
             return 0
         if not op.write.marker:
             return op.write.version if past.touched(op.key, op.write.version) else 0

@@ -144,7 +144,7 @@ async def test_a_watch_that_was_never_let_in_ends_with_the_error(
 async def test_a_renewed_certificate_makes_a_new_channel_and_leaves_the_old_one_to_its_streams(
     replica: Served, secured: Secured, tmp_path: Path
 ) -> None:
-    reader = secured.authority.issue("reader", ["spiffe://hq.test/front"])
+    reader = secured.authority.issue("reader", ["spiffe://hq.test/gateway"])
     stranger = secured.authority.issue("stranger", ["spiffe://hq.test/stranger"])
     credentials = with_certificate(secured, tmp_path, reader)
     address = replica.addresses.grpc_mtls
@@ -165,8 +165,8 @@ async def test_a_renewed_certificate_makes_a_new_channel_and_leaves_the_old_one_
 async def test_a_key_that_does_not_fit_leaves_the_old_pair_in_force(
     replica: Served, secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reader = secured.authority.issue("reader", ["spiffe://hq.test/front"])
-    other = secured.authority.issue("other", ["spiffe://hq.test/front"])
+    reader = secured.authority.issue("reader", ["spiffe://hq.test/gateway"])
+    other = secured.authority.issue("other", ["spiffe://hq.test/gateway"])
     credentials = with_certificate(secured, tmp_path, reader)
     async with Client([replica.addresses.grpc_mtls], credentials=credentials) as client:
         assert await code_of(client) is grpc.StatusCode.OK
@@ -180,7 +180,7 @@ async def test_a_key_that_does_not_fit_leaves_the_old_pair_in_force(
 
 
 async def test_a_hundred_rotations_under_load_fail_no_call(replica: Served, secured: Secured, tmp_path: Path) -> None:
-    reader = ["spiffe://hq.test/front"]
+    reader = ["spiffe://hq.test/gateway"]
     pairs = [secured.authority.issue(f"reader-{n}", reader) for n in range(2)]
     credentials = with_certificate(secured, tmp_path, pairs[0])
     async with Client([replica.addresses.grpc_mtls], credentials=credentials) as client:

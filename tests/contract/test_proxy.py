@@ -15,7 +15,7 @@ Opened = Callable[[], Awaitable[Line]]
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    """In front of a server that answers each line with the same line."""
+    """In gateway of a server that answers each line with the same line."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -16,7 +16,7 @@ from tests.support.etcd import binary_of
 from tests.support.sample_instances import eventually
 
 _ROOT = Path(__file__).resolve().parents[2]
-EVERYBODY = 11  # three members with a guard each, three replicas, a witness and a front
+EVERYBODY = 11  # three members with a guard each, three replicas, a witness and a gateway
 HOLDERS = 6  # of a namespace for each member and each replica
 
 pytestmark = [

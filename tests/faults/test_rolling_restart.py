@@ -112,7 +112,7 @@ async def going_on(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             assert isinstance(ended, asyncio.CancelledError), ended
 
 
-async def test_a_rolling_restart_under_load_fails_no_lookup_resyncs_nobody_and_flips_nothing(
+async def test_a_rolling_restart_under_load_fails_no_lookup_resyncs_nobody_and_expires_nothing(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:
     three = [Rolling(replicas, etcd) for _ in range(3)]

@@ -87,7 +87,7 @@ async def test_sixty_four_concurrent_updates_raise_the_revision_by_at_most_eight
             assert max(versions) - before <= 8 + 2  # a fence or two may fall in between
 
 
-async def test_each_beat_heard_by_one_replica_is_shown_by_the_other(replicas: Replicas, etcd: SharedEtcd) -> None:
+async def test_each_heartbeat_heard_by_one_replica_is_shown_by_the_other(replicas: Replicas, etcd: SharedEtcd) -> None:
     one = await replicas.start([etcd.endpoint], etcd.prefix)
     two = await replicas.start([etcd.endpoint], etcd.prefix)
     async with one.stub() as stub, two.stub() as reader:
@@ -104,4 +104,4 @@ async def test_each_beat_heard_by_one_replica_is_shown_by_the_other(replicas: Re
             newer = seen.status.heartbeat["r1"].ToNanoseconds() > first.status.heartbeat["r1"].ToNanoseconds()
             return newer and seen.meta.status_version == first.meta.status_version
 
-        await eventually(heard_later, what="the beat at the other replica, without a new status version")
+        await eventually(heard_later, what="the heartbeat at the other replica, without a new status version")

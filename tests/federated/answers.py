@@ -1,4 +1,4 @@
-"""What tests of a front ask of its answers."""
+"""What tests of a gateway ask of its answers."""
 
 from __future__ import annotations
 

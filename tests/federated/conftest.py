@@ -1,4 +1,4 @@
-"""Locations in this process, and a front over them."""
+"""Locations in this process, and a gateway over them."""
 
 from __future__ import annotations
 
@@ -25,39 +25,41 @@ from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.federated.fake_location import FakeLocation
-from tests.federated.fronts import write_config
+from tests.federated.federated_process import write_config
 
 
 @dataclass
-class RunningFront:
-    """A front in the test's own loop, and a client of it."""
+class RunningGateway:
+    """A gateway in the test's own loop, and a client of it."""
 
-    front: Gateway
+    gateway: Gateway
     stub: service_pb2_grpc.InstanceServiceAsyncStub
     addresses: Addresses
     config: Path
     metrics: CollectorRegistry
 
 
-StartFront = Callable[..., Awaitable[RunningFront]]
+StartGateway = Callable[..., Awaitable[RunningGateway]]
 StartLocations = Callable[..., Awaitable[list[FakeLocation]]]
-StartPair = Callable[..., Awaitable[tuple[FakeLocation, FakeLocation, RunningFront]]]
+StartPair = Callable[..., Awaitable[tuple[FakeLocation, FakeLocation, RunningGateway]]]
 
 
 @asynccontextmanager
-async def running_front(config: Path) -> AsyncIterator[RunningFront]:
+async def running_gateway(config: Path) -> AsyncIterator[RunningGateway]:
     """Serve until the block ends."""
     clock, rng = SystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 1 << 20)
     shared = ServerContext(Limits(), clock, RequestIds("test"))
-    front = Gateway(locations, clock, rng, 3 << 20)
-    server = Server(front, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
+    gateway = Gateway(locations, clock, rng, 3 << 20)
+    server = Server(gateway, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
     serving = asyncio.create_task(server.serve())
     try:
         addresses = await server.listening
         await locations.started.wait()
         async with grpc.aio.insecure_channel(addresses.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            yield RunningFront(front, service_pb2_grpc.InstanceServiceStub(channel), addresses, config, server.metrics)
+            yield RunningGateway(
+                gateway, service_pb2_grpc.InstanceServiceStub(channel), addresses, config, server.metrics
+            )
             server.stop()  # before the channel closes: clients are to hear of it
             await asyncio.wait([serving], timeout=5)
     finally:
@@ -83,29 +85,29 @@ async def start_locations() -> AsyncIterator[StartLocations]:
 
 
 @pytest.fixture
-async def start_front(tmp_path: Path) -> AsyncIterator[StartFront]:
-    """`await start_front(locations, timeout="4s")`: a location that is only late is not taken for silent."""
+async def start_gateway(tmp_path: Path) -> AsyncIterator[StartGateway]:
+    """`await start_gateway(locations, timeout="4s")`: a location that is only late is not taken for silent."""
     async with AsyncExitStack() as stack:
 
-        async def start(locations: Sequence[FakeLocation], timeout: str = "4s") -> RunningFront:
-            config = tmp_path / "front.yaml"
+        async def start(locations: Sequence[FakeLocation], timeout: str = "4s") -> RunningGateway:
+            config = tmp_path / "gateway.yaml"
             write_config(config, {one.name: one.addresses for one in locations}, timeout)
-            return await stack.enter_async_context(running_front(config))
+            return await stack.enter_async_context(running_gateway(config))
 
         yield start
 
 
 @pytest.fixture
-def start_pair(start_locations: StartLocations, start_front: StartFront) -> StartPair:
-    """`east, west, front = await start_pair(east="a b", west="c")`: two locations with these ids, a front over both."""
+def start_pair(start_locations: StartLocations, start_gateway: StartGateway) -> StartPair:
+    """`east, west, gateway = await start_pair(east="a b", west="c")`: two locations, a gateway over both."""
 
     async def start(
         east: str = "", west: str = "", *, replicas: int = 1, timeout: str = "4s"
-    ) -> tuple[FakeLocation, FakeLocation, RunningFront]:
+    ) -> tuple[FakeLocation, FakeLocation, RunningGateway]:
         locations = await start_locations("east", "west", replicas=replicas)
         for location, ids in zip(locations, (east, west), strict=True):
             for id_ in ids.split():
                 location.put(id_)
-        return locations[0], locations[1], await start_front(locations, timeout)
+        return locations[0], locations[1], await start_gateway(locations, timeout)
 
     return start

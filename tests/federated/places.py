@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors
-from tests.federated.fronts import FrontProcess
+from tests.federated.federated_process import FederatedProcess
 from tests.federated.worlds import NAMES
 from tests.support.sample_instances import instance
 
@@ -21,15 +21,15 @@ def of_service(service: str, **more: object) -> pb.FindInstancesRequest:
     return pb.FindInstancesRequest(filter=pb.InstanceFilter(service_id=[service]), **more)  # type: ignore[arg-type]
 
 
-async def fill(front: FrontProcess, service: str) -> None:
+async def fill(gateway: FederatedProcess, service: str) -> None:
     """One instance of this service in each location."""
-    async with front.stub() as stub:
+    async with gateway.stub() as stub:
         for name in NAMES:
             await stub.CreateInstance(create(f"{service}-{name}", name, service))
 
 
-async def whole(front: FrontProcess, service: str) -> bool:
+async def whole(gateway: FederatedProcess, service: str) -> bool:
     """Every location answers without an error."""
-    async with front.stub() as stub:
+    async with gateway.stub() as stub:
         answer = await stub.FindInstances(of_service(service, read=STRONG))
         return len(answer.instances) == 3 and not any(errors(answer.sources).values())

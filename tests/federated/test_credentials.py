@@ -1,4 +1,4 @@
-"""A front's own credentials: certificates that are renewed, tokens that are its callers' alone."""
+"""A gateway's own credentials: certificates that are renewed, tokens that are its callers' alone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dialer(files: Secured, own: Certificate | None, now: list[float]) -> Dialer:
 
 
 async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Served, files: Secured) -> None:
-    own, now = files.authority.issue("front", ["spiffe://hq.test/front"]), [0.0]
+    own, now = files.authority.issue("gateway", ["spiffe://hq.test/gateway"]), [0.0]
     channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, now))
     connections = set()
     try:
@@ -47,7 +47,7 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
             calls = [channel.call("CountInstances", PROBE, 10.0) for _ in range(5)]
             under_way = [asyncio.create_task(call) for call in calls]
             await asyncio.sleep(0)
-            files.authority.issue("front", ["spiffe://hq.test/front"])
+            files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
             now[0] += 2.0
             assert await channel.call("CountInstances", PROBE, 10.0)
             assert all(await asyncio.gather(*under_way))
@@ -57,7 +57,7 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
 
 
 async def test_what_a_caller_asks_is_asked_with_its_token_which_counts(replica: Served, files: Secured) -> None:
-    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, [0.0]))
     try:
         assert await channel.call("CountInstances", PROBE, 10.0)

@@ -1,4 +1,4 @@
-"""Discovery over a front: locations are shown, lost and found one by one."""
+"""Discovery over a gateway: locations are shown, lost and found one by one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hqclient.discovery.roster import Roster
 from hqclient.watch import WATCH_BACKOFF, WatchSettings
 from hqclient.watch_items import Resync
 from hqpb.v1 import instance_pb2
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartGateway, StartLocations
 from tests.federated.fake_location import FakeLocation
-from tests.federated.fronts import write_config
+from tests.federated.federated_process import write_config
 from tests.support.sample_instances import eventually
 
 
@@ -54,16 +54,16 @@ def put(location: FakeLocation, instance_id: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
-    start_locations: StartLocations, start_front: StartFront, seed: int
+    start_locations: StartLocations, start_gateway: StartGateway, seed: int
 ) -> None:
     rng = random.Random(seed)
     locations = await start_locations("east", "north", "west")
     for location in locations:
         for n in range(3):
             put(location, f"i-{n}")
-    front = await start_front(locations)
+    gateway = await start_gateway(locations)
     settings = ClientSettings(watch=WatchSettings(backoff=WATCH_BACKOFF))
-    async with Client([front.addresses.grpc], settings=settings) as client:
+    async with Client([gateway.addresses.grpc], settings=settings) as client:
         following = Following(client)
 
         def holds() -> bool:
@@ -92,7 +92,7 @@ async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
 
 
 async def test_a_location_that_is_down_keeps_nobody_from_the_endpoints_of_the_others(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, west = locations = await start_locations("east", "west")
     for location in locations:
@@ -101,13 +101,13 @@ async def test_a_location_that_is_down_keeps_nobody_from_the_endpoints_of_the_ot
         allocation.host = location.name
         allocation.port.add(name="http", number=80)
     await west.stop()
-    front = await start_front(locations)
-    async with Discovery([front.addresses.grpc]) as discovery, discovery.service("svc", "http") as service:
+    gateway = await start_gateway(locations)
+    async with Discovery([gateway.addresses.grpc]) as discovery, discovery.service("svc", "http") as service:
         await service.ready(30, live=True)
         assert ([e.host for e in service.endpoints], service.stale) == (["east"], True)
         await west.replicas[0].restart()
         await service.ready(30, at_least=2)
         await eventually(lambda: not service.stale, timeout_s=30)
-        write_config(front.config, {east.name: east.addresses})
+        write_config(gateway.config, {east.name: east.addresses})
         await eventually(lambda: [e.host for e in service.endpoints] == ["east"], timeout_s=30)
         await eventually(lambda: not service.stale, timeout_s=30)

@@ -89,7 +89,7 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
         said = await shell.run(find)
         return "" if "did not respond" in said else said
 
-    await eventually(answers, what="both locations answer through the front")
+    await eventually(answers, what="both locations answer through the gateway")
     assert "web-1 created" in await shell.run(apply)
     assert '"cluster":"west"' in await shell.run(create)
     table = await eventually(whole_table, what="a table that lacks no location")

@@ -12,20 +12,20 @@ from google.protobuf import json_format
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids
-from tests.federated.conftest import RunningFront, StartPair
+from tests.federated.conftest import RunningGateway, StartPair
 from tests.federated.fake_location import FakeLocation
 from tests.support.sample_instances import eventually
 
 TOKEN = (("authorization", "Bearer mine"),)
 
 
-async def followed(front: RunningFront, request: pb.FindInstancesRequest | None = None) -> None:
+async def followed(gateway: RunningGateway, request: pb.FindInstancesRequest | None = None) -> None:
     """Ask until memory answers."""
-    before = front.front.followed.answers
+    before = gateway.gateway.followed.answers
 
     async def is_followed() -> bool:
-        await front.stub.FindInstances(request or pb.FindInstancesRequest())
-        return front.front.followed.answers > before
+        await gateway.stub.FindInstances(request or pb.FindInstancesRequest())
+        return gateway.gateway.followed.answers > before
 
     await eventually(is_followed)
 
@@ -42,21 +42,21 @@ def bare(answer: pb.FindInstancesResponse) -> pb.FindInstancesResponse:
     return answer
 
 
-async def by_asking(front: RunningFront, *, page_size: int = 0) -> pb.FindInstancesResponse:
+async def by_asking(gateway: RunningGateway, *, page_size: int = 0) -> pb.FindInstancesResponse:
     """The same list, from the locations: what requires an answer of all of a demanded freshness is never remembered."""
     request = pb.FindInstancesRequest(page_size=page_size)
     request.read.consistency = pb.READ_CONSISTENCY_STRONG
-    return bare(await front.stub.FindInstances(request))
+    return bare(await gateway.stub.FindInstances(request))
 
 
 async def test_a_list_that_is_asked_for_often_costs_the_locations_nothing_and_is_up_to_date(
     start_pair: StartPair,
 ) -> None:
-    east, west, front = await start_pair(east="a c", west="b")
-    await followed(front)
+    east, west, gateway = await start_pair(east="a c", west="b")
+    await followed(gateway)
     before = asked(east, west)
     for _ in range(20):
-        answer = await front.stub.FindInstances(pb.FindInstancesRequest())
+        answer = await gateway.stub.FindInstances(pb.FindInstancesRequest())
         assert ids(answer) == [("a", "east"), ("b", "west"), ("c", "east")]
         assert sorted(source.cluster for source in answer.sources) == ["east", "west"]
     assert asked(east, west) == before
@@ -64,7 +64,7 @@ async def test_a_list_that_is_asked_for_often_costs_the_locations_nothing_and_is
     east.remove("c")
 
     async def is_shown() -> bool:
-        found = ids(await front.stub.FindInstances(pb.FindInstancesRequest()))
+        found = ids(await gateway.stub.FindInstances(pb.FindInstancesRequest()))
         return found == [("a", "east"), ("aa", "west"), ("b", "west")]
 
     await eventually(is_shown)
@@ -73,9 +73,9 @@ async def test_a_list_that_is_asked_for_often_costs_the_locations_nothing_and_is
 
 async def test_on_random_histories_memory_and_the_locations_say_the_same(start_pair: StartPair) -> None:
     rng = random.Random(7)
-    east, west, front = await start_pair(east="a b c", west="c d")
+    east, west, gateway = await start_pair(east="a b c", west="c d")
     east.bookmarks_s = west.bookmarks_s = 1.0
-    await followed(front)
+    await followed(gateway)
     for _ in range(60):
         location = rng.choice((east, west))
         name = rng.choice("abcdefgh")
@@ -87,10 +87,10 @@ async def test_on_random_histories_memory_and_the_locations_say_the_same(start_p
             location.oldest_token = location.version
             await location.replicas[0].stop()
             await location.replicas[0].restart()
-        wanted = await eventually(lambda: same(front))
-        found = await asyncio.to_thread(over_http, front.addresses.http)
+        wanted = await eventually(lambda: same(gateway))
+        found = await asyncio.to_thread(over_http, gateway.addresses.http)
         assert bare(found) == wanted
-    assert front.front.followed.answers > 60
+    assert gateway.gateway.followed.answers > 60
 
 
 def over_http(address: str) -> pb.FindInstancesResponse:
@@ -101,34 +101,34 @@ def over_http(address: str) -> pb.FindInstancesResponse:
         return json_format.ParseDict(json.loads(answer.read()), pb.FindInstancesResponse())
 
 
-async def same(front: RunningFront) -> pb.FindInstancesResponse | None:
+async def same(gateway: RunningGateway) -> pb.FindInstancesResponse | None:
     """What memory answers, once it is what the locations answer."""
-    before = front.front.followed.answers
-    found = bare(await front.stub.FindInstances(pb.FindInstancesRequest()))
-    is_remembered = front.front.followed.answers > before
-    return found if is_remembered and found == await by_asking(front) else None
+    before = gateway.gateway.followed.answers
+    found = bare(await gateway.stub.FindInstances(pb.FindInstancesRequest()))
+    is_remembered = gateway.gateway.followed.answers > before
+    return found if is_remembered and found == await by_asking(gateway) else None
 
 
 async def test_while_a_location_is_away_the_others_answer_and_its_last_picture_is_for_those_who_allow_it(
     start_pair: StartPair,
 ) -> None:
-    _east, west, front = await start_pair(east="a", west="b", timeout="1s")
-    await followed(front)
+    _east, west, gateway = await start_pair(east="a", west="b", timeout="1s")
+    await followed(gateway)
     west.put("bb")
 
     async def is_shown() -> bool:
-        return len((await front.stub.FindInstances(pb.FindInstancesRequest())).instances) == 3
+        return len((await gateway.stub.FindInstances(pb.FindInstancesRequest())).instances) == 3
 
     await eventually(is_shown)
     await west.stop()
 
     async def is_told() -> bool:
-        answer = await front.stub.FindInstances(pb.FindInstancesRequest())
+        answer = await gateway.stub.FindInstances(pb.FindInstancesRequest())
         return bool(errors(answer.sources)["west"]) and ids(answer) == [("a", "east")]
 
     await eventually(is_told)
     request = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
-    answer = await front.stub.FindInstances(request)
+    answer = await gateway.stub.FindInstances(request)
     assert ids(answer) == [("a", "east"), ("b", "west"), ("bb", "west")]
     assert {source.cluster: source.stale for source in answer.sources} == {"east": False, "west": True}
 
@@ -146,19 +146,19 @@ async def test_while_a_location_is_away_the_others_answer_and_its_last_picture_i
 async def test_what_memory_cannot_answer_exactly_is_asked(
     start_pair: StartPair, request_: pb.FindInstancesRequest
 ) -> None:
-    east, _west, front = await start_pair(east="a", west="b")
+    east, _west, gateway = await start_pair(east="a", west="b")
     for _ in range(20):
-        await front.stub.FindInstances(request_)
-    assert front.front.followed.answers == 0
+        await gateway.stub.FindInstances(request_)
+    assert gateway.gateway.followed.answers == 0
     assert asked(east) >= 20
 
 
 async def test_a_caller_with_a_token_gets_what_the_locations_give_to_this_token(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a", west="b")
-    await followed(front)
-    answers = front.front.followed.answers
+    east, west, gateway = await start_pair(east="a", west="b")
+    await followed(gateway)
+    answers = gateway.gateway.followed.answers
     for replica in (*east.replicas, *west.replicas):
         replica.denies = True
     with pytest.raises(Exception, match="not yours"):
-        await front.stub.FindInstances(pb.FindInstancesRequest(), metadata=TOKEN)
-    assert front.front.followed.answers == answers
+        await gateway.stub.FindInstances(pb.FindInstancesRequest(), metadata=TOKEN)
+    assert gateway.gateway.followed.answers == answers

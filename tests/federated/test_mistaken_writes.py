@@ -1,4 +1,4 @@
-"""Writes through a front whose addresses are mistaken, or of which a try has no known outcome."""
+"""Writes through a gateway whose addresses are mistaken, or of which a try has no known outcome."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hqclient.errors import decode
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import cut, refuse
 from tests.federated.answers import refused
-from tests.federated.conftest import StartFront, StartLocations, running_front
-from tests.federated.fronts import write_config
+from tests.federated.conftest import StartGateway, StartLocations, running_gateway
+from tests.federated.federated_process import write_config
 from tests.federated.test_writes import WEST, create, instance
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -23,12 +23,12 @@ async def test_an_order_for_a_location_changes_nothing_at_an_address_of_another_
     start_locations: StartLocations, tmp_path: Path
 ) -> None:
     east, west = await start_locations("east", "west")
-    write_config(tmp_path / "front.yaml", {"east": west.addresses, "west": east.addresses}, "5s")
-    async with running_front(tmp_path / "front.yaml") as front:
+    write_config(tmp_path / "gateway.yaml", {"east": west.addresses, "west": east.addresses}, "5s")
+    async with running_gateway(tmp_path / "gateway.yaml") as gateway:
         for order in (
-            front.stub.CreateInstance(create("a", "east")),
-            front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[instance("b", "east")])),
-            front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="c"), metadata=WEST),
+            gateway.stub.CreateInstance(create("a", "east")),
+            gateway.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[instance("b", "east")])),
+            gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="c"), metadata=WEST),
         ):
             error = await refused(order)
             assert error.code() is Code.INVALID_ARGUMENT
@@ -37,10 +37,10 @@ async def test_an_order_for_a_location_changes_nothing_at_an_address_of_another_
 
 
 async def test_that_nothing_was_stored_is_not_said_where_an_earlier_try_may_have_stored_it(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    gateway = await start_gateway(locations, "5s")
     asked: list[str] = []
 
     async def create_first(request: pb.CreateInstanceRequest, context: Context) -> None:
@@ -54,6 +54,6 @@ async def test_that_nothing_was_stored_is_not_said_where_an_earlier_try_may_have
         replica.create = create_first
     request = create("a")
     request.request_id = "once"
-    told = decode(await refused(front.stub.CreateInstance(request)))
+    told = decode(await refused(gateway.stub.CreateInstance(request)))
     assert asked == ["a", "a"]
     assert (told.outcome_unknown, told.nothing_stored) == (True, False)

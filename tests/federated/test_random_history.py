@@ -12,7 +12,7 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from store.embedded import EtcdBinary
-from tests.federated.fronts import FrontProcess
+from tests.federated.federated_process import FederatedProcess
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
 from tests.support.sample_instances import eventually, instance
@@ -22,7 +22,7 @@ Change = tuple[str, str, int]
 
 
 class Writer:
-    """Creates, changes and deletes instances of one location through a front; `done` is what was acknowledged."""
+    """Creates, changes and deletes instances of one location through a gateway; `done` is what was acknowledged."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.name, self.done = name, list[Change]()
@@ -30,11 +30,11 @@ class Writer:
         self._rng = random.Random(f"{name}-{seed}")
         self._known: set[str] = set()
 
-    async def run(self, fronts: list[FrontProcess], stop: asyncio.Event) -> None:
+    async def run(self, gateways: list[FederatedProcess], stop: asyncio.Event) -> None:
         while not stop.is_set():
             instance_id = f"{self.name}-{self._rng.randrange(20)}"
             try:
-                async with fronts[-1].stub() as stub:
+                async with gateways[-1].stub() as stub:
                     for _ in range(10):
                         await self._change(stub, instance_id)
                         instance_id = f"{self.name}-{self._rng.randrange(20)}"
@@ -75,24 +75,24 @@ async def world(tmp_path: Path, etcd35: EtcdBinary):  # type: ignore[no-untyped-
 
 
 @pytest.mark.long
-async def test_restarts_of_a_location_and_of_the_front_lose_and_double_no_event(world: World) -> None:
-    fronts = [await world.front()]
+async def test_restarts_of_a_location_and_of_the_gateway_lose_and_double_no_event(world: World) -> None:
+    gateways = [await world.gateway()]
     writers = [Writer(name, seed=1) for name in NAMES]
     stop = asyncio.Event()
-    async with fronts[0].stub() as stub:
+    async with gateways[0].stub() as stub:
         watcher = Watcher(stub)
         await eventually(lambda: watcher.synced == set(NAMES))
-        writing = [asyncio.create_task(writer.run(fronts, stop)) for writer in writers]
+        writing = [asyncio.create_task(writer.run(gateways, stop)) for writer in writers]
         await asyncio.sleep(1.0)
         await world.restart("north", 0, kill=False)
         await asyncio.sleep(0.5)
         await world.restart("north", 1, kill=True)
         world.gates["east"][0].reset()
         await asyncio.sleep(0.5)
-        successor = await world.front()
-        await fronts[0].kill()
-        fronts.append(successor)
-        await eventually(lambda: watcher.error, what="the watch breaks with its front")
+        successor = await world.gateway()
+        await gateways[0].kill()
+        gateways.append(successor)
+        await eventually(lambda: watcher.error, what="the watch breaks with its gateway")
         await watcher.end()
     async with successor.stub() as stub:
         second = Watcher(stub, watcher.token, watcher)

@@ -9,23 +9,23 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, refused
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartGateway, StartLocations
 from tests.federated.fake_location import FakeReplica
 
 Code = grpc.StatusCode
 
 
 async def test_neither_an_instance_of_a_stray_replica_nor_that_it_has_none_is_told_as_the_locations(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, other = await start_locations("east", "other")
     other.put("a")
-    front = await start_front([east], "5s")
+    gateway = await start_gateway([east], "5s")
     east.replicas[0].location = other
     for id_ in ("a", "b"):
         for call in (
-            front.stub.GetInstance(pb.GetInstanceRequest(id=id_)),
-            front.stub.ExplainInstance(pb.ExplainInstanceRequest(id=id_)),
+            gateway.stub.GetInstance(pb.GetInstanceRequest(id=id_)),
+            gateway.stub.ExplainInstance(pb.ExplainInstanceRequest(id=id_)),
         ):
             error = await refused(call)
             assert error.code() is Code.UNAVAILABLE
@@ -33,7 +33,7 @@ async def test_neither_an_instance_of_a_stray_replica_nor_that_it_has_none_is_to
 
 
 async def test_an_explanation_by_a_stray_replica_is_not_passed_on_though_the_location_has_the_instance(
-    start_locations: StartLocations, start_front: StartFront, monkeypatch: pytest.MonkeyPatch
+    start_locations: StartLocations, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explain = FakeReplica.ExplainInstance
 
@@ -49,14 +49,14 @@ async def test_an_explanation_by_a_stray_replica_is_not_passed_on_though_the_loc
     east.put("a")
     east.put("b")
     other.put("a")
-    front = await start_front([east], "5s")
+    gateway = await start_gateway([east], "5s")
     for id_ in ("a", "b"):
-        error = await refused(front.stub.ExplainInstance(pb.ExplainInstanceRequest(id=id_)))
+        error = await refused(gateway.stub.ExplainInstance(pb.ExplainInstanceRequest(id=id_)))
         assert error.code() is Code.UNAVAILABLE
 
 
 async def test_a_watch_gives_out_nothing_that_does_not_say_whose_it_is(
-    start_locations: StartLocations, start_front: StartFront, monkeypatch: pytest.MonkeyPatch
+    start_locations: StartLocations, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = FakeReplica._message
 
@@ -68,8 +68,8 @@ async def test_a_watch_gives_out_nothing_that_does_not_say_whose_it_is(
     monkeypatch.setattr(FakeReplica, "_message", nobodys)
     (east,) = locations = await start_locations("east")
     east.put("a")
-    front = await start_front(locations, "5s")
-    watching: Any = front.stub.WatchInstances(pb.WatchInstancesRequest())
+    gateway = await start_gateway(locations, "5s")
+    watching: Any = gateway.stub.WatchInstances(pb.WatchInstancesRequest())
     told = [await watching.read(), await watching.read()]
     assert [(list(errors(one.sources)), len(one.events)) for one in told] == [(["east"], 0)] * 2
     assert "call themselves ''" in errors(told[1].sources)["east"]

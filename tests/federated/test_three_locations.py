@@ -1,4 +1,4 @@
-"""Three real installations behind a front: one stopped, one slow, one restored from an old backup."""
+"""Three real installations behind a gateway: one stopped, one slow, one restored from an old backup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hqpb.v1 import service_pb2 as pb
 from store.embedded import EtcdBinary
 from tests.clients.process import hqctl
 from tests.federated.answers import errors, ids, refused
-from tests.federated.fronts import FrontProcess
+from tests.federated.federated_process import FederatedProcess
 from tests.federated.places import STRONG, create, fill, of_service, whole
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
@@ -40,13 +40,13 @@ async def world(tmp_path_factory: pytest.TempPathFactory, etcd35: EtcdBinary) ->
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def front(world: World) -> FrontProcess:
-    return await world.front()
+async def gateway(world: World) -> FederatedProcess:
+    return await world.gateway()
 
 
-async def test_three_installations_answer_as_one(front: FrontProcess) -> None:
-    await fill(front, "basic")
-    async with front.stub() as stub:
+async def test_three_installations_answer_as_one(gateway: FederatedProcess) -> None:
+    await fill(gateway, "basic")
+    async with gateway.stub() as stub:
         answer = await stub.FindInstances(of_service("basic", read=STRONG))
         assert ids(answer) == [(f"basic-{name}", name) for name in NAMES]
         assert [s.cluster for s in answer.sources] == list(NAMES)
@@ -63,57 +63,57 @@ async def test_three_installations_answer_as_one(front: FrontProcess) -> None:
         assert (await stub.ExplainInstance(pb.ExplainInstanceRequest(id="basic-west"))).meta.cluster == "west"
         asked = pb.BeginReportingRequest(instance_id="basic-west", revision_id="r1", node="node-1")
         assert (await refused(stub.BeginReporting(asked))).code() is Code.FAILED_PRECONDITION
-    assert (await front.get("/readyz?fresh=10s"))[0] == 200
-    assert 'hq_federated_location_up{location="east"} 1.0' in (await front.get("/metrics"))[1]
+    assert (await gateway.get("/readyz?fresh=10s"))[0] == 200
+    assert 'hq_federated_location_up{location="east"} 1.0' in (await gateway.get("/metrics"))[1]
 
 
-async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, tmp_path: Path) -> None:
-    await fill(front, "tool")
-    listed = await hqctl(front.grpc, "find", "--service", "tool")
+async def test_hqctl_works_unchanged_with_a_cluster_column(gateway: FederatedProcess, tmp_path: Path) -> None:
+    await fill(gateway, "tool")
+    listed = await hqctl(gateway.grpc, "find", "--service", "tool")
     assert listed.code == 0, listed.err
     rows = [line.split()[:2] for line in listed.out.splitlines()]
     assert rows == [["CLUSTER", "INSTANCE"], *([name, f"tool-{name}"] for name in NAMES)]
-    shown = await hqctl(front.grpc, "get", "tool-west", "-o", "yaml")
+    shown = await hqctl(gateway.grpc, "get", "tool-west", "-o", "yaml")
     (tmp_path / "west.yaml").write_text(shown.out.replace("serviceId: tool", "serviceId: tool2"))
-    applied = await hqctl(front.grpc, "apply", "-f", str(tmp_path / "west.yaml"))
+    applied = await hqctl(gateway.grpc, "apply", "-f", str(tmp_path / "west.yaml"))
     assert "tool-west updated" in applied.out, applied.err
-    counted = await hqctl(front.grpc, "count", "--by", "service", "--service", "tool2")
+    counted = await hqctl(gateway.grpc, "count", "--by", "service", "--service", "tool2")
     assert counted.out.split()[-5:] == ["tool2", "1", "0", "0", "1"]
-    why = await hqctl(front.grpc, "why", "tool-north")
+    why = await hqctl(gateway.grpc, "why", "tool-north")
     assert "tool-north has not been reported yet" in why.out, why.err
-    gone = await hqctl(front.grpc, "delete", "tool-east")
+    gone = await hqctl(gateway.grpc, "delete", "tool-east")
     assert gone.out == "tool-east deleted\n", gone.err
 
 
 @pytest.mark.long
 async def test_hqctl_names_the_location_of_an_id_that_exists_in_two(
-    world: World, front: FrontProcess, tmp_path: Path
+    world: World, gateway: FederatedProcess, tmp_path: Path
 ) -> None:
     made = {"meta": {"id": "twin", "serviceId": "twins"}, "spec": {"nodeName": "node-1"}}
     (tmp_path / "twin.yaml").write_text(json.dumps(made))
     apply = ("apply", "-f", str(tmp_path / "twin.yaml"))
-    nowhere = await hqctl(front.grpc, *apply)
+    nowhere = await hqctl(gateway.grpc, *apply)
     assert (nowhere.code, "x-hq-cluster" in nowhere.err) == (1, True), nowhere.err
     for name in ("east", "west"):
-        assert (await hqctl(front.grpc, *apply, "--cluster", name)).code == 0
-    listed = await hqctl(front.grpc, "find", "twins")
+        assert (await hqctl(gateway.grpc, *apply, "--cluster", name)).code == 0
+    listed = await hqctl(gateway.grpc, "find", "twins")
     assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [["east", "twin"], ["west", "twin"]]
     for command in ("get", "why", "delete"):
-        unsure = await hqctl(front.grpc, command, "twin")
+        unsure = await hqctl(gateway.grpc, command, "twin")
         assert "in east and in west" in unsure.err
         assert "--cluster" in unsure.err
-    shown = await hqctl(front.grpc, "get", "twin", "--cluster", "west", "-o", "json")
+    shown = await hqctl(gateway.grpc, "get", "twin", "--cluster", "west", "-o", "json")
     assert json.loads(shown.out)["meta"]["cluster"] == "west"
-    assert (await hqctl(front.grpc, "--cluster", "west", "why", "twin")).code == 0
+    assert (await hqctl(gateway.grpc, "--cluster", "west", "why", "twin")).code == 0
     east = world.replicas["east"][0].grpc
     strayed = await hqctl(east, "delete", "twin", "--cluster", "west")
     assert (strayed.code, "this is cluster east, not west" in strayed.err) == (1, True), strayed.err
-    assert (await hqctl(front.grpc, "delete", "twin", "--cluster", "west")).code == 0
-    assert json.loads((await hqctl(front.grpc, "get", "twin", "-o", "json")).out)["meta"]["cluster"] == "east"
+    assert (await hqctl(gateway.grpc, "delete", "twin", "--cluster", "west")).code == 0
+    assert json.loads((await hqctl(gateway.grpc, "get", "twin", "-o", "json")).out)["meta"]["cluster"] == "east"
 
 
-async def test_a_client_reads_its_own_writes_over_a_front(front: FrontProcess) -> None:
-    async with Client([front.grpc], read_your_writes=True) as client:
+async def test_a_client_reads_its_own_writes_over_a_gateway(gateway: FederatedProcess) -> None:
+    async with Client([gateway.grpc], read_your_writes=True) as client:
         for n in range(20):
             name = NAMES[n % 3]
             await client.create(create(f"own-{n:02}", name, "own").instance)
@@ -123,12 +123,12 @@ async def test_a_client_reads_its_own_writes_over_a_front(front: FrontProcess) -
             assert (await client.get(f"own-{n:02}")).instance.meta.cluster == name
 
 
-async def test_a_foreign_connect_client_reads_and_watches(front: FrontProcess) -> None:
-    await fill(front, "foreign")
+async def test_a_foreign_connect_client_reads_and_watches(gateway: FederatedProcess) -> None:
+    await fill(gateway, "foreign")
     find = method("FindInstances", pb.FindInstancesRequest, pb.FindInstancesResponse)
     watch = method("WatchInstances", pb.WatchInstancesRequest, pb.WatchInstancesResponse)
     for proto_json in (False, True):
-        async with ConnectClient(f"http://{front.http}", proto_json=proto_json) as client:
+        async with ConnectClient(f"http://{gateway.http}", proto_json=proto_json) as client:
             answer = await client.execute_unary(request=of_service("foreign", read=STRONG), method=find)
             assert [i.meta.id for i in answer.instances] == [f"foreign-{name}" for name in NAMES]
             request = pb.WatchInstancesRequest(filter=of_service("foreign").filter)
@@ -147,10 +147,10 @@ async def _timed(call: Awaitable[pb.FindInstancesResponse]) -> tuple[pb.FindInst
 
 @pytest.mark.long
 async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) -> None:
-    front = await world.front("2s")
-    await fill(front, "slow")
+    gateway = await world.gateway("2s")
+    await fill(gateway, "slow")
     world.delay("west", 5.0)
-    async with front.stub() as stub:
+    async with gateway.stub() as stub:
         first, took_s = await _timed(stub.FindInstances(of_service("slow")))
         assert took_s < 5.0, "west was waited for"
         assert ids(first) == [("slow-east", "east"), ("slow-north", "north")]
@@ -161,19 +161,19 @@ async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) ->
         error = await refused(stub.FindInstances(of_service("slow", read=pb.ReadOptions(require_all_locations=True))))
         assert error.code() is Code.UNAVAILABLE
         assert "west: " in (error.details() or "")
-    listed = await hqctl(front.grpc, "find", "--service", "slow")
+    listed = await hqctl(gateway.grpc, "find", "--service", "slow")
     assert "west did not respond" in listed.err
     world.delay("west", 0)
-    await eventually(lambda: whole(front, "slow"), timeout_s=60, what="west is back")
+    await eventually(lambda: whole(gateway, "slow"), timeout_s=60, what="west is back")
 
 
-async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, front: FrontProcess) -> None:
-    await fill(front, "hedge")
+async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, gateway: FederatedProcess) -> None:
+    await fill(gateway, "hedge")
 
     async def healthy() -> bool:
-        return 'hq_federated_location_replicas_healthy{location="north"} 2.0' in (await front.get("/metrics"))[1]
+        return 'hq_federated_location_replicas_healthy{location="north"} 2.0' in (await gateway.get("/metrics"))[1]
 
-    async with front.stub() as stub:
+    async with gateway.stub() as stub:
         for index in range(2):
             for _ in range(20):
                 await stub.FindInstances(of_service("hedge"))
@@ -186,9 +186,9 @@ async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, fr
             await eventually(healthy, what="a probe takes it back")
 
 
-async def test_a_stopped_location_costs_its_own_instances_only(world: World, front: FrontProcess) -> None:
-    await fill(front, "stop")
-    async with front.stub() as stub:
+async def test_a_stopped_location_costs_its_own_instances_only(world: World, gateway: FederatedProcess) -> None:
+    await fill(gateway, "stop")
+    async with gateway.stub() as stub:
         watcher = Watcher(stub)
         await eventually(lambda: watcher.synced == set(NAMES))
         for gate in world.gates["north"]:
@@ -217,10 +217,10 @@ async def test_a_stopped_location_costs_its_own_instances_only(world: World, fro
 
 @pytest.mark.long
 async def test_a_watch_is_told_of_a_frozen_location_while_its_stream_stands_and_again_when_it_is_back(
-    world: World, front: FrontProcess
+    world: World, gateway: FederatedProcess
 ) -> None:
-    await fill(front, "freeze")
-    async with front.stub() as stub:
+    await fill(gateway, "freeze")
+    async with gateway.stub() as stub:
         watcher = Watcher(stub)
         await eventually(lambda: watcher.synced == set(NAMES))
         synced = watcher.kinds["west"].count("SYNCED")
@@ -240,12 +240,12 @@ async def test_a_watch_is_told_of_a_frozen_location_while_its_stream_stands_and_
 
 
 async def test_a_location_restored_from_an_old_backup_voids_its_own_tokens_only(
-    world: World, front: FrontProcess
+    world: World, gateway: FederatedProcess
 ) -> None:
     service = f"restore-{secrets.token_hex(3)}"  # so that it can have a second chance
-    await fill(front, service)
+    await fill(gateway, service)
     snapshot = await world.back_up("east")
-    async with front.stub() as stub:
+    async with gateway.stub() as stub:
         await stub.CreateInstance(create(f"{service}-lost", "east", service))
         await stub.CreateInstance(create(f"{service}-west-2", "west", service))
         watcher = Watcher(stub)

@@ -14,9 +14,9 @@ from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
 from tests.federated.answers import refused
-from tests.federated.conftest import StartFront, StartLocations, StartPair, running_front
+from tests.federated.conftest import StartGateway, StartLocations, StartPair, running_gateway
 from tests.federated.fake_location import FakeLocation
-from tests.federated.fronts import write_config
+from tests.federated.federated_process import write_config
 from tests.federated.watcher import Watcher
 from tests.support.sample_instances import eventually
 
@@ -31,35 +31,35 @@ def holds(watcher: Watcher, locations: list[FakeLocation]) -> bool:
 
 
 async def test_each_location_is_synced_by_itself_and_changes_follow(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a", west="a")
-    watcher = Watcher(front.stub)
+    east, west, gateway = await start_pair(east="a", west="a")
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
     assert watcher.kinds["east"][:2] == watcher.kinds["west"][:2] == ["SNAPSHOT", "SYNCED"]
     east.put("b")
     west.remove("a")
     await eventually(lambda: holds(watcher, [east, west]))
     await watcher.end()
-    await eventually(lambda: not front.front.watches.open, what="the watch is closed")
+    await eventually(lambda: not gateway.gateway.watches.open, what="the watch is closed")
 
 
-async def test_a_watch_goes_on_at_another_front_with_its_token(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a")
-    async with running_front(front.config) as doomed:
+async def test_a_watch_goes_on_at_another_gateway_with_its_token(start_pair: StartPair) -> None:
+    east, west, gateway = await start_pair(east="a")
+    async with running_gateway(gateway.config) as doomed:
         first = Watcher(doomed.stub)
         await eventually(lambda: holds(first, [east, west]))
     await eventually(lambda: first.error)
     await first.end()
     east.put("b")
     west.put("c")
-    second = Watcher(front.stub, first.token, first)
+    second = Watcher(gateway.stub, first.token, first)
     await eventually(lambda: holds(second, [east, west]))
     assert second.kinds["east"] == second.kinds["west"] == ["SYNCED", "EVENTS"]
     await second.end()
 
 
 async def test_a_location_that_lost_continuity_leaves_the_others_alone(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a", west="b")
-    watcher = Watcher(front.stub)
+    east, west, gateway = await start_pair(east="a", west="b")
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
     west.oldest_token = 10_000
     await west.stop()
@@ -69,13 +69,13 @@ async def test_a_location_that_lost_continuity_leaves_the_others_alone(start_pai
     await eventually(lambda: holds(watcher, [east, west]))
     assert watcher.kinds["west"].count("RESYNC") == 1
     assert "RESYNC" not in watcher.kinds["east"]
-    assert front.front.watches.resyncs == {"west": 1}
+    assert gateway.gateway.watches.resyncs == {"west": 1}
     await watcher.end()
 
 
 async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_anew(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a", west="a")
-    watcher = Watcher(front.stub)
+    east, west, gateway = await start_pair(east="a", west="a")
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
     west.oldest_token = 10_000
     await west.stop()
@@ -84,7 +84,7 @@ async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_ane
     await eventually(lambda: watcher.kinds["west"][-1] == "RESYNC")
     await watcher.end()
     west.replicas[0].hang_after_resync = False
-    resumed = Watcher(front.stub, watcher.token, watcher)
+    resumed = Watcher(gateway.stub, watcher.token, watcher)
     await eventually(lambda: holds(resumed, [east, west]))
     assert resumed.kinds["east"] == ["SYNCED"]
     assert resumed.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
@@ -92,8 +92,8 @@ async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_ane
 
 
 async def test_a_location_lost_and_back_goes_on_without_a_snapshot(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a")
-    watcher = Watcher(front.stub)
+    east, west, gateway = await start_pair(east="a")
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
     await west.stop()
     await eventually(lambda: watcher.trouble["west"], what="the watch says that west is silent")
@@ -108,14 +108,14 @@ async def test_a_location_lost_and_back_goes_on_without_a_snapshot(start_pair: S
 
 
 async def test_a_snapshot_cut_off_in_the_middle_starts_over(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     (east,) = locations = await start_locations("east")
     for instance_id in "abc":
         east.put(instance_id)
     east.replicas[0].cut_snapshot = True
-    front = await start_front(locations)
-    watcher = Watcher(front.stub)
+    gateway = await start_gateway(locations)
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, locations))
     assert watcher.kinds["east"] == ["SNAPSHOT", "RESYNC", "SNAPSHOT", "SNAPSHOT", "SNAPSHOT", "SYNCED"]
     await watcher.end()
@@ -124,13 +124,13 @@ async def test_a_snapshot_cut_off_in_the_middle_starts_over(
 async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_have_seen_of_it(
     start_pair: StartPair,
 ) -> None:
-    east, west, front = await start_pair(east="a", west="b")
+    east, west, gateway = await start_pair(east="a", west="b")
     west.replicas[0].delay_s = 30
-    first = Watcher(front.stub)
+    first = Watcher(gateway.stub)
     await eventually(lambda: first.synced == {"east"})
     await first.end()
     west.replicas[0].delay_s = 0
-    second = Watcher(front.stub, first.token, first)
+    second = Watcher(gateway.stub, first.token, first)
     await eventually(lambda: holds(second, [east, west]))
     assert second.kinds["east"] == ["SYNCED"]
     assert second.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
@@ -138,35 +138,37 @@ async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_h
 
 
 async def test_a_location_that_only_a_token_names_is_not_counted(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
-    front = await start_front(await start_locations("east"))
+    gateway = await start_gateway(await start_locations("east"))
     token = continuation.resume_token(continuation.filter_digest(pb.InstanceFilter()), {"made-up": "1"})
-    watcher = Watcher(front.stub, token)
+    watcher = Watcher(gateway.stub, token)
     await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC", "SYNCED"] and "east" in watcher.synced)
     await watcher.end()
-    assert set(front.front.watches.resyncs) == {"east"}
+    assert set(gateway.gateway.watches.resyncs) == {"east"}
 
 
 async def test_a_watch_that_is_too_large_for_a_location_ends_instead_of_asking_for_ever(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
-    front = await start_front(await start_locations("east"))
-    follower = Follower("east", front.front.locations, pb.InstanceFilter(), "", SystemClock(), random.Random(1))
+    gateway = await start_gateway(await start_locations("east"))
+    follower = Follower("east", gateway.gateway.locations, pb.InstanceFilter(), "", SystemClock(), random.Random(1))
     too_large = HqApiError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max")
     follower.failed(too_large)  # once may be something else: another replica may take it
     with pytest.raises(TooLarge):
         follower.failed(too_large)
 
 
-async def test_locations_come_and_go_under_a_watch(start_locations: StartLocations, start_front: StartFront) -> None:
+async def test_locations_come_and_go_under_a_watch(
+    start_locations: StartLocations, start_gateway: StartGateway
+) -> None:
     east, west, south = locations = await start_locations("east", "west", "south")
     for location in locations:
         location.put("a")
-    front = await start_front([east, west])
-    watcher = Watcher(front.stub)
+    gateway = await start_gateway([east, west])
+    watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
-    write_config(front.config, {one.name: one.addresses for one in (east, south)})
+    write_config(gateway.config, {one.name: one.addresses for one in (east, south)})
     await eventually(lambda: holds(watcher, [east, south]) and "west" not in watcher.known)
     assert watcher.kinds["west"][-2:] == ["RESYNC", "SYNCED"]
     # It may be synced again, from where it was; nothing of it was shown anew.
@@ -174,16 +176,16 @@ async def test_locations_come_and_go_under_a_watch(start_locations: StartLocatio
     assert set(watcher.kinds["east"][2:]) <= {"SYNCED"}
     token = watcher.token
     await watcher.end()
-    resumed = Watcher(front.stub, token, watcher)
+    resumed = Watcher(gateway.stub, token, watcher)
     await eventually(lambda: holds(resumed, [east, south]))
     assert resumed.kinds == {"east": ["SYNCED"], "south": ["SYNCED"]}
     await resumed.end()
 
 
-async def test_a_front_that_goes_away_says_so(start_locations: StartLocations, start_front: StartFront) -> None:
+async def test_a_gateway_that_goes_away_says_so(start_locations: StartLocations, start_gateway: StartGateway) -> None:
     locations = await start_locations("east")
-    front = await start_front(locations)
-    async with running_front(front.config) as doomed:
+    gateway = await start_gateway(locations)
+    async with running_gateway(gateway.config) as doomed:
         watcher = Watcher(doomed.stub)
         await eventually(lambda: holds(watcher, locations))
     await eventually(lambda: watcher.error)
@@ -191,7 +193,7 @@ async def test_a_front_that_goes_away_says_so(start_locations: StartLocations, s
     assert "resume at another" in (watcher.error.details() or "")
 
 
-async def test_a_token_of_a_single_hq_is_refused(start_locations: StartLocations, start_front: StartFront) -> None:
-    front = await start_front(await start_locations("east"))
-    call = front.stub.WatchInstances(pb.WatchInstancesRequest(resume_token="WyJlIiwiZiIsMV0"))
+async def test_a_token_of_a_single_hq_is_refused(start_locations: StartLocations, start_gateway: StartGateway) -> None:
+    gateway = await start_gateway(await start_locations("east"))
+    call = gateway.stub.WatchInstances(pb.WatchInstancesRequest(resume_token="WyJlIiwiZiIsMV0"))
     assert (await refused(call.read())).code() is grpc.StatusCode.INVALID_ARGUMENT

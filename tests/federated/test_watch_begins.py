@@ -29,10 +29,10 @@ async def until_told(watching: AsyncIterator[bytes], cluster: str, kind: pb.Watc
 
 
 async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_followed(start_pair: StartPair) -> None:
-    _, _, front = await start_pair(east="a", west="b")
-    locations = front.front.locations
+    _, _, gateway = await start_pair(east="a", west="b")
+    locations = gateway.gateway.locations
     both, locations.by_name = locations.by_name, {"east": locations.by_name["east"]}
-    watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
+    watching = gateway.gateway.watches.watch(pb.WatchInstancesRequest(), Call())
     try:
         await anext(watching)  # the locations as they were
 
@@ -47,10 +47,10 @@ async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_fo
 async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came_before_is_followed(
     start_pair: StartPair,
 ) -> None:
-    _, west, front = await start_pair()
-    locations = front.front.locations
+    _, west, gateway = await start_pair()
+    locations = gateway.gateway.locations
     both = locations.by_name
-    watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
+    watching = gateway.gateway.watches.watch(pb.WatchInstancesRequest(), Call())
     try:
         await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
         await put_in_force(locations, {"east": both["east"]})
@@ -66,11 +66,11 @@ async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came
 
 
 async def test_a_watch_that_ended_leaves_nothing_for_the_collector_of_garbage(start_pair: StartPair) -> None:
-    _, _, front = await start_pair(east="a", west="b")
+    _, _, gateway = await start_pair(east="a", west="b")
     gc.collect()
     gc.disable()  # it looks after what is older only once in a long while, too
     try:
-        watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
+        watching = gateway.gateway.watches.watch(pb.WatchInstancesRequest(), Call())
         await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
         assert isinstance(watching, AsyncGenerator)
         await watching.aclose()

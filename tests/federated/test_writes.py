@@ -1,4 +1,4 @@
-"""Writes through a front, and the calls that it refuses."""
+"""Writes through a gateway, and the calls that it refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serving.clock import SystemClock
 from serving.errors import PermissionDenied
 from serving.rights.access import Identity, Kind
 from tests.federated.answers import refused
-from tests.federated.conftest import StartFront, StartLocations, StartPair
+from tests.federated.conftest import StartGateway, StartLocations, StartPair
 from tests.support.secured import POLICY
 
 Code = grpc.StatusCode
@@ -33,62 +33,62 @@ def create(instance_id: str, cluster: str = "") -> pb.CreateInstanceRequest:
 
 
 async def test_a_new_instance_goes_where_the_caller_says(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(timeout="5s")
-    answer = await front.stub.CreateInstance(create("a", "east"))
+    east, west, gateway = await start_pair(timeout="5s")
+    answer = await gateway.stub.CreateInstance(create("a", "east"))
     assert answer.instance.meta.cluster == "east"
-    await front.stub.CreateInstance(create("b"), metadata=WEST)
+    await gateway.stub.CreateInstance(create("b"), metadata=WEST)
     assert (set(east.instances), set(west.instances)) == ({"a"}, {"b"})
     for faulty in (create("c"), create("c", "south")):
-        error = await refused(front.stub.CreateInstance(faulty))
+        error = await refused(gateway.stub.CreateInstance(faulty))
         assert error.code() is Code.INVALID_ARGUMENT
         assert "east, west" in (error.details() or "")
-    error = await refused(front.stub.CreateInstance(create("c", "east"), metadata=WEST))
+    error = await refused(gateway.stub.CreateInstance(create("c", "east"), metadata=WEST))
     assert "send only one" in (error.details() or "")
 
 
-async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(timeout="5s")
+async def test_a_batch_with_one_item_that_the_gateway_denies_goes_to_no_location(start_pair: StartPair) -> None:
+    east, west, gateway = await start_pair(timeout="5s")
     clock = SystemClock()
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
     call = Call(access=gate.access(Identity("web-uploader", Kind.TOKEN, clock.wall_ms()), UPLOAD))
     own, foreign = instance("a", "east"), instance("b", "west")
     own.meta.service_id, foreign.meta.service_id = "web", "mail"
     with pytest.raises(PermissionDenied):
-        await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own, foreign]), call)
+        await gateway.gateway.applying.apply(pb.ApplyInstancesRequest(instance=[own, foreign]), call)
     assert [one.instances for one in (east, west)] == [{}, {}]
-    assert await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own]), call)
+    assert await gateway.gateway.applying.apply(pb.ApplyInstancesRequest(instance=[own]), call)
     assert [touch.key for touch in call.touches] == ["a"]
 
 
 async def test_where_there_is_one_location_it_need_not_be_named(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     (east,) = locations = await start_locations("east")
-    front = await start_front(locations, "5s")
-    await front.stub.CreateInstance(create("a"))
-    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"))
+    gateway = await start_gateway(locations, "5s")
+    await gateway.stub.CreateInstance(create("a"))
+    await gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"))
     assert east.replicas[0].calls["FindInstances"] == 0
 
 
 async def test_a_write_finds_the_owner_of_its_instance(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a", west="b", timeout="5s")
-    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b"))
+    east, west, gateway = await start_pair(east="a", west="b", timeout="5s")
+    await gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b"))
     assert (set(east.instances), set(west.instances)) == ({"a"}, set())
-    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b")))
+    error = await refused(gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b")))
     assert error.code() is Code.NOT_FOUND
 
 
 async def test_an_ambiguous_write_changes_nothing_and_names_both(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="twin", west="twin", timeout="5s")
-    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin")))
+    east, west, gateway = await start_pair(east="twin", west="twin", timeout="5s")
+    error = await refused(gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin")))
     assert error.code() is Code.FAILED_PRECONDITION
     assert "in east and in west" in (error.details() or "")
-    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin"), metadata=WEST)
+    await gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin"), metadata=WEST)
     assert (set(east.instances), set(west.instances)) == ({"twin"}, set())
 
 
 async def test_owners_are_looked_for_on_every_page_of_a_location(
-    start_locations: StartLocations, start_front: StartFront
+    start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, west = locations = await start_locations("east", "west")
     ids = ["a", "b", "c", "d"]
@@ -98,31 +98,33 @@ async def test_owners_are_looked_for_on_every_page_of_a_location(
     west.put("d")
     for location in locations:
         location.replicas[0].largest_page = 1
-    front = await start_front(locations, "5s")
-    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[instance(one) for one in ids]))
+    gateway = await start_gateway(locations, "5s")
+    answer = await gateway.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[instance(one) for one in ids]))
     told = {result.id: result.error.message for result in answer.result}
     assert (told["a"], told["b"]) == ("", "")
     assert all("in east and in west" in told[twin] for twin in ("c", "d"))
 
 
 async def test_an_owner_is_not_guessed_while_a_location_is_silent(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="a")
+    east, west, gateway = await start_pair(east="a")
     await west.stop()
-    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a")))
+    error = await refused(gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a")))
     assert error.code() is Code.UNAVAILABLE
     assert "x-hq-cluster" in (error.details() or "")
     assert set(east.instances) == {"a"}
-    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"), metadata=(("x-hq-cluster", "east"),))
+    await gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"), metadata=(("x-hq-cluster", "east"),))
     assert not east.instances
 
 
-async def test_a_conflict_comes_back_with_its_details(start_locations: StartLocations, start_front: StartFront) -> None:
+async def test_a_conflict_comes_back_with_its_details(
+    start_locations: StartLocations, start_gateway: StartGateway
+) -> None:
     from hqclient.errors import decode
 
     east, west = locations = await start_locations("east", "west")
     at = east.put("a").meta.version
-    front = await start_front(locations, "5s")
-    raised = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a", version=at - 1)))
+    gateway = await start_gateway(locations, "5s")
+    raised = await refused(gateway.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a", version=at - 1)))
     error = decode(raised)
     assert (error.code, error.reason, error.current_version) == (Code.ABORTED, "VERSION_CONFLICT", at)
     assert error.metadata["cluster"] == "east"
@@ -131,7 +133,7 @@ async def test_a_conflict_comes_back_with_its_details(start_locations: StartLoca
 
 
 async def test_many_instances_go_each_where_they_belong(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(east="twin", west="twin b", timeout="5s")
+    east, west, gateway = await start_pair(east="twin", west="twin b", timeout="5s")
     items = [
         instance("a", "east"),
         instance("b"),
@@ -140,7 +142,7 @@ async def test_many_instances_go_each_where_they_belong(start_pair: StartPair) -
         instance("new"),
         instance("c", "west"),
     ]
-    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
+    answer = await gateway.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
     assert [r.id for r in answer.result] == ["a", "b", "bad", "twin", "new", "c"]
     codes = [grpc.StatusCode.OK.value[0] if not r.HasField("error") else r.error.code for r in answer.result]
     assert codes == [0, 0, 3, 9, 3, 0]
@@ -151,10 +153,10 @@ async def test_many_instances_go_each_where_they_belong(start_pair: StartPair) -
 
 
 async def test_a_silent_location_fails_its_own_items_only(start_pair: StartPair) -> None:
-    east, west, front = await start_pair()
+    east, west, gateway = await start_pair()
     await west.stop()
     items = [instance("a", "east"), instance("b", "west")]
-    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
+    answer = await gateway.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
     assert [r.HasField("error") for r in answer.result] == [False, True]
     assert answer.result[1].error.message.startswith("west: ")
     assert set(east.instances) == {"a"}
@@ -173,8 +175,8 @@ async def test_a_silent_location_fails_its_own_items_only(start_pair: StartPair)
 async def test_agents_are_sent_to_their_own_location(start_pair: StartPair, name: str, request_: object) -> None:
     from hqclient.errors import decode
 
-    east, west, front = await start_pair(west="a", timeout="5s")
-    error = decode(await refused(getattr(front.stub, name)(request_)))
+    east, west, gateway = await start_pair(west="a", timeout="5s")
+    error = decode(await refused(getattr(gateway.stub, name)(request_)))
     assert error.code is Code.FAILED_PRECONDITION
     assert error.reason == "ASK_LOCATION"
     assert error.metadata == {"cluster": "west", "replicas": west.addresses[0]}
@@ -184,8 +186,8 @@ async def test_agents_are_sent_to_their_own_location(start_pair: StartPair, name
 
 
 async def test_operators_are_told_the_addresses_of_all_locations(start_pair: StartPair) -> None:
-    east, west, front = await start_pair(timeout="5s")
-    async with grpc.aio.insecure_channel(front.addresses.grpc) as channel:
+    east, west, gateway = await start_pair(timeout="5s")
+    async with grpc.aio.insecure_channel(gateway.addresses.grpc) as channel:
         admin: admin_pb2_grpc.AdminServiceAsyncStub = admin_pb2_grpc.AdminServiceStub(channel)
         error = await refused(admin.GetGuard(admin_pb2.GetGuardRequest()))
     assert error.code() is Code.FAILED_PRECONDITION
@@ -195,10 +197,10 @@ async def test_operators_are_told_the_addresses_of_all_locations(start_pair: Sta
 async def test_more_items_than_all_locations_take_together_are_refused_before_anybody_is_asked(
     start_pair: StartPair,
 ) -> None:
-    east, west, front = await start_pair(east="a", west="b")
+    east, west, gateway = await start_pair(east="a", west="b")
     before = east.replicas[0].calls["FindInstances"] + west.replicas[0].calls["FindInstances"]
     many = pb.ApplyInstancesRequest(instance=[instance(f"i{n}", "") for n in range(2_001)])
-    error = await refused(front.stub.ApplyInstances(many))
+    error = await refused(gateway.stub.ApplyInstances(many))
     assert error.code() is Code.INVALID_ARGUMENT
     assert error.details() == "instance: 2001 items are too many: send at most 2000 at once"
     assert east.replicas[0].calls["FindInstances"] + west.replicas[0].calls["FindInstances"] == before

@@ -1,4 +1,4 @@
-"""A watch of a front, followed as a client has to: each location has a continuity of its own."""
+"""A watch of a gateway, followed as a client has to: each location has a continuity of its own."""
 
 from __future__ import annotations
 

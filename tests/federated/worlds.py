@@ -1,4 +1,4 @@
-"""Three installations over real etcds, two replicas each, and fronts over them: real processes, real sockets."""
+"""Three installations over real etcds, two replicas each, and gateways over them: real processes, real sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from store.embedded import EmbeddedEtcd, EtcdBinary
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support import etcd_backup
 from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
@@ -21,7 +21,7 @@ class World:
 
     Attributes:
         replicas, gates: by location, in the same order.
-        fronts: all that were started.
+        gateways: all that were started.
     """
 
     def __init__(self, directory: Path, binary: EtcdBinary) -> None:
@@ -32,24 +32,24 @@ class World:
             self._etcds[name] = EmbeddedEtcd(directory / f"etcd-{name}", binary=binary, ports=lambda ports=ports: ports)  # type: ignore[misc]
         self.replicas: dict[str, list[ReplicaProcess]] = {name: [] for name in NAMES}
         self.gates: dict[str, list[Proxy]] = {name: [] for name in NAMES}
-        self.fronts: list[FrontProcess] = []
+        self.gateways: list[FederatedProcess] = []
 
     def _etcd(self, name: str) -> EmbeddedEtcd:
         return self._etcds["east" if name == "east" else "others"]
 
     async def start(self) -> None:
-        """Start everything but fronts. East has an etcd of its own, the others share one."""
+        """Start everything but gateways. East has an etcd of its own, the others share one."""
         await asyncio.gather(*(etcd.start() for etcd in self._etcds.values()))
         await asyncio.gather(*(self._start_behind_gate(name) for name in NAMES for _ in range(2)))
 
-    async def front(self, timeout: str = "5s") -> FrontProcess:
-        """One more front, which waits so long for a location."""
-        config = self._directory / f"front-{timeout}.yaml"
+    async def gateway(self, timeout: str = "5s") -> FederatedProcess:
+        """One more gateway, which waits so long for a location."""
+        config = self._directory / f"gateway-{timeout}.yaml"
         write_config(config, {name: [gate.endpoint for gate in gates] for name, gates in self.gates.items()}, timeout)
-        front = FrontProcess(config, self._directory / f"front-{len(self.fronts)}.log")
-        self.fronts.append(front)
-        await front.start()
-        return front
+        gateway = FederatedProcess(config, self._directory / f"gateway-{len(self.gateways)}.log")
+        self.gateways.append(gateway)
+        await gateway.start()
+        return gateway
 
     async def restart(self, name: str, index: int, *, kill: bool) -> None:
         """End a replica and put a new one in its place."""
@@ -82,7 +82,7 @@ class World:
 
     async def end(self) -> None:
         """Leave nothing running."""
-        for process in (*self.fronts, *(r for listed in self.replicas.values() for r in listed)):
+        for process in (*self.gateways, *(r for listed in self.replicas.values() for r in listed)):
             await process.kill()
         await self._stack.aclose()
         for etcd in self._etcds.values():

@@ -16,7 +16,7 @@ from tests.support.sample_instances import eventually
 from tests.support.simulation import Agent, Running, Simulation
 
 TIMEOUT_S, LATEST_S = 3.0, 6.0
-AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false flips
+AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false expiries
 
 
 def connect(endpoint: str) -> Callable[[], EtcdStore]:
@@ -28,30 +28,30 @@ def play(endpoint: str, prefix: str = "/hq/v1/") -> Simulation:
 
 
 async def flush_all_the_time(running: Running) -> None:
-    """Some beat of nobody at every flush: there is hardly a moment without a newer batch."""
+    """Some heartbeat of nobody at every flush: there is hardly a moment without a newer batch."""
     while True:
         await running.registry.replica.heartbeats.send([Heartbeat(1, 1, 0)])
 
 
-def assert_flipped_in_time(simulation: Simulation, silent: list[Agent], late_s: float = 0.0) -> None:
-    """Each time that this process stood still everyone had another chance, and may be flipped so much later."""
-    assert simulation.false_flips() == []
+def assert_expired_in_time(simulation: Simulation, silent: list[Agent], late_s: float = 0.0) -> None:
+    """Each time that this process stood still everyone had another chance, and may be expired so much later."""
+    assert simulation.false_expiries() == []
     gaps = max(running.registry.replica.liveness.reachability.gaps for running in simulation.replicas)
     late_s = max(late_s, 2 * LATEST_S * gaps)
     for agent in silent:
-        [flip] = simulation.flips(agent)
-        assert TIMEOUT_S <= flip.at_s - agent.last_report <= LATEST_S + late_s
+        [expiry] = simulation.expiries(agent)
+        assert TIMEOUT_S <= expiry.at_s - agent.last_report <= LATEST_S + late_s
 
 
-async def until_flipped(simulation: Simulation, silent: list[Agent]) -> None:
-    await eventually(lambda: all(simulation.flips(agent) for agent in silent), timeout_s=60, what="the flips")
+async def until_expired(simulation: Simulation, silent: list[Agent]) -> None:
+    await eventually(lambda: all(simulation.expiries(agent) for agent in silent), timeout_s=60, what="the expiries")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 @pytest.mark.parametrize("replicas", [1, 5])
-async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(etcd: SharedEtcd, replicas: int) -> None:
-    """Also under five replicas that write beats all the time."""
+async def test_a_silent_revision_is_expired_after_three_seconds_and_within_six(etcd: SharedEtcd, replicas: int) -> None:
+    """Also under five replicas that write heartbeats all the time."""
     async with play(etcd.endpoint, etcd.prefix) as simulation:
         flushing = []
         for _ in range(replicas):
@@ -64,11 +64,11 @@ async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(e
             agent.fall_silent()
             await asyncio.sleep(0.3)
         await asyncio.sleep(LATEST_S)
-        await until_flipped(simulation, silent)
+        await until_expired(simulation, silent)
         for task in flushing:
             task.cancel()
         await asyncio.gather(*flushing, return_exceptions=True)
-        assert_flipped_in_time(simulation, silent)
+        assert_expired_in_time(simulation, silent)
         for running in simulation.replicas:
             assert running.registry.replica.tracker.expiries == len(silent)
             assert running.registry.replica.heartbeats.flushes > 20
@@ -76,7 +76,7 @@ async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(e
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-async def test_ten_seconds_without_etcd_flip_nobody_early_and_true_silence_is_flipped_all_the_same(
+async def test_ten_seconds_without_etcd_expire_nobody_early_and_true_silence_is_expired_all_the_same(
     own_etcd: OwnEtcd,
 ) -> None:
     """One etcd is paused, another one is stopped and started again."""
@@ -113,6 +113,6 @@ async def outage(endpoint: str, begin: Callable[[], Awaitable[None]], end: Calla
         await end()
         # The outage, the way back to etcd, and the chance that everyone has after it.
         await asyncio.sleep(9)
-        await until_flipped(simulation, silent)
-        assert_flipped_in_time(simulation, silent, late_s=10 + 6)
+        await until_expired(simulation, silent)
+        assert_expired_in_time(simulation, silent, late_s=10 + 6)
         assert all(running.registry.replica.liveness.reachability.gaps >= 1 for running in simulation.replicas)

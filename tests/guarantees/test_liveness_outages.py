@@ -1,7 +1,7 @@
 """Liveness at the stated amounts: a thousand agents, twenty outages of HQ, etcd or both, and silence among them.
 
 Virtual time plays hours in seconds; over a real etcd the same plays take minutes, with short timeouts. Agents live on
-two nodes where no flip may be hidden by the guard, which wants three; on ten where the guard itself is looked at.
+two nodes where no expiry may be hidden by the guard, which wants three; on ten where the guard itself is looked at.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def settled(simulation: Simulation, agents: int, nodes: int) -> None:
         await simulation.start_replica()
     await simulation.add_agents(agents, nodes)
     await asyncio.sleep(TIMEOUT_S + INTERVAL_S)
-    assert simulation.flips() == []
+    assert simulation.expiries() == []
 
 
 def silence(simulation: Simulation, count: int) -> list[Agent]:
@@ -35,10 +35,10 @@ def silence(simulation: Simulation, count: int) -> list[Agent]:
 
 
 def silences_s(simulation: Simulation, agents: list[Agent]) -> list[float]:
-    """For how long each was silent when it was flipped; each was flipped once."""
-    flips = [simulation.flips(agent) for agent in agents]
-    assert [len(each) for each in flips] == [1] * len(agents)
-    return [flip.at_s - agent.last_report for agent, (flip,) in zip(agents, flips, strict=True)]
+    """For how long each was silent when it was expired; each was expired once."""
+    expiries = [simulation.expiries(agent) for agent in agents]
+    assert [len(each) for each in expiries] == [1] * len(agents)
+    return [expiry.at_s - agent.last_report for agent, (expiry,) in zip(agents, expiries, strict=True)]
 
 
 def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.0) -> None:
@@ -56,7 +56,7 @@ def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.
                     in_time += silence(simulation, 1)
                     await asyncio.sleep(LATEST_S + 10)
             await asyncio.sleep(2 * TIMEOUT_S)
-            assert simulation.false_flips() == []
+            assert simulation.false_expiries() == []
             assert len(simulation.changes) == len(in_time) + len(during)
             assert all(TIMEOUT_S <= each <= LATEST_S for each in silences_s(simulation, in_time))
             # Silent through an outage: later by that and a chance to be heard after it, not for ever.
@@ -65,14 +65,14 @@ def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.
     run_virtually(main)
 
 
-def test_twenty_agents_and_five_outages_no_false_flip_and_every_true_one_in_time() -> None:
+def test_twenty_agents_and_five_outages_no_false_expiry_and_every_true_one_in_time() -> None:
     play_outages(agents=20, outages=5, seed=1, longest_s=300.0)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_a_thousand_agents_and_twenty_outages_no_false_flip_and_every_true_one_in_time(seed: int) -> None:
+def test_a_thousand_agents_and_twenty_outages_no_false_expiry_and_every_true_one_in_time(seed: int) -> None:
     play_outages(agents=1_000, outages=20, seed=seed)
 
 
@@ -87,7 +87,7 @@ def play_guard(agents: int, *, released: bool) -> None:
             await asyncio.sleep(TIMEOUT_S + INTERVAL_S)
             registry = simulation.any_registry()
             assert registry.admin.guard().holding
-            assert simulation.flips() == []
+            assert simulation.expiries() == []
             latest_s = LATEST_S + 60 + INTERVAL_S + 60 + TIMEOUT_S
             if released:
                 # An agent may have fallen silent right before its next report was due.
@@ -98,47 +98,47 @@ def play_guard(agents: int, *, released: bool) -> None:
             else:
                 await asyncio.sleep(TIMEOUT_S)
             assert max(silences_s(simulation, silent)) <= latest_s
-            assert simulation.false_flips() == []
+            assert simulation.false_expiries() == []
 
     run_virtually(main)
 
 
 @pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
-def test_the_guard_holds_a_third_of_all_flips_for_one_timeout_or_until_it_is_released(released: bool) -> None:
+def test_the_guard_holds_a_third_of_all_expiries_for_one_timeout_or_until_it_is_released(released: bool) -> None:
     play_guard(45, released=released)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
-def test_the_guard_holds_hundreds_of_flips_for_one_timeout_or_until_it_is_released(released: bool) -> None:
+def test_the_guard_holds_hundreds_of_expiries_for_one_timeout_or_until_it_is_released(released: bool) -> None:
     play_guard(1_000, released=released)
 
 
 def play_short_gaps(agents: int, gap_s: float, pause_s: float) -> list[float]:
-    """Gaps all the time; the silences of five that are flipped all the same, within two hours."""
+    """Gaps all the time; the silences of five that are expired all the same, within two hours."""
 
     async def main() -> list[float]:
         async with Simulation() as simulation:
             await settled(simulation, agents, nodes=2)
             silent = silence(simulation, 5)
             ends = simulation.now + 7_200
-            while simulation.now < ends and len(simulation.flips()) < len(silent):
+            while simulation.now < ends and len(simulation.expiries()) < len(silent):
                 await simulation.outage(gap_s)
                 await asyncio.sleep(pause_s)
-            assert simulation.false_flips() == []
+            assert simulation.false_expiries() == []
             return silences_s(simulation, silent)
 
     return run_virtually(main)
 
 
 @pytest.mark.parametrize(("gap_s", "pause_s"), [(8, 12)])
-def test_gaps_all_the_time_never_postpone_a_flip_for_ever(gap_s: float, pause_s: float) -> None:
+def test_gaps_all_the_time_never_postpone_an_expiry_for_ever(gap_s: float, pause_s: float) -> None:
     # What counts is the time in which HQ was there to hear: a gap takes away itself and some seconds around it.
     assert max(play_short_gaps(10, gap_s, pause_s)) <= 4 * TIMEOUT_S
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-def test_among_a_thousand_agents_gaps_all_the_time_never_postpone_a_flip_for_ever() -> None:
+def test_among_a_thousand_agents_gaps_all_the_time_never_postpone_an_expiry_for_ever() -> None:
     assert max(play_short_gaps(1_000, 8, 12)) <= 4 * TIMEOUT_S

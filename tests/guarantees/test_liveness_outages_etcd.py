@@ -65,22 +65,22 @@ async def play(etcd: Etcd, agents: int, lengths_s: list[float]) -> None:
     async with simulation:
         for _ in range(3):
             await simulation.start_replica()
-        await simulation.add_agents(agents, 2)  # nodes: too few for the guard, which would only hide false flips
+        await simulation.add_agents(agents, 2)  # nodes: too few for the guard, which would only hide false expiries
         for number, seconds in enumerate(lengths_s):
             await OUTAGES[number % len(OUTAGES)](simulation, etcd, seconds)
             await asyncio.sleep(QUIET_S)
-            assert simulation.flips() == [], f"outage {number} of {seconds} s"
+            assert simulation.expiries() == [], f"outage {number} of {seconds} s"
         silent = simulation.agents[0]
         silent.fall_silent()
         await asyncio.sleep(TIMEOUT_S + 2 + LATE_S)
-        assert simulation.false_flips() == []
-        [flip] = simulation.flips(silent)
-        assert flip.at_s - silent.last_report >= TIMEOUT_S
+        assert simulation.false_expiries() == []
+        [expiry] = simulation.expiries(silent)
+        assert expiry.at_s - silent.last_report >= TIMEOUT_S
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-async def test_minutes_of_outages_over_a_real_etcd_flip_nobody_but_the_silent(own_etcd: OwnEtcd) -> None:
+async def test_minutes_of_outages_over_a_real_etcd_expire_nobody_but_the_silent(own_etcd: OwnEtcd) -> None:
     ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     await play(etcd, agents=100, lengths_s=[2, 15, 12, 25, 5, 15] * 2)

@@ -50,7 +50,7 @@ async def agents_of(replica: ReplicaProcess) -> AsyncIterator[asyncio.Task[None]
             await asyncio.gather(*reporting, return_exceptions=True)
 
 
-async def flipped(replica: ReplicaProcess) -> set[str]:
+async def expired(replica: ReplicaProcess) -> set[str]:
     """Who was called not ready as far as this replica saw."""
     async with replica.admin() as admin:
         answer = await admin.ListTransitions(admin_pb2.ListTransitionsRequest())
@@ -79,7 +79,7 @@ async def standing_still(*replicas: ReplicaProcess) -> AsyncIterator[None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
-async def test_a_replica_paused_for_ten_seconds_flips_nobody_wrongly(etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_a_replica_paused_for_ten_seconds_expires_nobody_wrongly(etcd: SharedEtcd, tmp_path: Path) -> None:
     """Alone it made its agents wait; beside another one, whose agents went on, it had heard nothing of them."""
     async with Replicas(tmp_path) as replicas:
         prefixes = f"{etcd.prefix}one/", f"{etcd.prefix}two/"
@@ -91,10 +91,10 @@ async def test_a_replica_paused_for_ten_seconds_flips_nobody_wrongly(etcd: Share
             silent.cancel()
             async with standing_still(alone, paused):
 
-                async def only_it_is_flipped() -> bool:
+                async def only_it_is_expired() -> bool:
                     return await not_ready(other) == {"i-0"}
 
-                await eventually(only_it_is_flipped, timeout_s=60, what="the silent one is called not ready meanwhile")
-            await asyncio.sleep(10)  # a wrong flip would come now
-            assert await flipped(alone) == await not_ready(alone) == set()
-            assert await flipped(other) == await flipped(paused) == await not_ready(paused) == {"i-0"}
+                await eventually(only_it_is_expired, timeout_s=60, what="the silent one is called not ready meanwhile")
+            await asyncio.sleep(10)  # a wrong expiry would come now
+            assert await expired(alone) == await not_ready(alone) == set()
+            assert await expired(other) == await expired(paused) == await not_ready(paused) == {"i-0"}

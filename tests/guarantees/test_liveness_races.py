@@ -1,4 +1,4 @@
-"""A report and a flip at the same moment: the report wins, and nothing that was acknowledged is lost."""
+"""A report and an expiry at the same moment: the report wins, and nothing that was acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def race(
             await registry.replica.fence.passed()
             age(registry.replica.tracker.deadlines)
         tracker = registries[0].replica.tracker
-        flips, recoveries = tracker.expiries, tracker.recoveries
+        expiries, recoveries = tracker.expiries, tracker.recoveries
         barrier = asyncio.Barrier(len(racers) + len(registries))
         deeds: list[Awaitable[None]] = [sweep(registry, barrier, rng) for registry in registries]
         for racer in racers:
@@ -94,9 +94,9 @@ async def race(
                 [status] = entry.status().revision
                 assert entry.traits.ready, f"{racer.instance_id} is not ready after round {number}"
                 assert status.ready.message == racer.message, "an acknowledged report is lost"
-        assert tracker.expiries - flips == tracker.recoveries - recoveries
-        seen["flips overtaken"] += tracker.expiries - flips
-        seen["flips prevented"] += len(racers) - (tracker.expiries - flips)
+        assert tracker.expiries - expiries == tracker.recoveries - recoveries
+        seen["expiries overtaken"] += tracker.expiries - expiries
+        seen["expiries prevented"] += len(racers) - (tracker.expiries - expiries)
     return seen
 
 
@@ -126,18 +126,18 @@ def make_racers(registry: Registry, count: int) -> list[Racer]:
 
 @in_virtual_time
 @pytest.mark.long
-async def test_in_ten_thousand_races_a_report_always_beats_a_flip() -> None:
+async def test_in_ten_thousand_races_a_report_always_beats_an_expiry() -> None:
     async with Simulation(guard_share=1.0) as simulation:
         registries = [(await simulation.start_replica()).registry for _ in range(2)]
         for registry in registries:
             sweep_by_hand(registry)
         seen = await race(registries, make_racers(registries[0], 50), 200, simulation.rng)
         assert seen.total() == 10_000
-        assert min(seen["flips overtaken"], seen["flips prevented"]) > 200, seen
+        assert min(seen["expiries overtaken"], seen["expiries prevented"]) > 200, seen
 
 
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
-async def test_in_races_over_real_etcd_a_report_always_beats_a_flip(etcd: SharedEtcd) -> None:
+async def test_in_races_over_real_etcd_a_report_always_beats_an_expiry(etcd: SharedEtcd) -> None:
     def store() -> EtcdStore:
         return EtcdStore(EtcdConfig((etcd.endpoint,)))
 
@@ -151,7 +151,7 @@ async def test_in_races_over_real_etcd_a_report_always_beats_a_flip(etcd: Shared
                 sweep_by_hand(registry)
             seen = await race((one, two), make_racers(one, 50), 10, random.Random(3))
             assert seen.total() == 500
-            assert seen["flips prevented"] > 0
+            assert seen["expiries prevented"] > 0
     finally:
         for each in stores:
             await each.close()

@@ -51,7 +51,7 @@ def cli() -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
 @click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
 @click.option("--namespaces", is_flag=True, help="Members and replicas in network namespaces; packets get lost too.")
-@click.option("--tls", is_flag=True, help="TLS between replicas and etcd, and before replicas and the front.")
+@click.option("--tls", is_flag=True, help="TLS between replicas and etcd, and before replicas and the gateway.")
 def faults(
     duration: float,
     seed: int | None,

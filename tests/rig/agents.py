@@ -1,4 +1,4 @@
-"""Agents: each reports one revision through the client library, mostly beats, now and then a change."""
+"""Agents: each reports one revision through the client library, mostly heartbeats, now and then a change."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RigAgent:
         )
         # Until it is answered, nobody knows whether the new content is stored.
         self._unsettled = True
-        op = "report" if changed or unsettled else "beat"
+        op = "report" if changed or unsettled else "heartbeat"
         await self._log.call(
             self._name, op, send, self._instance_id, lambda _answer, _error: Write(marker, revision_id="r1")
         )

@@ -59,7 +59,7 @@ class Faults:
             Kind("wall clock jumps", 2, 1.0, 20.0): self._clock_jumps,
             Kind("replica refuses calls or heartbeats", 2, *_PAUSES_S): self._refusing,
             Kind("readers stall", 1, 1.0, 20.0): self._readers_stall,
-            Kind("front killed", 1): of_process.front_killed,
+            Kind("gateway killed", 1): of_process.gateway_killed,
             Kind("etcd full", 0.2, 1.0, 6.0, alone=True, at_least_once=True): self._etcd_full,
         }
 
@@ -115,7 +115,7 @@ class Faults:
     @asynccontextmanager
     async def _readers_stall(self, order: Order) -> AsyncIterator[None]:
         """Connections that ask for everything again and again, and read nothing."""
-        host, _, port = self._hq.seats[order.target].front.endpoint.rpartition(":")
+        host, _, port = self._hq.seats[order.target].gateway.endpoint.rpartition(":")
         writers = []
         try:
             for _ in range(_STALLED):

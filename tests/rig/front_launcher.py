@@ -1,4 +1,4 @@
-"""`hq-federated` that goes with whoever started it: `python -m tests.rig.front_launcher --config FILE ...`."""
+"""`hq-federated` that goes with whoever started it: `python -m tests.rig.gateway_launcher --config FILE ...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three members, three replicas, a front, and a proxy between any two: all of them real processes on this machine."""
+"""Three members, three replicas, a gateway, and a proxy between any two: all of them real processes on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from store.embedded import EtcdBinary
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import trouble
 from tests.rig.places import Place, Places, on_the_loopback
@@ -24,7 +24,7 @@ class Seat:
     """A place for a replica, with gates that stay: in front of it, and between it and each member.
 
     Attributes:
-        front: clients reach the replica through it.
+        gateway: clients reach the replica through it.
         store: the ways to the members, by number.
         replica: that sits here now; it may be dead.
     """
@@ -43,7 +43,7 @@ class Seat:
         self.place, self._gates, self._ca = place, gates, ca
         self._started = 0
         self.clock = directory / f"clock-{number}"
-        self.front = Proxy("127.0.0.1:1", gates)
+        self.gateway = Proxy("127.0.0.1:1", gates)
         self.store: list[Proxy] = []
         self.replica: ReplicaProcess | None = None
         self.is_up = False
@@ -51,7 +51,7 @@ class Seat:
     async def open(self, stack: AsyncExitStack) -> None:
         """Open the gates."""
         trouble(self.clock)
-        await stack.enter_async_context(self.front)
+        await stack.enter_async_context(self.gateway)
         for endpoint in self._cluster.doors:
             self.store.append(await stack.enter_async_context(Proxy(endpoint, self._gates)))
 
@@ -68,7 +68,7 @@ class Seat:
         self.replica = ReplicaProcess(store, PREFIX, log, flags, launch, enter=self.place.enter)
         self.replica.ca = self._ca
         await self.replica.start(until_ready=until_ready)
-        self.front.aim(self.replica.grpc)
+        self.gateway.aim(self.replica.grpc)
         self.is_up = True
 
     async def kill(self) -> None:
@@ -91,7 +91,7 @@ class Installation:
     """Everything that is under test. `start`, and `close` whatever happened.
 
     Attributes:
-        cluster: the members. seats: the replicas. front, front_gate: the front and what is before it.
+        cluster: the members. seats: the replicas. gateway, gateway_gate: the gateway and what is before it.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class Installation:
         quota_bytes: int,
         flags: Sequence[str],
         places: Places | None = None,
-        front_flags: Sequence[str] = (),
+        gateway_flags: Sequence[str] = (),
         trust: Trust = PLAIN,
     ) -> None:
-        self._front_flags, self.trust = [*front_flags, *trust.front_flags()], trust
+        self._gateway_flags, self.trust = [*gateway_flags, *trust.gateway_flags()], trust
         self.directory, self.places = directory, places or on_the_loopback(MEMBERS)
         directory.mkdir(parents=True, exist_ok=True)
         self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes, self.places, trust)
@@ -113,9 +113,9 @@ class Installation:
             Seat(number, directory, self.cluster, all_flags, place, gates, trust.ca)
             for number, place in enumerate(self.places.replicas)
         ]
-        self.front_gate = Proxy("127.0.0.1:1")
-        self.front: FrontProcess | None = None
-        self._fronts = 0
+        self.gateway_gate = Proxy("127.0.0.1:1")
+        self.gateway: FederatedProcess | None = None
+        self._gateways = 0
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -123,38 +123,40 @@ class Installation:
         for seat in self.seats:
             await seat.open(self._stack)
         await asyncio.gather(*(seat.start() for seat in self.seats))
-        await self._stack.enter_async_context(self.front_gate)
-        write_config(self.directory / "front.yaml", {CLUSTER: self.addresses})
-        await self.start_front()
+        await self._stack.enter_async_context(self.gateway_gate)
+        write_config(self.directory / "gateway.yaml", {CLUSTER: self.addresses})
+        await self.start_gateway()
 
     @property
     def addresses(self) -> list[str]:
         """Where clients reach the replicas."""
-        return [seat.front.endpoint for seat in self.seats]
+        return [seat.gateway.endpoint for seat in self.seats]
 
-    async def start_front(self) -> None:
-        self._fronts += 1
-        log = self.directory / f"front-{self._fronts}.log"
+    async def start_gateway(self) -> None:
+        self._gateways += 1
+        log = self.directory / f"gateway-{self._gateways}.log"
         log.touch()
-        self.front = self.new_front(log)
-        await self.front.start(until_ready=False)
-        self.front_gate.aim(self.front.grpc)
+        self.gateway = self.new_gateway(log)
+        await self.gateway.start(until_ready=False)
+        self.gateway_gate.aim(self.gateway.grpc)
 
-    def new_front(self, log: Path) -> FrontProcess:
-        """One more front, not started."""
-        flags = [*self._front_flags, *(["--insecure"] if self.places.are_apart else [])]
-        front = FrontProcess(self.directory / "front.yaml", log, flags, launch=("-m", "tests.rig.front_launcher"))
-        front.ca = self.trust.ca
-        return front
+    def new_gateway(self, log: Path) -> FederatedProcess:
+        """One more gateway, not started."""
+        flags = [*self._gateway_flags, *(["--insecure"] if self.places.are_apart else [])]
+        gateway = FederatedProcess(
+            self.directory / "gateway.yaml", log, flags, launch=("-m", "tests.rig.gateway_launcher")
+        )
+        gateway.ca = self.trust.ca
+        return gateway
 
-    async def kill_front(self) -> None:
-        if self.front is not None:
-            await self.front.kill()
+    async def kill_gateway(self) -> None:
+        if self.gateway is not None:
+            await self.gateway.kill()
 
     async def close(self) -> None:
         """End every process that was started here, and every gate."""
         for seat in self.seats:
             await seat.kill()
-        await self.kill_front()
+        await self.kill_gateway()
         await self.cluster.close()
         await self._stack.aclose()

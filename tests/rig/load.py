@@ -46,10 +46,10 @@ class Load:
         """Begin."""
         replicas = [await self._client([address]) for address in self._hq.addresses]
         everywhere = [await self._client(self._hq.addresses) for _ in range(3)]
-        front = await self._client([self._hq.front_gate.endpoint])
+        gateway = await self._client([self._hq.gateway_gate.endpoint])
         a = self._amounts
         for number in range(a.uploaders):
-            client = front if number == 0 else everywhere[number % len(everywhere)]
+            client = gateway if number == 0 else everywhere[number % len(everywhere)]
             uploader = Uploader(f"uploader-{number}", client, self._log, self._names, self._new_rng())
             self._run(uploader.run(a.pause_s))
         for number, instance_id in enumerate(self._names.all[: a.agents]):
@@ -58,7 +58,7 @@ class Load:
             agent = RigAgent(f"agent-{number}", client, self._log, instance_id, node, rng, a.changes)
             self._run(agent.run(4 * a.pause_s))
         for number in range(a.readers):
-            asked = [*replicas, front]
+            asked = [*replicas, gateway]
             reader = Reader(f"reader-{number}", asked, self._log, self._names, self._new_rng())
             self._run(reader.run(a.pause_s))
         for number in range(a.watchers):

@@ -87,8 +87,8 @@ class Nemesis:
     @staticmethod
     def _subjects(order: Order) -> set[tuple[str, int]]:
         name = order.kind.name
-        if name.startswith("front"):
-            return {("front", 0)}
+        if name.startswith("gateway"):
+            return {("gateway", 0)}
         if name.startswith("all replicas"):
             return {("replica", number) for number in range(3)}
         if name.startswith(("all members", "leader")):

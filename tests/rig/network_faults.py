@@ -93,7 +93,7 @@ class NetworkFaults:
 
     @asynccontextmanager
     async def clients_cut(self, order: Order) -> AsyncIterator[None]:
-        gate = self._hq.seats[order.target].front
+        gate = self._hq.seats[order.target].gateway
         gate.cut()
         try:
             yield
@@ -101,20 +101,20 @@ class NetworkFaults:
             gate.heal()
 
     def clients_half_open(self, order: Order) -> Fault:
-        gate = self._hq.seats[order.target].front
+        gate = self._hq.seats[order.target].gateway
         return _held(gate.requests, gate.answers) if order.amount < 0.5 else _held(gate.answers)
 
     def clients_slow(self, order: Order) -> Fault:
-        return _slow(0.5 * order.amount, self._hq.seats[order.target].front)
+        return _slow(0.5 * order.amount, self._hq.seats[order.target].gateway)
 
     @asynccontextmanager
     async def clients_reset(self, order: Order) -> AsyncIterator[None]:
-        self._hq.seats[order.target].front.reset()
+        self._hq.seats[order.target].gateway.reset()
         yield
 
     @asynccontextmanager
     async def clients_truncated(self, order: Order) -> AsyncIterator[None]:
-        self._hq.seats[order.target].front.truncate(round(20_000 * order.amount))
+        self._hq.seats[order.target].gateway.truncate(round(20_000 * order.amount))
         yield
 
 

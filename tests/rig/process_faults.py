@@ -11,7 +11,7 @@ from tests.rig.schedule import Order
 
 
 class ProcessFaults:
-    """Of replicas, members and the front."""
+    """Of replicas, members and the gateway."""
 
     def __init__(self, installation: Installation) -> None:
         self._hq = installation
@@ -53,12 +53,12 @@ class ProcessFaults:
         yield
 
     @asynccontextmanager
-    async def front_killed(self, order: Order) -> AsyncIterator[None]:
-        await self._hq.kill_front()
+    async def gateway_killed(self, order: Order) -> AsyncIterator[None]:
+        await self._hq.kill_gateway()
         try:
             yield
         finally:
-            await self._hq.start_front()
+            await self._hq.start_gateway()
 
     @asynccontextmanager
     async def member_killed(self, order: Order) -> AsyncIterator[None]:

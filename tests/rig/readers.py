@@ -1,4 +1,4 @@
-"""Readers: single instances, services and everything, from one replica or from the front, as fresh as they please."""
+"""Readers: single instances, services and everything, from one replica or from the gateway, as fresh as they please."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.rig.uploaders import Names
 
 
 class Reader:
-    """One reader. `clients` are what it asks, each for itself: one per replica, one for the front."""
+    """One reader. `clients` are what it asks, each for itself: one per replica, one for the gateway."""
 
     def __init__(self, name: str, clients: list[Client], log: Log, names: Names, rng: random.Random) -> None:
         self._name, self._clients, self._log, self._names, self._rng = name, clients, log, names, rng
@@ -90,7 +90,7 @@ def read_of(
     upto: str = "",
     totals: tuple[int, int] | None = None,
 ) -> Read:
-    """What was asked and told; the front's answer about its one location looks the same."""
+    """What was asked and told; the gateway's answer about its one location looks the same."""
     source = answer.sources[0]
     return Read(
         options.min_version,

@@ -173,8 +173,8 @@ class Run:
         revision = await asyncio.to_thread(etcd_backup.revision_of, snapshot)
         await asyncio.sleep(order.lasts_s)
         for seat in self.hq.seats:
-            await self._wait_until("a replica is past the snapshot", partial(self._epoch, seat.front.endpoint))
-        old = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats} - {""}
+            await self._wait_until("a replica is past the snapshot", partial(self._epoch, seat.gateway.endpoint))
+        old = {await self._epoch(seat.gateway.endpoint) for seat in self.hq.seats} - {""}
         for gate in self._ways_to_the_store():
             gate.cut()
         # What is on its way has arrived or is lost: now the witness can see the end of this life of the store.
@@ -196,7 +196,7 @@ class Run:
         return [gate for seat in self.hq.seats for gate in seat.store]
 
     async def _moved_on(self, old: set[str]) -> bool:
-        epochs = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats}
+        epochs = {await self._epoch(seat.gateway.endpoint) for seat in self.hq.seats}
         return len(epochs) == 1 and not epochs & (old | {""})
 
     async def _epoch(self, address: str) -> str:
@@ -218,11 +218,11 @@ class Run:
         for seat in self.hq.seats:
             if not seat.is_up:
                 await seat.start(until_ready=False)
-            await self._wait_until("a replica is fresh", partial(self._epoch, seat.front.endpoint))
+            await self._wait_until("a replica is fresh", partial(self._epoch, seat.gateway.endpoint))
 
     async def _finish(self) -> None:
         for seat in self.hq.seats:
-            self.finals.append(await self._final(seat.front.endpoint))
+            self.finals.append(await self._final(seat.gateway.endpoint))
         await self._witness_ended()
 
     async def _final(self, address: str) -> Final:

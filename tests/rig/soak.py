@@ -1,7 +1,7 @@
-"""A soak: mixed load for long, with replicas, the front and watchers coming and going; does anything grow?
+"""A soak: mixed load for long, with replicas, the gateway and watchers coming and going; does anything grow?
 
-One replica and one front stay for the whole time: a leak shows in what lives long. The other two replicas are restarted
-in turn, a second front comes and goes, and so do watchers.
+One replica and one gateway stay for the whole time: a leak shows in what lives long. The other two replicas are
+restarted in turn, a second gateway comes and goes, and so do watchers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.rig.warming import prepare, warm_up
 from tests.support.replicas import ReplicaProcess
 
 # What grows up to its limit by design has a small one, and has reached it before anything counts: the history for
-# watches within a minute of this load, requests that are remembered and the front's last answers in the warm-up.
+# watches within a minute of this load, requests that are remembered and the gateway's last answers in the warm-up.
 FLAGS = ("--compact-every=60s", "--history-bytes=256KiB", "--json-bytes=1MiB")
 FRONT_FLAGS = ("--last-good-bytes=256KiB",)
 # Garbage in circles is looked for after many objects only: so many calls that this happens every few minutes.
@@ -72,15 +72,15 @@ class Samples:
 
 async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int, say: Callable[[str], None]) -> bool:
     """Run it and print the slopes; whether everything is flat."""
-    hq = Installation(directory, binary, 0, FLAGS, front_flags=FRONT_FLAGS)
+    hq = Installation(directory, binary, 0, FLAGS, gateway_flags=FRONT_FLAGS)
     log = Log(directory / "calls.jsonl.gz")
-    samples = {"replica": Samples(), "front": Samples()}
+    samples = {"replica": Samples(), "gateway": Samples()}
     try:
         await hq.cluster.start()
         await hq.start()
-        assert hq.front is not None
+        assert hq.gateway is not None
         await prepare(hq.addresses[0])
-        await asyncio.gather(*(warm_up(address) for address in (hq.addresses[0], hq.front.grpc)))
+        await asyncio.gather(*(warm_up(address) for address in (hq.addresses[0], hq.gateway.grpc)))
         load = Load(hq, log, MIXED, seed)
         await load.start()
         try:
@@ -108,7 +108,7 @@ async def _measure(
     try:
         while time.monotonic() < ends:
             await asyncio.sleep(min(5.0, duration_s / 60))
-            for name, process in (("replica", hq.seats[0].replica), ("front", hq.front)):
+            for name, process in (("replica", hq.seats[0].replica), ("gateway", hq.gateway)):
                 assert process is not None
                 await samples[name].take(process)
             if coming_and_going.done():
@@ -123,7 +123,7 @@ async def _measure(
 
 
 async def _come_and_go(hq: Installation) -> None:
-    """The other replicas are restarted in turn, in order and by force; another front lives for a while."""
+    """The other replicas are restarted in turn, in order and by force; another gateway lives for a while."""
     turn = 0
     while True:
         await asyncio.sleep(20.0)
@@ -132,19 +132,19 @@ async def _come_and_go(hq: Installation) -> None:
         await asyncio.sleep(2.0)
         await seat.start()
         if turn % 3 == 0:
-            await _short_lived_front(hq, turn)
+            await _short_lived_gateway(hq, turn)
         turn += 1
 
 
-async def _short_lived_front(hq: Installation, turn: int) -> None:
-    log = hq.directory / f"another-front-{turn}.log"
+async def _short_lived_gateway(hq: Installation, turn: int) -> None:
+    log = hq.directory / f"another-gateway-{turn}.log"
     log.touch()
-    front = hq.new_front(log)
+    gateway = hq.new_gateway(log)
     try:
-        await front.start()
+        await gateway.start()
         await asyncio.sleep(5.0)
     finally:
-        await front.kill()
+        await gateway.kill()
 
 
 def _told(samples: dict[str, Samples], operations: int, say: Callable[[str], None]) -> bool:

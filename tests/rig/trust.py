@@ -1,4 +1,4 @@
-"""TLS on the ways of a rig: from replicas to etcd, from everybody to replicas and fronts; or nothing of it.
+"""TLS on the ways of a rig: from replicas to etcd, from everybody to replicas and gateways; or nothing of it.
 
 Between members there is none: the gates there tell one channel from another by what is said on it (network.py).
 The rig itself, and the witness, speak with etcd at a second port, without it.
@@ -44,13 +44,13 @@ class Trust:
         return (urls, f"--cert-file={self.own.cert}", f"--key-file={self.own.key}")
 
     def server_flags(self) -> list[str]:
-        """Of replicas and fronts."""
+        """Of replicas and gateways."""
         return [f"--tls-cert={self.own.cert}", f"--tls-key={self.own.key}"] if self.own else []
 
     def replica_flags(self) -> list[str]:
         return [*self.server_flags(), f"--etcd-ca={self.ca}"] if self.ca else []
 
-    def front_flags(self) -> list[str]:
+    def gateway_flags(self) -> list[str]:
         return [*self.server_flags(), f"--location-ca={self.ca}"] if self.ca else []
 
 

@@ -15,9 +15,9 @@ def violations_of(history: Path, liveness_timeout_s: float) -> list[str]:
 
 
 def unforeseen(directory: Path) -> list[str]:
-    """Every traceback that replicas and fronts logged: HQ did not foresee it, whatever the clients were told."""
+    """Every traceback that replicas and gateways logged: HQ did not foresee it, whatever the clients were told."""
     found: list[str] = []
-    for log in sorted([*directory.glob("replica-*.log"), *directory.glob("*front-*.log")]):
+    for log in sorted([*directory.glob("replica-*.log"), *directory.glob("*gateway-*.log")]):
         lines = log.read_text(errors="replace").splitlines()
         places = [number for number, line in enumerate(lines) if line.startswith("Traceback")]
         if places:

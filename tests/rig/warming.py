@@ -25,7 +25,7 @@ async def prepare(address: str) -> None:
 
 
 async def warm_up(address: str) -> None:
-    """So many reads of one replica or front, most of them unlike each other."""
+    """So many reads of one replica or gateway, most of them unlike each other."""
     async with Client([address], timeout_s=30.0) as client:
         calls = _calls(client)
 

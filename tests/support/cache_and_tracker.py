@@ -61,7 +61,7 @@ class CacheAndTracker:
     def begin(self, key: RevisionKey = R1, incarnation: int = 2) -> None:
         self.change(lambda draft: draft.begin(key.revision_id, incarnation, HEARD), key.instance_id)
 
-    def flip(self, key: RevisionKey = R1) -> None:
+    def expire(self, key: RevisionKey = R1) -> None:
         receipt = instance_pb2.Receipt(decided_by="another replica")
         self.change(lambda draft: draft.expire(key.revision_id, receipt, 1), key.instance_id)
 

@@ -54,7 +54,7 @@ class Agent(Client):
 
     async def heartbeat(self) -> bool:
         """The same again."""
-        return await self._send("beat")
+        return await self._send("heartbeat")
 
     async def _send(self, op: str) -> bool:
         self._sequence += 1

@@ -223,8 +223,8 @@ class Client:
             read = shown(answer) if shown else read
         except ServiceError as refused:
             error = refused.reason
-            lost_beat = op in ("beat", "report") and isinstance(refused, StoreUnavailable)
-            outcome = UNKNOWN if isinstance(refused, OutcomeUnknown) or lost_beat else FAILED
+            lost_heartbeat = op in ("heartbeat", "report") and isinstance(refused, StoreUnavailable)
+            outcome = UNKNOWN if isinstance(refused, OutcomeUnknown) or lost_heartbeat else FAILED
             if write is not None and isinstance(refused, VersionConflict):
                 write = Write(write.marker, write.precondition_version, 0, refused.current, write.revision_id)
         finally:

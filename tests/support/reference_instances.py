@@ -1,6 +1,6 @@
 """What instances the store's own order of changes makes, version by version: a plain implementation to compare with.
 
-It keeps every version and decodes everything; it knows no beats.
+It keeps every version and decodes everything; it knows no heartbeats.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ TRUST_DOMAIN = "hq.test"
 POLICY = """
 roles:
   reader:
-    - identities: ["reader/*", "spiffe://hq.test/front"]
+    - identities: ["reader/*", "spiffe://hq.test/gateway"]
     - identities: [web-reader]
       services: [web]
   agent:

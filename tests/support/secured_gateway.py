@@ -1,4 +1,4 @@
-"""A secured front in the test's own loop, over one replica, with a certificate of its own."""
+"""A secured gateway in the test's own loop, over one replica, with a certificate of its own."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tests.support.secured import Secured
 
 
 @asynccontextmanager
-async def fronted(files: Secured, replica: str, **given: Any) -> AsyncIterator[Addresses]:
+async def federated(files: Secured, replica: str, **given: Any) -> AsyncIterator[Addresses]:
     """Where it serves location `test`, a replica's address for certificates; `given` are flags of its security."""
-    config = files.directory / "front.yaml"
+    config = files.directory / "gateway.yaml"
     config.write_text(f"locations: {{test: {{replicas: ['{replica}']}}}}")
-    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
     clock, rng = SystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
     security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE)
-    shared = ServerContext(Limits(), clock, RequestIds("front"), security)
+    shared = ServerContext(Limits(), clock, RequestIds("gateway"), security)
     server = Server(Gateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
     serving = asyncio.create_task(server.serve())
     try:

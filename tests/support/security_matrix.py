@@ -27,17 +27,17 @@ METHODS: Final = {
 
 
 class Row(NamedTuple):
-    """One call, who may, and what a front does with it.
+    """One call, who may, and what a gateway does with it.
 
     Attributes:
         name: of the call, and after a colon what is special.
         allowed: YES, NO or WHO by caller.
-        front: HERE: the same as a replica; THERE: it says where to go, whoever may.
+        gateway: HERE: the same as a replica; THERE: it says where to go, whoever may.
     """
 
     name: str
     allowed: dict[str, str]
-    front: str
+    gateway: str
 
     @property
     def call(self) -> str:
@@ -54,9 +54,9 @@ def read() -> list[Row]:
     for line in lines[begin + 1 :]:
         if not line.strip():
             break
-        name, *cells, front = line.split()
+        name, *cells, gateway = line.split()
         assert len(cells) == len(callers), f"{name}: {len(cells)} cells for {len(callers)} callers"
-        rows.append(Row(name, dict(zip(callers, cells, strict=True)), front))
+        rows.append(Row(name, dict(zip(callers, cells, strict=True)), gateway))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Agents of simulated replicas that a test calls one by one, and the beats that come of it."""
+"""Agents of simulated replicas that a test calls one by one, and the heartbeats that come of it."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ async def ready(simulation: Simulation, registry: Registry, instance_id: str = "
     return reporter
 
 
-def beat_of(replica: Replica, instance_id: str = "a", position: int = 0) -> Heartbeat:
+def heartbeat_of(replica: Replica, instance_id: str = "a", position: int = 0) -> Heartbeat:
     entry = replica.cache.get(instance_id)
     assert entry is not None
     return Heartbeat(entry.traits.uid, entry.status_version, position)
 
 
 async def batches(store: MemoryStore) -> list[Change]:
-    """Every batch of beats ever stored."""
+    """Every batch of heartbeats ever stored."""
     _, head = await store.get(b"")
     found: list[Change] = []
-    async with store.watch(NAMES.beats, k.prefix_end(NAMES.beats), after=0) as stream:
+    async with store.watch(NAMES.heartbeats, k.prefix_end(NAMES.heartbeats), after=0) as stream:
         try:
             async with asyncio.timeout(1):
                 async for batch in stream:

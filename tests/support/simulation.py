@@ -1,7 +1,7 @@
 """HQ played through: replicas over one store, agents that report as real ones do, outages in between.
 
 Over the in-memory store in virtual time hours take seconds; the same plays over a real etcd in real time.
-An observer of its own notes every flip and recovery from the store itself. `run_virtually` runs it all in seconds.
+An observer of its own notes every expiry and recovery from the store itself. `run_virtually` runs it all in seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.virtual_time import VirtualClock
 
 
 class Change(NamedTuple):
-    """A flip or a recovery, as the store's history has it."""
+    """An expiry or a recovery, as the store's history has it."""
 
     at_s: float
     key: RevisionKey
@@ -188,13 +188,13 @@ class Simulation:
         for link in affected:
             link.mend()
 
-    def flips(self, agent: Agent | None = None) -> list[Change]:
+    def expiries(self, agent: Agent | None = None) -> list[Change]:
         return [c for c in self.changes if c.expired and (agent is None or c.key == agent.key)]
 
-    def false_flips(self) -> list[Change]:
+    def false_expiries(self) -> list[Change]:
         """Expiries of revisions whose agents were not silent."""
         silent = {agent.key: agent.silent_since for agent in self.agents if agent.silent}
-        return [flip for flip in self.flips() if flip.key not in silent or flip.at_s < silent[flip.key]]
+        return [expiry for expiry in self.expiries() if expiry.key not in silent or expiry.at_s < silent[expiry.key]]
 
     async def _end(self, running: Running) -> None:
         running.task.cancel()

@@ -50,7 +50,7 @@ class Record:
         digest = statuses.digest(report)
         self.change(lambda draft: draft.report(report, Heard("h1", self.now_ms), digest))
 
-    def flip(self, revision_id: str = "r1") -> None:
+    def expire(self, revision_id: str = "r1") -> None:
         receipt = instance_pb2.Receipt(heard_by="h1", decided_by="h2", decided_at_version=77, guard_verdict="quiet")
         receipt.silence.FromSeconds(601)
         self.change(lambda draft: draft.expire(revision_id, receipt, self.now_ms))

@@ -29,7 +29,7 @@ class Broken(AssertionError):
 
 
 class _Filtered:
-    """The truth as one filter shows it. Heartbeat times are left out: a beat is no event."""
+    """The truth as one filter shows it. Heartbeat times are left out: a heartbeat is no event."""
 
     def __init__(self, truth: Truth, wanted: pb.InstanceFilter) -> None:
         self._truth, self._wanted = truth, wanted

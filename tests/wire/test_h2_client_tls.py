@@ -57,7 +57,7 @@ async def grpcio(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_a_certificate_is_shown_and_the_host_is_looked_at(files: Secured, grpcio: int, host: str) -> None:
-    channel = Channel(f"{host}:{grpcio}", trusting(files.authority, files.authority.issue("front")))
+    channel = Channel(f"{host}:{grpcio}", trusting(files.authority, files.authority.issue("gateway")))
     request = service_pb2.GetInstanceRequest(id="big:300000").SerializeToString()
     answers = await asyncio.gather(*(channel.unary(f"/{GET}", request, 10.0) for _ in range(20)))
     assert {len(answer) > 300_000 for answer in answers} == {True}
@@ -65,7 +65,7 @@ async def test_a_certificate_is_shown_and_the_host_is_looked_at(files: Secured, 
 
 
 async def test_a_certificate_of_another_host_is_refused(files: Secured, grpcio: int) -> None:
-    own = files.authority.issue("front")
+    own = files.authority.issue("gateway")
     assert "certificate verify failed" in await failure(Channel(f"127.0.0.2:{grpcio}", trusting(files.authority, own)))
 
 
@@ -105,7 +105,7 @@ async def test_plain_text_where_tls_is_spoken_is_no_connection(files: Secured, g
 
 
 async def test_files_that_became_unusable_leave_in_force_what_was_there(files: Secured, grpcio: int) -> None:
-    own, now = files.authority.issue("front"), [0.0]
+    own, now = files.authority.issue("gateway"), [0.0]
     named = CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key))
     credentials = Credentials(named, lambda: now[0])
     own.key.write_text("nonsense")

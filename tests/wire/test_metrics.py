@@ -59,7 +59,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
             agents = await _instances(stub)
             scraped.look()
             await _traffic(stub, http, scraped)
-            await _beats(store, agents, scraped)
+            await _heartbeats(store, agents, scraped)
             await _records_that_nobody_of_us_wrote(store, scraped)
             await _a_watch_that_is_cut(server, stub, scraped)
             await _silence(stub, agents, scraped)
@@ -103,8 +103,10 @@ async def _traffic(stub: Any, http: RawHttp, scraped: Scraped) -> None:
     await eventually(lambda: not scraped.look()["hq_streams_in_flight"], what="the end of the watch")
 
 
-async def _beats(store: FaultyStore, agents: list[Agent], scraped: Scraped) -> None:
-    while scraped.look()["hq_heartbeats_sent_total"] < 1:  # the first report of one that was flipped already is no beat
+async def _heartbeats(store: FaultyStore, agents: list[Agent], scraped: Scraped) -> None:
+    while (
+        scraped.look()["hq_heartbeats_sent_total"] < 1
+    ):  # the first report of one that was expired already is no heartbeat
         await asyncio.gather(*(agent.report() for agent in agents))
     outdated = storage_pb2.BeatBatch(uid=[1], status_version=[1], position=[0])
     await _put(store, KEYS.of("beats", "another"), outdated.SerializeToString())
@@ -131,15 +133,15 @@ async def _a_watch_that_is_cut(server: Server, stub: Any, scraped: Scraped) -> N
 
 
 async def _silence(stub: Any, agents: list[Agent], scraped: Scraped) -> None:
-    """All agents at once: the guard holds for a while, then lets the flips go ahead."""
+    """All agents at once: the guard holds for a while, then lets the expiries go ahead."""
     await scraped.once("hq_guard_waiting_expiries", 1)
     await scraped.once("hq_guard_holding", 1)
     await scraped.until("hq_expiries_total", 1)
-    flipped = None
-    while flipped is None:
+    expired = None
+    while expired is None:
         found = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))
-        flipped = next((i for i in found.instances if i.status.revision and i.status.ready.status == 2), None)
-    await next(agent for agent in agents if agent.instance_id == flipped.meta.id).report()
+        expired = next((i for i in found.instances if i.status.revision and i.status.ready.status == 2), None)
+    await next(agent for agent in agents if agent.instance_id == expired.meta.id).report()
     await scraped.until("hq_recoveries_total", 1)
 
 
@@ -156,7 +158,7 @@ async def _faults_of_the_store(store: FaultyStore, stub: Any, agent: Agent, scra
     store.plan(Fate.UNANSWERED, touching=KEYS.spec("unanswered"))
     await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("unanswered")), timeout=30)
     await scraped.until("hq_commit_unknown_total", 1)
-    store.plan(*[Fate.AWAY] * 20, touching=KEYS.beats)
+    store.plan(*[Fate.AWAY] * 20, touching=KEYS.heartbeats)
     while not scraped.look()["hq_reports_refused_total"]:
         await _ignored(agent.report())
     await scraped.until("hq_agents_shut_out", 1)

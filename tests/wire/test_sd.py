@@ -152,7 +152,7 @@ async def test_what_has_not_changed_is_not_sent_again(sd: RawHttp, stub: Stub) -
     assert changed.headers["etag"] != etag
 
 
-async def test_a_beat_changes_no_etag(sd: RawHttp, stub: Stub) -> None:
+async def test_a_heartbeat_changes_no_etag(sd: RawHttp, stub: Stub) -> None:
     await create(stub, served("web-1", metrics=9100))
     first = await sd.get("/sd/prometheus?service=web&port=metrics")
     agent = Agent(stub, "web-1")

@@ -35,11 +35,11 @@ async def code(address: str, authority: Authority, shown: Certificate | None = N
 @pytest.mark.parametrize(
     ("uris", "expected"),
     [
-        (["spiffe://hq.test/front"], "OK"),
+        (["spiffe://hq.test/gateway"], "OK"),
         (["spiffe://hq.test/unknown"], "PERMISSION_DENIED"),
         ([], "UNAUTHENTICATED"),
-        (["spiffe://hq.test/front", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
-        (["spiffe://elsewhere.test/front"], "UNAUTHENTICATED"),
+        (["spiffe://hq.test/gateway", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
+        (["spiffe://elsewhere.test/gateway"], "UNAUTHENTICATED"),
     ],
 )
 async def test_a_certificate_says_who_calls_by_its_one_id(
@@ -54,12 +54,12 @@ async def test_the_address_for_certificates_takes_nobody_without_one_of_our_ca(
 ) -> None:
     token = files.issuer.token("reader/ann")
     assert await code(replica.addresses.grpc_mtls, files.authority, None, token) == "UNAVAILABLE"
-    stranger = Authority(tmp_path / "strangers").issue("caller", ["spiffe://hq.test/front"])
+    stranger = Authority(tmp_path / "strangers").issue("caller", ["spiffe://hq.test/gateway"])
     assert await code(replica.addresses.grpc_mtls, files.authority, stranger, token) == "UNAVAILABLE"
 
 
 async def test_where_both_are_shown_the_token_says_who_calls(replica: Served, files: Secured) -> None:
-    shown = files.authority.issue("front", ["spiffe://hq.test/front"])
+    shown = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     address = replica.addresses.grpc_mtls
     assert await code(address, files.authority, shown, files.issuer.token("reader/ann")) == "OK"
     assert await code(address, files.authority, shown, files.issuer.token("nobody-knows")) == "PERMISSION_DENIED"
@@ -71,8 +71,8 @@ async def test_a_certificate_with_two_names_is_let_in_by_no_token(replica: Serve
     token = files.issuer.token("reader/ann")
     for uris, expected in (
         ([], "OK"),
-        (["spiffe://elsewhere.test/front"], "OK"),
-        (["spiffe://hq.test/front", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
+        (["spiffe://elsewhere.test/gateway"], "OK"),
+        (["spiffe://hq.test/gateway", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
         (["https://x.example", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
     ):
         shown = files.authority.issue("caller", uris)
@@ -85,7 +85,7 @@ async def test_without_an_address_of_its_own_a_certificate_is_taken_if_it_comes(
         token = files.issuer.token("reader/ann")
         assert await code(replica.addresses.grpc, files.authority, None, token) == "OK"
         assert await code(replica.addresses.grpc, files.authority) == "UNAUTHENTICATED"
-        shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
+        shown = files.authority.issue("caller", ["spiffe://hq.test/gateway"])
         assert await code(replica.addresses.grpc, files.authority, shown) == "OK"
 
 
@@ -229,7 +229,7 @@ async def test_a_certificate_and_its_key_may_be_put_in_place_one_after_the_other
 
 async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, files: Secured) -> None:
     assert replica.security is not None
-    shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
+    shown = files.authority.issue("caller", ["spiffe://hq.test/gateway"])
     assert await code(replica.addresses.grpc_mtls, files.authority, shown) == "OK"
     trusted = files.authority.cert.read_bytes()
     files.authority.cert.write_bytes(Authority(files.directory / "next").cert.read_bytes())
@@ -240,10 +240,13 @@ async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, 
 
 @pytest.mark.long
 async def test_a_stream_ends_with_the_certificate_that_opened_it(files: Secured) -> None:
-    shown = files.authority.issue("caller", ["spiffe://hq.test/front"], timedelta(seconds=8))
+    shown = files.authority.issue("caller", ["spiffe://hq.test/gateway"], timedelta(seconds=8))
     async with (
         served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as replica,
         secure_channel(replica.addresses.grpc_mtls, files.authority, shown) as channel,
     ):
         stream = Caller(channel).watch(pb.WatchInstancesRequest())
-        assert await last_words(stream) == ("UNAUTHENTICATED", "the certificate of spiffe://hq.test/front has expired")
+        assert await last_words(stream) == (
+            "UNAUTHENTICATED",
+            "the certificate of spiffe://hq.test/gateway has expired",
+        )

@@ -86,7 +86,7 @@ class Cloud:
         click.echo(f"starting three locations, {instances} simulated instances on {sum(NODES.values())} hosts ...")
         playing, breaking = asyncio.create_task(self._stage.play()), asyncio.create_task(self._silence_the_broken())
         try:
-            while not self._stage.front.is_up:
+            while not self._stage.gateway.is_up:
                 await asyncio.wait([playing], timeout=0.1)
                 if playing.done():
                     break
@@ -116,17 +116,17 @@ class Cloud:
 
     async def _start_parts(self) -> None:
         stage, started = self._stage, dict[str, str]()
-        click.echo(f"  {'gateway':<8} gRPC and HTTP {stage.front.grpc}")
+        click.echo(f"  {'gateway':<8} gRPC and HTTP {stage.gateway.grpc}")
         locations = {name: location.addresses for name, location in stage.locations.items()}
         for name, addresses in locations.items():
             click.echo(f"  {name:<8} gRPC and HTTP {' '.join(addresses)}")
         etcd = next(iter(stage.locations.values())).etcd
         for part in PARTS:
-            known = Known(self._directory, etcd, locations, stage.front.grpc, started)
+            known = Known(self._directory, etcd, locations, stage.gateway.grpc, started)
             started[part.name] = await self._start(part, known)
             click.echo(f"  {part.name:<8} {started[part.name]}")
         shown = {name: started[name] for name in ("cms", "walle", "console")}
-        click.echo(_NEXT.format(gateway=stage.front.grpc, broken=self._directory / BROKEN, **shown))
+        click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
         click.echo("Ctrl-C stops everything.")
 
     async def _start(self, part: Part, known: Known) -> str:

@@ -30,9 +30,9 @@ class Written(NamedTuple):
     instance_id: str
 
 
-def clients_of(front: str) -> dict[str, Client]:
+def clients_of(gateway: str) -> dict[str, Client]:
     """Clients of a gateway, each for the writes to one location."""
-    return {name: Client([front], timeout_s=_CALL_S, metadata=_header(name)) for name in LOCATIONS}
+    return {name: Client([gateway], timeout_s=_CALL_S, metadata=_header(name)) for name in LOCATIONS}
 
 
 class Deployer:

@@ -15,16 +15,16 @@ _TIMEOUT = "1s"
 
 
 class Gateway:
-    """One front process on free ports.
+    """One gateway process on free ports.
 
     Attributes:
         grpc, http: where it serves, once it was started.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._config_path = directory / "front.yaml"
+        self._config_path = directory / "gateway.yaml"
         arguments = [f"--config={self._config_path}", "--grpc=127.0.0.1:0", "--http=127.0.0.1:0", "--grace=1s"]
-        self._child = Child("the gateway", "federated.main", arguments, directory / "front.log")
+        self._child = Child("the gateway", "federated.main", arguments, directory / "gateway.log")
         self.grpc = self.http = ""
 
     @property

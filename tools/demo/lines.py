@@ -42,8 +42,8 @@ class Lines:
 def lines_of(scene: Scene) -> list[str]:
     """The whole scene."""
     revisions = [f"{service} {words}" for service in SERVICES if (words := scene.revision_words(service))]
-    front = f"front {scene.front}, {scene.fault or f'answered in {scene.took_s * 1000:.0f} ms'}"
-    return [*(_line(location) for location in scene.locations), f"revisions: {', '.join(revisions)}", front]
+    gateway = f"gateway {scene.gateway}, {scene.fault or f'answered in {scene.took_s * 1000:.0f} ms'}"
+    return [*(_line(location) for location in scene.locations), f"revisions: {', '.join(revisions)}", gateway]
 
 
 def clock(seconds: float) -> str:

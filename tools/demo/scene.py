@@ -75,14 +75,14 @@ class Scene:
     """Everything.
 
     Attributes:
-        front: the address of its gRPC; empty: it does not serve.
+        gateway: the address of its gRPC; empty: it does not serve.
         fault: why there is no answer from the gateway; empty: there is.
         took_s: how long its last answer took.
         revisions: ready instances by service and revision.
     """
 
     elapsed_s: float
-    front: str
+    gateway: str
     fault: str
     took_s: float
     locations: tuple[LocationScene, ...]

@@ -20,20 +20,20 @@ from tools.demo.view import View
 
 
 class Cast:
-    """The parts that exist once locations and front have started."""
+    """The parts that exist once locations and gateway have started."""
 
     def __init__(
         self,
         locations: dict[str, Location],
         nodes: Mapping[str, int],
-        front: Gateway,
+        gateway: Gateway,
         rng: random.Random,
         events: Events,
     ) -> None:
-        self.discovery = Discovery(front.grpc, events)
+        self.discovery = Discovery(gateway.grpc, events)
         self.guards = GuardWatch(locations)
         self.crews = {name: Crew(location, nodes[name], rng, events) for name, location in locations.items()}
-        self.deployer = Deployer(clients_of(front.grpc), nodes, self.discovery.view, events)
+        self.deployer = Deployer(clients_of(gateway.grpc), nodes, self.discovery.view, events)
 
     async def run(self, events: Events) -> None:
         """Until cancelled."""
@@ -53,7 +53,7 @@ class Stage:
     def __init__(self, directory: Path, rng: random.Random, events: Events, nodes: Mapping[str, int] = NODES) -> None:
         self.events, self._nodes = events, nodes
         self.locations = {name: Location(name, directory / name) for name in LOCATIONS}
-        self.front = Gateway(directory)
+        self.gateway = Gateway(directory)
         self._rng = rng
         self._cast: Cast | None = None
 
@@ -70,14 +70,14 @@ class Stage:
         async with asyncio.TaskGroup() as tasks:
             for location in self.locations.values():
                 tasks.create_task(self._start(location))
-        await self.front.start(self.locations.values())
-        self.events.say(f"the federation gateway serves: gRPC {self.front.grpc}, HTTP {self.front.http}")
-        self._cast = Cast(self.locations, self._nodes, self.front, self._rng, self.events)
+        await self.gateway.start(self.locations.values())
+        self.events.say(f"the federation gateway serves: gRPC {self.gateway.grpc}, HTTP {self.gateway.http}")
+        self._cast = Cast(self.locations, self._nodes, self.gateway, self._rng, self.events)
         await self._cast.run(self.events)
 
     async def end(self) -> None:
         """Stop every process, in order."""
-        await self.front.stop()
+        await self.gateway.stop()
         await asyncio.gather(*(location.end() for location in self.locations.values()))
 
     async def _start(self, location: Location) -> None:
@@ -90,7 +90,7 @@ class Stage:
         view = cast.discovery.view if cast else View()
         return Scene(
             elapsed_s=self.events.elapsed_s,
-            front=self.front.grpc if self.front.is_up else "",
+            gateway=self.gateway.grpc if self.gateway.is_up else "",
             fault=cast.discovery.fault if cast else "starting",
             took_s=cast.discovery.took_s if cast else 0.0,
             locations=tuple(self._location(location, view) for location in self.locations.values()),

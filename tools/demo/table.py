@@ -37,7 +37,7 @@ def picture(scene: Scene, events: Sequence[Event], hints: str, chosen: str, cons
 
 def _title(scene: Scene) -> Text:
     text = Text(f" HQ demo {clock(scene.elapsed_s)}", "bold", no_wrap=True, overflow="ellipsis")
-    text.append(f"   what discovery sees through the gateway {scene.front}", "not bold")
+    text.append(f"   what discovery sees through the gateway {scene.gateway}", "not bold")
     if scene.fault:
         return text.append(f"   {scene.fault}", "not bold yellow")
     return text.append(f"   {scene.took_s * 1000:.0f} ms", "not bold")

@@ -35,7 +35,7 @@ STYLES = {
     "unknown": "yellow",
     "stale": "red",
     "silent": "red",
-    "flip": "red",
+    "expiry": "red",
     "recovery": "green",
 }
 GAP = 2

@@ -97,12 +97,12 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def front(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[str]:
-    """A front over that replica and over a location `west` where nobody is."""
-    folder = tmp_path_factory.mktemp("front")
+def gateway(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[str]:
+    """A gateway over that replica and over a location `west` where nobody is."""
+    folder = tmp_path_factory.mktemp("gateway")
     locations = {"east": {"replicas": [server]}, "west": {"replicas": ["127.0.0.1:1"]}}
-    (folder / "front.yaml").write_text(json.dumps({"locations": locations}))
-    with serving(folder / "log", "federated.main", "--config", str(folder / "front.yaml")) as address:
+    (folder / "gateway.yaml").write_text(json.dumps({"locations": locations}))
+    with serving(folder / "log", "federated.main", "--config", str(folder / "gateway.yaml")) as address:
         yield address
 
 

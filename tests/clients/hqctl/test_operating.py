@@ -44,7 +44,7 @@ def fallen(nervous: Hqctl, service: str) -> str:
     name = f"{service}-1"
     nervous("apply", "-f", "-", stdin=documents(service, "1", node="node-x"))
     nervous("report", name, "r1", "--ready")
-    until(lambda: "expiry" in nervous("events", name).out, "the silent revision is flipped")
+    until(lambda: "expiry" in nervous("events", name).out, "the silent revision is expired")
     return name
 
 
@@ -77,11 +77,11 @@ def test_a_clock_that_was_set_back_does_not_make_old_reports_look_new(
 
 
 @pytest.mark.long
-def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqctl, fallen: str) -> None:
+def test_an_expiry_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqctl, fallen: str) -> None:
     (event,) = json.loads(nervous("events", fallen, "-o", "json").out)["items"]
     assert event["condition"]["receipt"]["decidedBy"]
     nervous("report", fallen, "r1", "--ready")
-    # Newest first; silent once more for two seconds, it may be flipped again already.
+    # Newest first; silent once more for two seconds, it may be expired again already.
     *_, newest, oldest = nervous("events", fallen, "--no-headers", "--limit", "9").lines
     assert (newest[1], oldest[1]) == ("recovery", "expiry")
     assert oldest[2:5] == [fallen, "r1", "node-x"]
@@ -89,7 +89,7 @@ def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqc
 
 
 @pytest.mark.long
-def test_status_counts_the_flips_and_names_the_way_to_them(nervous: Hqctl, fallen: str) -> None:
+def test_status_counts_the_expiries_and_names_the_way_to_them(nervous: Hqctl, fallen: str) -> None:
     done = nervous("status")
     assert done.out.startswith("hasty: ")
     assert "in the last hour, on" in done.out

@@ -138,7 +138,7 @@ def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
     assert awaited.is_done()
 
 
-def test_it_ends_only_when_every_location_of_a_front_was_shown() -> None:
+def test_it_ends_only_when_every_location_of_a_gateway_was_shown() -> None:
     awaited = Awaited(Goal().convert("ready", None, None).holds, frozenset())
     awaited.took(Bookmark("", of("east", "west")))
     awaited.took(SnapshotPart((made("web-1", "east"),)))

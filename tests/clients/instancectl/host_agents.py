@@ -65,7 +65,7 @@ async def ready(client: Client, *ids: str) -> bool:
     return found == [model.CONDITION_STATUS_TRUE] * len(ids)
 
 
-async def beats(client: Client, *ids: str) -> list[int]:
+async def heartbeats(client: Client, *ids: str) -> list[int]:
     """When HQ heard of them last, in milliseconds."""
     found = [(await client.get(each)).instance.status.last_heartbeat_time for each in ids]
     return [one.ToMilliseconds() for one in found]

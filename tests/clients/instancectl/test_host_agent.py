@@ -13,9 +13,9 @@ import pytest
 from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl
 from tests.clients.instancectl.host_agents import (
-    beats,
     calls,
     connections,
+    heartbeats,
     host_agent,
     metric,
     ready,
@@ -64,11 +64,11 @@ async def test_a_node_is_one_connection_one_watch_and_one_call_for_all_reports(
         ]
         assert (connections(agent, hq), await metric(hq, "^hq_streams_in_flight")) == (1, 1)
         assert await calls(hq, "WatchInstances") == 0  # counted when they end
-        before, called, began = await beats(client, *IDS), await calls(hq, "ReportStatuses"), time.monotonic()
+        before, called, began = await heartbeats(client, *IDS), await calls(hq, "ReportStatuses"), time.monotonic()
         assert called > 0
 
         async def twice() -> bool:
-            return all(now > then + 1500 for now, then in zip(await beats(client, *IDS), before, strict=True))
+            return all(now > then + 1500 for now, then in zip(await heartbeats(client, *IDS), before, strict=True))
 
         await eventually(twice)
         more = await calls(hq, "ReportStatuses") - called
@@ -88,7 +88,7 @@ async def test_a_supervisor_that_died_falls_silent_and_nobody_else(
         await ctls[0].kill()
 
         async def is_silent() -> bool:
-            dead, *others = await beats(client, *IDS)
+            dead, *others = await heartbeats(client, *IDS)
             return min(others) > dead + 2500
 
         await eventually(is_silent)

@@ -16,7 +16,7 @@ import pytest
 
 from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
-from tests.clients.instancectl.host_agents import beats, host_agent, metric, ready, short_directory
+from tests.clients.instancectl.host_agents import heartbeats, host_agent, metric, ready, short_directory
 from tests.clients.instancectl.supervised import NODE, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
@@ -54,7 +54,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
     os.kill(pids[0], signal.SIGKILL)  # news, while nobody carries them
     await client.put_revision("i-2", revision("r2", ready=False))  # and something new to do
     async with host_agent(hq, socket):
-        before = await beats(client, *IDS)
+        before = await heartbeats(client, *IDS)
 
         async def is_told() -> bool:
             found = (await client.get("i-1")).instance.status.revision[0].container[0]
@@ -64,7 +64,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
         await ctls[1].until("r2", "installed")
 
         async def all_go_on() -> bool:
-            return all(now > then for now, then in zip(await beats(client, *IDS), before, strict=True))
+            return all(now > then for now, then in zip(await heartbeats(client, *IDS), before, strict=True))
 
         await eventually(all_go_on)
         assert await ready(client, *IDS)
@@ -89,10 +89,10 @@ async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_
         return "directly" in (await ctl.status())["reports"]["to"]
 
     await eventually(goes_directly, 60.0)
-    [before] = await beats(client, "i-1")
+    [before] = await heartbeats(client, "i-1")
 
     async def is_heard() -> bool:
-        return (await beats(client, "i-1"))[0] > before + 1500
+        return (await heartbeats(client, "i-1"))[0] > before + 1500
 
     await eventually(is_heard)
     assert await metric(hq, "^hq_streams_in_flight") == 0

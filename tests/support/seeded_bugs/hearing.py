@@ -1,4 +1,4 @@
-"""Bugs in liveness: beats that nobody stored, flips that overtake them."""
+"""Bugs in liveness: heartbeats that nobody stored, expiries that overtake them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ Patch = pytest.MonkeyPatch
 
 @bug("A heartbeat is acknowledged, and never written.", "HEARD", scenes.calm)
 def heartbeat_not_written(patch: Patch) -> None:
-    async def send(self: Heartbeats, beats: list[Heartbeat]) -> list[bool]:
-        return [True] * len(beats)
+    async def send(self: Heartbeats, heartbeats: list[Heartbeat]) -> list[bool]:
+        return [True] * len(heartbeats)
 
     patch.setattr(Heartbeats, "send", send)
 
 
-@bug("A heartbeat that repeats an outdated status is acknowledged as one that counts.", "HEARD", scenes.outdated_beats)
+@bug(
+    "A heartbeat that repeats an outdated status is acknowledged as one that counts.",
+    "HEARD",
+    scenes.outdated_heartbeats,
+)
 def outdated_heartbeat_counts(patch: Patch) -> None:
     take = Heartbeats._take
 
@@ -64,7 +68,7 @@ def refusal_is_not_told(patch: Patch) -> None:
     patch.setattr(Refusals, "take_news", lambda _: News([], []))
 
 
-@bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.beats_refused)
+@bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.heartbeats_refused)
 def heartbeats_are_not_missed(patch: Patch) -> None:
     patch.setattr(StoreUnavailable, "ours", False)
     patch.setattr(Sweep, "_knock", lambda self: self._fence.passed())

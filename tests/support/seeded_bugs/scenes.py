@@ -13,7 +13,7 @@ IDS = tuple(f"i-{n}" for n in range(6))
 
 
 async def calm(play: RecordedRun) -> None:
-    """Writers race, agents report and beat, readers turn pages, watches move from one replica to the other."""
+    """Writers race, agents report and heartbeat, readers turn pages, watches move from one replica to the other."""
     one, two = play.client("one", 0), play.client("two", 1)
     everything, ready = play.watch("everything"), play.watch("ready", service_id="web", ready="T")
     late = play.watch("late")
@@ -108,7 +108,7 @@ async def behind(play: RecordedRun) -> None:
 
 
 async def silence(play: RecordedRun) -> None:
-    """One agent falls silent and is flipped; others are heard by one replica while the other one hears nothing."""
+    """One agent falls silent and is expired; others are heard by one replica while the other one hears nothing."""
     one = play.client("one", 0)
     for instance_id in IDS[:3]:
         await one.create(instance_id)
@@ -149,7 +149,7 @@ async def refused(play: RecordedRun) -> None:
     await play.pause(10)
 
 
-async def beats_refused(play: RecordedRun) -> None:
+async def heartbeats_refused(play: RecordedRun) -> None:
     """The store refuses every heartbeat, and takes all else."""
     one = play.client("one", 0)
     await one.create("i-0")
@@ -157,7 +157,7 @@ async def beats_refused(play: RecordedRun) -> None:
     await agent.begin()
     await agent.report()
     await play.pause(5)
-    play.store.plan(*[Fate.AWAY] * 1_000, touching=play.keys.beats)
+    play.store.plan(*[Fate.AWAY] * 1_000, touching=play.keys.heartbeats)
     for _ in range(9):
         await play.pause(10)
         await agent.heartbeat()
@@ -227,7 +227,7 @@ async def moves(play: RecordedRun) -> None:
             await play.client("all").find(dict(wanted), strong=True)
 
 
-async def outdated_beats(play: RecordedRun) -> None:
+async def outdated_heartbeats(play: RecordedRun) -> None:
     """An agent asks a replica that does not know yet what it reported at the other one."""
     one = play.client("one", 0)
     await one.create("i-0")
@@ -240,8 +240,8 @@ async def outdated_beats(play: RecordedRun) -> None:
     await play.pause(0.1)
     await play.pause(0.01)
     agent.registry = lambda: play.at(1)
-    beating = asyncio.create_task(agent.heartbeat())
+    reporting = asyncio.create_task(agent.heartbeat())
     await play.pause(0.1)
     play.replicas[1].link.release_watch()
-    await beating
+    await reporting
     await play.pause(1)

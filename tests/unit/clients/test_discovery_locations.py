@@ -1,4 +1,4 @@
-"""What discovery makes of a watch at a front: each location has a snapshot, a silence and an end of its own."""
+"""What discovery makes of a watch at a gateway: each location has a snapshot, a silence and an end of its own."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_a_location_that_is_away_keeps_its_instances_until_it_is_back() -> None:
     assert not roster.source_is_stale
 
 
-def front_shows(*clusters: str, away: str = "") -> Bookmark:
-    """The first message of a front."""
+def gateway_shows(*clusters: str, away: str = "") -> Bookmark:
+    """The first message of a gateway."""
     sources = [pb.Source(cluster=name, error="no answer" * (name == away)) for name in clusters]
     return Bookmark("", tuple(sources))
 
@@ -47,7 +47,7 @@ def told_by(cluster: str) -> pb.Source:
 
 def test_a_location_that_is_away_from_the_beginning_costs_its_own_instances_only() -> None:
     roster, _ = fed(
-        front_shows("east", "west", away="west"), part("e", cluster="east"), Synced("t", (told_by("east"),))
+        gateway_shows("east", "west", away="west"), part("e", cluster="east"), Synced("t", (told_by("east"),))
     )
     assert (ids(roster), roster.origin, roster.is_whole, roster.source_is_stale) == (["e"], Origin.LIVE, True, True)
     fed(part("w1", cluster="west"), roster=roster)
@@ -58,7 +58,7 @@ def test_a_location_that_is_away_from_the_beginning_costs_its_own_instances_only
 
 def test_the_list_stays_stale_while_a_location_is_away_whatever_the_others_say() -> None:
     east, west = told_by("east"), told_by("west")
-    roster, _ = fed(front_shows("east", "west"), part("e", cluster="east"), Synced("t", (east,)))
+    roster, _ = fed(gateway_shows("east", "west"), part("e", cluster="east"), Synced("t", (east,)))
     fed(part("w", cluster="west"), Synced("t", (west,)), roster=roster)
     assert not roster.source_is_stale
     fed(Bookmark("t", (pb.Source(cluster="west", error="no answer"),)), Bookmark("t", (east,)), roster=roster)
@@ -67,9 +67,9 @@ def test_the_list_stays_stale_while_a_location_is_away_whatever_the_others_say()
     assert not roster.source_is_stale
 
 
-def test_a_location_that_the_front_knows_no_more_has_no_instances() -> None:
+def test_a_location_that_the_gateway_knows_no_more_has_no_instances() -> None:
     east, west, removed = told_by("east"), told_by("west"), pb.Source(cluster="west", error="not known any more")
-    roster, _ = fed(front_shows("east", "west"), part("e", cluster="east"), Synced("t", (east,)))
+    roster, _ = fed(gateway_shows("east", "west"), part("e", cluster="east"), Synced("t", (east,)))
     fed(part("w", cluster="west"), Synced("t", (west,)), roster=roster)
     _, deltas = fed(Resync("removed", "west"), Synced("t", (removed,)), Bookmark("t", (east,)), roster=roster)
     assert (shown(deltas), ids(roster)) == ([["-w"]], ["e"])
@@ -80,7 +80,7 @@ def test_a_location_that_the_front_knows_no_more_has_no_instances() -> None:
 
 def test_a_first_snapshot_that_is_cut_off_takes_nothing_from_those_of_other_locations() -> None:
     roster, _ = fed(
-        front_shows("east", "west"),
+        gateway_shows("east", "west"),
         part("w1", cluster="west"),
         part("e1", "gone", cluster="east"),
         Resync("cut off", "east"),

@@ -15,7 +15,7 @@ def one(cluster: str, instance_id: str) -> instance_pb2.Instance:
     return instance_pb2.Instance(meta=instance_pb2.InstanceMeta(cluster=cluster, id=instance_id))
 
 
-def of_a_front() -> Shown:
+def of_a_gateway() -> Shown:
     """web-1 in east and in west, all of it."""
     shown = Shown()
     for item in (
@@ -39,12 +39,12 @@ def test_a_replica_is_whole_when_it_is_synced() -> None:
     assert (shown.is_whole, shown.missing) == (True, [])
 
 
-def test_a_front_is_whole_when_every_location_is_synced() -> None:
-    assert set(of_a_front().instances) == {("east", "web-1"), ("west", "web-1")}
+def test_a_gateway_is_whole_when_every_location_is_synced() -> None:
+    assert set(of_a_gateway().instances) == {("east", "web-1"), ("west", "web-1")}
 
 
 def test_the_resync_of_one_location_forgets_that_one_until_it_is_shown_again() -> None:
-    shown = of_a_front()
+    shown = of_a_gateway()
     shown.took(Resync("too slow", "west"))
     assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)
     shown.took(Synced("t3", of("west")))
@@ -52,13 +52,13 @@ def test_the_resync_of_one_location_forgets_that_one_until_it_is_shown_again() -
 
 
 def test_a_resync_of_everything_forgets_everything() -> None:
-    shown = of_a_front()
+    shown = of_a_gateway()
     shown.took(Resync("another history"))
     assert (shown.instances, shown.is_whole) == ({}, False)
 
 
 def test_changes_concern_the_instance_of_their_own_location() -> None:
-    shown = of_a_front()
+    shown = of_a_gateway()
     gone, left = pb.InstanceRef(cluster="east", id="web-1"), pb.InstanceRef(cluster="west", id="web-1")
     shown.took(Changes((pb.WatchEvent(delete=gone), pb.WatchEvent(put=one("east", "web-2"))), "t3", of("east")))
     assert set(shown.instances) == {("west", "web-1"), ("east", "web-2")}
@@ -66,7 +66,7 @@ def test_changes_concern_the_instance_of_their_own_location() -> None:
     assert set(shown.instances) == {("east", "web-2")}
 
 
-def test_a_list_of_a_front_lacks_the_locations_that_did_not_answer() -> None:
+def test_a_list_of_a_gateway_lacks_the_locations_that_did_not_answer() -> None:
     shown = Shown()
     silent = pb.Source(cluster="west", error="no replica accepts connections")
     shown.found(pb.FindInstancesResponse(instances=[one("east", "web-1")], sources=[*of("east"), silent]))

@@ -1,4 +1,4 @@
-"""The configuration of a front."""
+"""The configuration of a gateway."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "front.yaml"
+    path = tmp_path / "gateway.yaml"
     path.write_text(GOOD)
     file = ConfigFile(path)
     assert not file.reread()
@@ -62,7 +62,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "front.yaml"
+    path = tmp_path / "gateway.yaml"
     path.write_text(GOOD)
     file = ConfigFile(path)
     path.write_text("locations: [")
@@ -75,7 +75,7 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
 
 
 def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_from_a_change_on(tmp_path: Path) -> None:
-    path = tmp_path / "front.yaml"
+    path = tmp_path / "gateway.yaml"
     here, elsewhere = (
         "locations: {east: {replicas: ['" + address + ":7071']}}" for address in ("127.0.0.1", "10.0.0.1")
     )
@@ -91,7 +91,7 @@ def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_f
 
 
 def test_a_file_that_is_gone_keeps_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "front.yaml"
+    path = tmp_path / "gateway.yaml"
     path.write_text(GOOD)
     file = ConfigFile(path)
     path.unlink()

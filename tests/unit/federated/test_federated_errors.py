@@ -1,4 +1,4 @@
-"""What a location says reaches the front's caller with code, reason and details."""
+"""What a location says reaches the gateway's caller with code, reason and details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a front asks a location whose watches end again and again. In virtual time."""
+"""How often a gateway asks a location whose watches end again and again. In virtual time."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class FakeList:
         self.name, self.ids, self._largest_page = name, ids, largest_page
 
     def find(self, cursor: merge.Cursor, page_size: int) -> merge.Part:
-        """What the front makes of the location's pages."""
+        """What the gateway makes of the location's pages."""
         while True:
             after = cursor.token
             left = [i for i in sorted(self.ids) if i > after]

@@ -1,4 +1,4 @@
-"""Whom a front asks, how long it waits, when it asks a second replica."""
+"""Whom a gateway asks, how long it waits, when it asks a second replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer of a front says about each location."""
+"""What an answer of a gateway says about each location."""
 
 from __future__ import annotations
 

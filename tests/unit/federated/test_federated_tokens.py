@@ -1,4 +1,4 @@
-"""Tokens of a front: what they hold, and what is none."""
+"""Tokens of a gateway: what they hold, and what is none."""
 
 from __future__ import annotations
 

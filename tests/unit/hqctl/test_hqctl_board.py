@@ -107,7 +107,7 @@ def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -
     assert len(shown) <= room
 
 
-def test_lines_of_a_front_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
+def test_lines_of_a_gateway_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
     told, east, west = Lines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
     items = (
         Bookmark("", (east, west)),

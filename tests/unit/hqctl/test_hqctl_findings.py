@@ -44,9 +44,9 @@ def test_a_stale_replica_says_since_when_and_why() -> None:
     assert found.what == "replica hq-1 is stale for 42s: no etcd member answers."
 
 
-def test_a_location_that_the_front_misses_is_severe() -> None:
+def test_a_location_that_the_gateway_misses_is_severe() -> None:
     missing = pb.Source(cluster="west", error="no replica accepts connections")
-    found = only(findings(facts(reached=[Reached("f:1", (source(), missing))], refused="a front"), NOW_S))
+    found = only(findings(facts(reached=[Reached("f:1", (source(), missing))], refused="a gateway"), NOW_S))
     assert found.what.startswith("west did not respond to the gateway: no replica accepts connections.")
 
 
@@ -55,9 +55,9 @@ def test_replicas_of_different_epochs_are_severe() -> None:
     assert "different epochs" in only(findings(facts(reached=reached), NOW_S)).what
 
 
-def test_each_location_of_a_front_has_an_epoch_of_its_own() -> None:
+def test_each_location_of_a_gateway_has_an_epoch_of_its_own() -> None:
     reached = [Reached("f:1", (source(), source(cluster="west", epoch="e2")))]
-    assert findings(facts(reached=reached, refused="a front"), NOW_S) == []
+    assert findings(facts(reached=reached, refused="a gateway"), NOW_S) == []
 
 
 def members(broken: int, count: int) -> list[admin_pb2.StoreMember]:

@@ -182,7 +182,7 @@ def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
     assert "no>yes" in shown[2][1]
 
 
-def test_a_flip_of_an_earlier_instance_with_this_id_is_told_as_such() -> None:
+def test_an_expiry_of_an_earlier_instance_with_this_id_is_told_as_such() -> None:
     answer = pb.ExplainInstanceResponse()
     answer.meta.creation_time.seconds = 1_700_000_100
     moves = [admin_pb2.Transition(revision_id="r1", ready=True) for _ in range(2)]

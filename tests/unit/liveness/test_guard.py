@@ -74,7 +74,7 @@ def test_holds_that_are_interrupted_last_no_longer_in_all(guard: Guard) -> None:
     assert not guard.judge(610, Census(100, 30, 10)).hold
 
 
-def test_a_release_lets_flips_go_ahead_at_a_bounded_rate_and_its_end_holds_again(guard: Guard) -> None:
+def test_a_release_lets_expiries_go_ahead_at_a_bounded_rate_and_its_end_holds_again(guard: Guard) -> None:
     guard.judge(0, Census(100, 30, 10))
     released = guard.judge(10, Census(100, 30, 10), Order.RELEASE)
     assert not released.hold
@@ -174,15 +174,15 @@ def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longe
 
 
 def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:
-    pace, flips = Pace(), 0
-    assert pace.allowed(0, 50, flips) == 0
-    assert pace.allowed(60, 50, flips) == 50
-    flips += 50
-    assert pace.allowed(60, 50, flips) == 0
-    assert pace.allowed(60.5, 50, flips) == 25
+    pace, expiries = Pace(), 0
+    assert pace.allowed(0, 50, expiries) == 0
+    assert pace.allowed(60, 50, expiries) == 50
+    expiries += 50
+    assert pace.allowed(60, 50, expiries) == 0
+    assert pace.allowed(60.5, 50, expiries) == 25
 
 
-def test_flips_of_other_replicas_use_the_pace_up() -> None:
+def test_expiries_of_other_replicas_use_the_pace_up() -> None:
     pace = Pace()
     pace.allowed(0, 50, 1_000)
     assert pace.allowed(1, 50, 1_040) == 10
@@ -194,8 +194,8 @@ def test_flips_of_other_replicas_use_the_pace_up() -> None:
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=60), st.floats(0.5, 1_000))
 @settings(deadline=None)
 def test_whoever_takes_all_that_is_allowed_keeps_to_the_rate(pauses: list[float], rate: float) -> None:
-    pace, now, flips = Pace(), 0.0, 0
+    pace, now, expiries = Pace(), 0.0, 0
     for pause_s in pauses:
         now += pause_s
-        flips += pace.allowed(now, rate, flips)
-    assert flips <= rate * now + max(1.0, rate)
+        expiries += pace.allowed(now, rate, expiries)
+    assert expiries <= rate * now + max(1.0, rate)

@@ -11,13 +11,13 @@ from hq.liveness.deadlines import RevisionKey
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
 from tests.support.sample_instances import instance
-from tests.support.simulated_agents import Reporter, batches, beat_of, ready
+from tests.support.simulated_agents import Reporter, batches, heartbeat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 
 
 @in_virtual_time
-async def test_a_current_beat_is_acknowledged_and_every_replica_has_heard_it() -> None:
+async def test_a_current_heartbeat_is_acknowledged_and_every_replica_has_heard_it() -> None:
     async with Simulation() as simulation:
         replicas = [(await simulation.start_replica()).registry for _ in range(3)]
         reporter = await ready(simulation, replicas[0])
@@ -54,23 +54,23 @@ async def test_there_are_at_most_fifty_batches_a_second_and_a_heartbeat_takes_at
         registry = (await simulation.start_replica()).registry
         for n in range(100):
             await ready(simulation, registry, f"i-{n}")
-        beats, began, flushed = registry.replica.heartbeats, simulation.now, registry.replica.heartbeats.flushes
+        heartbeats, began, flushed = registry.replica.heartbeats, simulation.now, registry.replica.heartbeats.flushes
         sent = []
         for n in range(5_000):  # 1,000 a second
-            beat = beat_of(registry.replica, f"i-{n % 100}")._replace(status_version=1 << 34)
-            sent.append(asyncio.ensure_future(beats.send([beat])))
+            heartbeat = heartbeat_of(registry.replica, f"i-{n % 100}")._replace(status_version=1 << 34)
+            sent.append(asyncio.ensure_future(heartbeats.send([heartbeat])))
             await asyncio.sleep(0.001)
         await asyncio.gather(*sent)
         passed_s = simulation.now - began
-        assert beats.flushes - flushed <= passed_s * 50 + 1
-        found = (await batches(simulation.store))[-beats.flushes + flushed :]
+        assert heartbeats.flushes - flushed <= passed_s * 50 + 1
+        found = (await batches(simulation.store))[-heartbeats.flushes + flushed :]
         assert sum(len(change.key) + len(change.value or b"") for change in found) <= 24 * 5_000
         times = [storage_pb2.BeatBatch.FromString(change.value or b"").unix_ms for change in found]
         assert min(b - a for a, b in pairwise(times)) >= 19
 
 
 @in_virtual_time
-async def test_while_nobody_beats_nothing_is_written() -> None:
+async def test_while_nobody_reports_nothing_is_written() -> None:
     async with Simulation() as simulation:
         await simulation.start_replica()
         await asyncio.sleep(3_600)
@@ -78,16 +78,16 @@ async def test_while_nobody_beats_nothing_is_written() -> None:
 
 
 @in_virtual_time
-async def test_an_outdated_beat_renews_nobody_and_its_sender_is_told() -> None:
+async def test_an_outdated_heartbeat_renews_nobody_and_its_sender_is_told() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         reporter = await ready(simulation, registry)
-        old = beat_of(registry.replica)
+        old = heartbeat_of(registry.replica)
         await reporter.report(registry, "changed")
         await asyncio.sleep(50)
         assert await registry.replica.heartbeats.send([old]) == [False]
         assert await registry.replica.heartbeats.send([old._replace(uid=1)]) == [False]
-        assert await registry.replica.heartbeats.send([beat_of(registry.replica, position=1)]) == [False]
+        assert await registry.replica.heartbeats.send([heartbeat_of(registry.replica, position=1)]) == [False]
         [key] = registry.replica.tracker.deadlines._heard
         assert (registry.replica.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
 
@@ -125,7 +125,7 @@ async def test_a_replica_that_stays_behind_says_unavailable_instead_of_swallowin
 
 
 @in_virtual_time
-async def test_a_beat_that_waits_while_another_reporter_takes_over_is_refused() -> None:
+async def test_a_heartbeat_that_waits_while_another_reporter_takes_over_is_refused() -> None:
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         reporter = await ready(simulation, here.registry)
@@ -140,7 +140,7 @@ async def test_a_beat_that_waits_while_another_reporter_takes_over_is_refused() 
 
 
 @in_virtual_time
-async def test_the_beat_of_a_revision_that_another_one_replaces_is_written_when_the_record_changed() -> None:
+async def test_the_heartbeat_of_a_revision_that_another_one_replaces_is_written_when_the_record_changed() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         made = instance("a", revisions=("r1", "r2"))
@@ -169,11 +169,11 @@ async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -
         report = reporter.request()
         for n in range(10):
             report.unsettled = n % 2 == 1
-            # The other one's change makes the beat outdated while it is under way.
-            beating = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
-            await asyncio.gather(other.report(registry, f"step {n}"), beating)
+            # The other one's change makes the heartbeat outdated while it is under way.
+            reporting = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
+            await asyncio.gather(other.report(registry, f"step {n}"), reporting)
             await asyncio.sleep(150)
             silence_s = registry.replica.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
             assert silence_s is not None
             assert silence_s <= 151
-        assert simulation.flips() == []
+        assert simulation.expiries() == []

@@ -12,30 +12,30 @@ from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, Write
-from tests.support.simulated_agents import NAMES, batches, beat_of, ready
+from tests.support.simulated_agents import NAMES, batches, heartbeat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 
 
 @in_virtual_time
 async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
-    """Their agents have reported elsewhere or fallen silent: a beat sent now would be older than it looks."""
+    """Their agents have reported elsewhere or fallen silent: a heartbeat sent now would be older than it looks."""
     async with Simulation() as simulation:
         running = await simulation.start_replica()
-        beats = running.registry.replica.heartbeats
+        heartbeats = running.registry.replica.heartbeats
         await ready(simulation, running.registry)
-        first = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        first = asyncio.ensure_future(heartbeats.send([heartbeat_of(running.registry.replica)]))
         await asyncio.sleep(0.005)
-        gone = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        gone = asyncio.ensure_future(heartbeats.send([heartbeat_of(running.registry.replica)]))
         await asyncio.sleep(0.005)
         gone.cancel()
-        stays = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        stays = asyncio.ensure_future(heartbeats.send([heartbeat_of(running.registry.replica)]))
         assert [await first, await stays] == [[True], [True]]
-        assert beats.sent == 2
+        assert heartbeats.sent == 2
 
 
 class SlowMember(MemoryStore):
-    """A store whose first batch of beats lies with a slow member: it is not answered, and arrives when told."""
+    """A store whose first batch of heartbeats lies with a slow member: it is not answered, and arrives when told."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class SlowMember(MemoryStore):
         self.late: asyncio.Task[Commit] | None = None
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
-        if writes[0].puts and writes[0].puts[0][0].startswith(NAMES.beats) and self.late is None:
+        if writes[0].puts and writes[0].puts[0][0].startswith(NAMES.heartbeats) and self.late is None:
             self.late = asyncio.ensure_future(self._arrive(guards, writes, timeout_s))
             return await asyncio.shield(self.late)
         return await super().commit(guards, writes, timeout_s)
@@ -71,7 +71,7 @@ async def test_a_batch_without_an_answer_never_arrives_after_the_replica_went_on
 
 
 @in_virtual_time
-async def test_while_the_store_does_not_answer_beats_fail_at_once_and_none_is_kept_for_later() -> None:
+async def test_while_the_store_does_not_answer_heartbeats_fail_at_once_and_none_is_kept_for_later() -> None:
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         reporter = await ready(simulation, running.registry)
@@ -92,14 +92,14 @@ async def test_while_the_store_does_not_answer_beats_fail_at_once_and_none_is_ke
 
 
 @in_virtual_time
-async def test_beats_of_another_epoch_are_not_sent_for_their_versions_mean_nothing_there() -> None:
+async def test_heartbeats_of_another_epoch_are_not_sent_for_their_versions_mean_nothing_there() -> None:
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         replica = running.registry.replica
         await ready(simulation, running.registry)
-        first = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
+        first = asyncio.ensure_future(replica.heartbeats.send([heartbeat_of(replica)]))
         await asyncio.sleep(0.005)
-        second = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
+        second = asyncio.ensure_future(replica.heartbeats.send([heartbeat_of(replica)]))
         await asyncio.sleep(0.005)
         replica.epoch.current = "another"
         assert await first == [True]
@@ -113,11 +113,11 @@ async def test_draining_waits_for_what_was_sent_and_for_nothing_else() -> None:
         replica = (await simulation.start_replica()).registry.replica
         await ready(simulation, simulation.any_registry())
         await replica.heartbeats.drain()
-        sent = [asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)])) for _ in range(10)]
+        sent = [asyncio.ensure_future(replica.heartbeats.send([heartbeat_of(replica)])) for _ in range(10)]
         await asyncio.sleep(0)
         await replica.heartbeats.drain()
         await asyncio.sleep(0)
-        assert [await beat for beat in sent] == [[True]] * 10
+        assert [await heartbeat for heartbeat in sent] == [[True]] * 10
 
 
 @in_virtual_time
@@ -125,7 +125,7 @@ async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         reporter = await ready(simulation, registry)
-        key = NAMES.of(k.BEATS, "replica-1")
+        key = NAMES.of(k.HEARTBEATS, "replica-1")
         await simulation.store.commit((), [Write((), ((key, b"\xff\xff"),))], 1)
         await registry.replica.fence.passed()
         assert [record.key for record in registry.admin.quarantine()] == ["beats/replica-1"]
@@ -134,8 +134,8 @@ async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_
 
 
 @in_virtual_time
-async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_in_order() -> None:
-    """A catch-up brings many versions at once. The beat was current when it was stored, and its sender was told so."""
+async def test_a_heartbeat_and_a_later_change_in_one_message_of_the_watch_are_taken_in_order() -> None:
+    """A catch-up brings many versions at once. The heartbeat was current when stored, and its sender was told so."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         replica = registry.replica
@@ -146,7 +146,7 @@ async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_i
         batch = storage_pb2.BeatBatch(uid=[entry.traits.uid], status_version=[entry.status_version], position=[0])
         record = entry.stored()[1].record
         changes = [
-            Change(NAMES.of(k.BEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
+            Change(NAMES.of(k.HEARTBEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
             Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
         ]
         replica.events.apply(Batch(version + 2, changes), collapsed=False)

@@ -60,17 +60,17 @@ async def test_a_caller_that_hangs_up_at_its_deadline_was_refused_and_one_that_d
             agent._report = report  # type: ignore[method-assign]
         await asyncio.sleep(2 * TIMEOUT_S + LATE_S)
         is_refused = patience_s == simulation.call_s
-        for flip in simulation.flips():
-            entry = running.registry.replica.cache.get(flip.key.instance_id)
+        for expiry in simulation.expiries():
+            entry = running.registry.replica.cache.get(expiry.key.instance_id)
             assert entry is not None
             assert entry.status().ready.reason == (REPORTS_REFUSED if is_refused else HEARTBEAT_TIMEOUT)
-            assert (flip.at_s - heard_at[flip.key] >= 2 * TIMEOUT_S) == is_refused
-        assert len(simulation.flips()) == 4
+            assert (expiry.at_s - heard_at[expiry.key] >= 2 * TIMEOUT_S) == is_refused
+        assert len(simulation.expiries()) == 4
 
 
 @in_virtual_time
-async def test_heartbeats_without_an_answer_hold_flips_up_no_longer_than_the_door_may() -> None:
-    """Each batch takes seconds to fail; flips wait for none of them any more."""
+async def test_heartbeats_without_an_answer_hold_expiries_up_no_longer_than_the_door_may() -> None:
+    """Each batch takes seconds to fail; expiries wait for none of them any more."""
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(120, 2)  # too few nodes for the guard
@@ -89,8 +89,8 @@ async def test_heartbeats_without_an_answer_hold_flips_up_no_longer_than_the_doo
             await replica.heartbeats.knock()
         replica.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(2 * TIMEOUT_S + 60)
-        assert len(simulation.flips()) == 120
-        assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 10
+        assert len(simulation.expiries()) == 120
+        assert simulation.expiries()[-1].at_s - simulation.expiries()[0].at_s < 10
 
 
 def refusals_over(feed: Feed) -> Refusals:

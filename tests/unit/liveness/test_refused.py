@@ -33,7 +33,7 @@ from store.port import Commit, Compare, NoSpace, Unavailable, Write
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import run_virtually
 
-AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false flips
+AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false expiries
 TIMEOUT_S = 600.0
 LATE_S = 20.0  # a sweep, a flush, and what a refusal takes to be known elsewhere
 
@@ -119,10 +119,10 @@ def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}
         refusing = Refusing(simulation.replicas[0], OURS[kind])
         await asyncio.sleep(3 * TIMEOUT_S)
-        assert {flip.key for flip in simulation.flips()} == set(refused_at)
-        for flip in simulation.flips():
-            assert 2 * TIMEOUT_S <= flip.at_s - refused_at[flip.key] <= 2 * TIMEOUT_S + LATE_S
-            assert reason_of(simulation, flip.key) == REPORTS_REFUSED
+        assert {expiry.key for expiry in simulation.expiries()} == set(refused_at)
+        for expiry in simulation.expiries():
+            assert 2 * TIMEOUT_S <= expiry.at_s - refused_at[expiry.key] <= 2 * TIMEOUT_S + LATE_S
+            assert reason_of(simulation, expiry.key) == REPORTS_REFUSED
         refusing.is_on = False
         await asyncio.sleep(200)
         assert [change for change in simulation.changes if not change.expired]
@@ -136,10 +136,10 @@ def test_what_a_caller_alone_exceeded_is_its_own_fault(limit: str) -> None:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}
         Refusing(simulation.replicas[0], Overloaded("too many", limit=limit))
         await asyncio.sleep(2 * TIMEOUT_S)
-        for flip in simulation.flips():
-            assert flip.at_s - refused_at[flip.key] <= TIMEOUT_S + LATE_S
-            assert reason_of(simulation, flip.key) == HEARTBEAT_TIMEOUT
-        assert len(simulation.flips()) == AGENTS
+        for expiry in simulation.expiries():
+            assert expiry.at_s - refused_at[expiry.key] <= TIMEOUT_S + LATE_S
+            assert reason_of(simulation, expiry.key) == HEARTBEAT_TIMEOUT
+        assert len(simulation.expiries()) == AGENTS
 
     simulated(scene)
 
@@ -148,12 +148,12 @@ def test_a_replica_that_goes_away_excuses_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         Refusing(simulation.replicas[0], ShuttingDown("going"))
         await asyncio.sleep(TIMEOUT_S + LATE_S)
-        assert len(simulation.flips()) == AGENTS
+        assert len(simulation.expiries()) == AGENTS
 
     simulated(scene)
 
 
-def test_a_refusal_of_a_while_flips_nobody_and_leaves_nothing_behind() -> None:
+def test_a_refusal_of_a_while_expires_nobody_and_leaves_nothing_behind() -> None:
     async def scene(simulation: Simulation) -> None:
         refusing = Refusing(simulation.replicas[0], OURS[Overloaded])
         await asyncio.sleep(1.5 * TIMEOUT_S)
@@ -162,10 +162,10 @@ def test_a_refusal_of_a_while_flips_nobody_and_leaves_nothing_behind() -> None:
         silent = simulation.agents[0]
         silent.fall_silent()
         await asyncio.sleep(TIMEOUT_S + LATE_S)
-        [flip] = simulation.flips()
-        assert flip.at_s - silent.last_report <= TIMEOUT_S + LATE_S
+        [expiry] = simulation.expiries()
+        assert expiry.at_s - silent.last_report <= TIMEOUT_S + LATE_S
 
-    assert simulated(scene).false_flips() == []
+    assert simulated(scene).false_expiries() == []
 
 
 def test_who_does_not_try_is_not_spared_because_others_are_refused() -> None:
@@ -174,7 +174,7 @@ def test_who_does_not_try_is_not_spared_because_others_are_refused() -> None:
         Refusing(simulation.replicas[0], OURS[Overloaded], {agent.key for agent in others})
         dead.fall_silent()
         await asyncio.sleep(TIMEOUT_S + LATE_S)
-        assert [flip.key for flip in simulation.flips()] == [dead.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [dead.key]
         assert reason_of(simulation, dead.key) == HEARTBEAT_TIMEOUT
 
     simulated(scene)
@@ -188,9 +188,9 @@ def test_an_agent_that_reaches_one_replica_only_is_not_expired_by_the_others() -
         await asyncio.sleep(400)
         Refusing(refusing, OURS[Overloaded], {bound.key})
         await asyncio.sleep(2 * TIMEOUT_S - 200)
-        assert simulation.flips() == []
+        assert simulation.expiries() == []
         await asyncio.sleep(200 + 180 + LATE_S)
-        assert [flip.key for flip in simulation.flips()] == [bound.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [bound.key]
 
     simulated(scene, replicas=3)
 
@@ -203,7 +203,7 @@ def test_a_dead_neighbour_on_the_node_of_a_refused_agent_expires_in_time() -> No
         Refusing(simulation.replicas[0], OURS[Overloaded], {bound.key})
         dead.fall_silent()
         await asyncio.sleep(TIMEOUT_S + LATE_S)
-        assert [flip.key for flip in simulation.flips()] == [dead.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [dead.key]
 
     simulated(scene, replicas=3)
 
@@ -224,8 +224,8 @@ def test_replayed_reports_of_a_dead_instance_spare_it_one_timeout_at_most() -> N
             with pytest.raises(Overloaded):
                 await replica.registry.reports.report(replayed, simulation.now + 10)
             await asyncio.sleep(1)
-        [flip] = simulation.flips()
-        assert flip.at_s - dead.last_report <= 2 * TIMEOUT_S + LATE_S
+        [expiry] = simulation.expiries()
+        assert expiry.at_s - dead.last_report <= 2 * TIMEOUT_S + LATE_S
 
     simulated(scene)
 
@@ -248,7 +248,7 @@ def test_reports_of_another_incarnation_or_node_spare_nobody() -> None:
                 with pytest.raises(Overloaded):
                     await replica.registry.reports.report(report, simulation.now + 10)
             await asyncio.sleep(5)
-        assert [flip.key for flip in simulation.flips()] == [dead.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [dead.key]
 
     simulated(scene)
 
@@ -266,7 +266,7 @@ def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
             await simulation.stop_replica(crashing)
         # The node is named by strangers all the time: one timeout more, and no longer.
         await asyncio.sleep(TIMEOUT_S + LATE_S)
-        assert [flip.key for flip in simulation.flips()] == [dead.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [dead.key]
 
     simulated(scene)
 
@@ -280,18 +280,18 @@ def test_heartbeats_that_the_store_refuses_while_fences_pass_expire_nobody_withi
     error: Exception,
 ) -> None:
     async def scene(simulation: Simulation) -> None:
-        refuse_beats(simulation, error)
+        refuse_heartbeats(simulation, error)
         await asyncio.sleep(2 * TIMEOUT_S)
-        assert simulation.flips() == []
+        assert simulation.expiries() == []
         await asyncio.sleep(1.5 * TIMEOUT_S)  # what was refused counts for a timeout, and the door for another
-        assert len(simulation.flips()) == AGENTS
+        assert len(simulation.expiries()) == AGENTS
 
     simulated(scene)
 
 
-def test_heartbeats_that_were_refused_for_a_while_flip_nobody() -> None:
+def test_heartbeats_that_were_refused_for_a_while_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
-        mend = refuse_beats(simulation, Unavailable("refused"))
+        mend = refuse_heartbeats(simulation, Unavailable("refused"))
         await asyncio.sleep(1.5 * TIMEOUT_S)
         mend()
         await asyncio.sleep(2 * TIMEOUT_S)
@@ -299,7 +299,7 @@ def test_heartbeats_that_were_refused_for_a_while_flip_nobody() -> None:
     assert simulated(scene).changes == []
 
 
-def refuse_beats(simulation: Simulation, error: Exception) -> Callable[[], None]:
+def refuse_heartbeats(simulation: Simulation, error: Exception) -> Callable[[], None]:
     store = simulation.store
     honest = store.commit
 

@@ -1,4 +1,4 @@
-"""Silence among many replicas that write beats all the time: flipped soon, and never over a report."""
+"""Silence among many replicas that write heartbeats all the time: expired soon, and never over a report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Far:
 
 
 async def write_batches(simulation: Simulation, store: MemoryStore, a_second: float) -> None:
-    """Batches of beats of nobody, at random moments, by 48 replicas."""
+    """Batches of heartbeats of nobody, at random moments, by 48 replicas."""
     value = storage_pb2.BeatBatch(batch_id=1).SerializeToString()
     while True:
         await asyncio.sleep(simulation.rng.expovariate(a_second))
@@ -81,7 +81,7 @@ async def until_due(simulation: Simulation, agent: Agent) -> float:
 
 @pytest.mark.parametrize("silent", [1, 300])
 @in_virtual_time
-async def test_240_batches_a_second_30_ms_away_make_a_flip_hardly_later(silent: int) -> None:
+async def test_240_batches_a_second_30_ms_away_make_an_expiry_hardly_later(silent: int) -> None:
     """Tries alone were minutes late: of 1,300 one falls into 30 ms without a batch."""
     far = FarStore(MemoryStore(), random.Random(1))
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S, connect=lambda: far) as simulation:
@@ -91,7 +91,7 @@ async def test_240_batches_a_second_30_ms_away_make_a_flip_hardly_later(silent: 
             agent.fall_silent()
         due_s = await until_due(simulation, max(simulation.agents, key=lambda agent: agent.last_report))
         writing = asyncio.create_task(write_batches(simulation, far.store, 240))
-        while len(simulation.flips()) < silent:
+        while len(simulation.expiries()) < silent:
             await asyncio.sleep(0.05)
         writing.cancel()
         assert simulation.now - due_s < 3
@@ -107,24 +107,24 @@ async def test_many_fall_with_one_knock() -> None:
             agent.fall_silent()
         replica.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(TIMEOUT_S + 3)
-        assert len(simulation.flips()) == 600
-        assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 0.5
+        assert len(simulation.expiries()) == 600
+        assert simulation.expiries()[-1].at_s - simulation.expiries()[0].at_s < 0.5
 
 
 @asynccontextmanager
 async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Expiries]]:
-    """A silent agent whose last report the first step has voided, and the flips of a replica that has seen it."""
+    """A silent agent whose last report the first step has voided, and the expiries of a replica that has seen it."""
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.start_replica()
         await simulation.add_agents(1, 1)
         [agent] = simulation.agents
         agent.fall_silent()
-        flips = replica.liveness.sweep._expiries
-        assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        expiries = replica.liveness.sweep._expiries
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
         for running in simulation.replicas:
             await running.registry.replica.fence.passed()
-        yield simulation, agent, flips
+        yield simulation, agent, expiries
 
 
 @in_virtual_time
@@ -142,15 +142,15 @@ async def test_the_first_step_says_nothing_and_hears_nothing() -> None:
 
 @in_virtual_time
 async def test_a_report_after_the_first_step_prevents_the_second() -> None:
-    async with one_voided() as (simulation, agent, flips):
-        commit = flips._commit
+    async with one_voided() as (simulation, agent, expiries):
+        commit = expiries._commit
 
-        async def after_it(*flip: Any) -> Outcome:
+        async def after_it(*expiry: Any) -> Outcome:
             await agent._report()
-            return await commit(*flip)
+            return await commit(*expiry)
 
-        flips._commit = after_it  # type: ignore[method-assign, assignment]
-        assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.CHANGED}
+        expiries._commit = after_it  # type: ignore[method-assign, assignment]
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.CHANGED}
         await asyncio.sleep(TIMEOUT_S - 1)
         assert simulation.changes == []
 
@@ -169,15 +169,15 @@ async def test_the_report_that_was_voided_is_heard_when_it_comes_again() -> None
 
 
 @in_virtual_time
-async def test_a_beat_by_a_replica_that_has_not_seen_the_first_step_is_stored_as_a_status() -> None:
+async def test_a_heartbeat_by_a_replica_that_has_not_seen_the_first_step_is_stored_as_a_status() -> None:
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S) as simulation:
         sweeping, behind = await simulation.start_replica(), await simulation.start_replica()
         await simulation.add_agents(1, 1)
         [agent] = simulation.agents
         agent.fall_silent()
-        flips = sweeping.registry.replica.liveness.sweep._expiries
+        expiries = sweeping.registry.replica.liveness.sweep._expiries
         behind.link.hold_watch()
-        assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
         agent._registry = behind.registry
         reporting = asyncio.create_task(agent._report())
         while not await batches_of(simulation, behind):
@@ -185,12 +185,12 @@ async def test_a_beat_by_a_replica_that_has_not_seen_the_first_step_is_stored_as
         await sweeping.registry.replica.fence.passed()
         behind.link.release_watch()
         await reporting
-        assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
         assert simulation.changes == []
 
 
 async def batches_of(simulation: Simulation, running: Running) -> bool:
-    """Whether the replica has written beats."""
+    """Whether the replica has written heartbeats."""
     key = f"/hq/v1/beats/{running.registry.replica.config.replica}".encode()
     batch, _ = await simulation.store.get(key)
     return batch is not None and bool(storage_pb2.BeatBatch.FromString(batch.value).uid)

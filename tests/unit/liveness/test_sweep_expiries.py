@@ -1,4 +1,4 @@
-"""What a sweep writes: exact flips with their receipts, and nothing that stands in the way of others."""
+"""What a sweep writes: exact expiries with their receipts, and nothing that stands in the way of others."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tests.support.virtual_time import in_virtual_time
 NAMES = k.Keys()
 
 
-def between_look_and_write(flips: Expiries, happens: Callable[[], Awaitable[object]]) -> None:
-    """Let something happen after a flip was made and before it is stored."""
-    commit = flips._commit
+def between_look_and_write(expiries: Expiries, happens: Callable[[], Awaitable[object]]) -> None:
+    """Let something happen after an expiry was made and before it is stored."""
+    commit = expiries._commit
 
-    async def after_it(*flip: Any) -> Outcome:
+    async def after_it(*expiry: Any) -> Outcome:
         await happens()
-        return await commit(*flip)
+        return await commit(*expiry)
 
-    flips._commit = after_it  # type: ignore[method-assign, assignment]
+    expiries._commit = after_it  # type: ignore[method-assign, assignment]
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ def condition(simulation: Simulation, key: RevisionKey) -> model.Condition:
 
 
 @in_virtual_time
-async def test_a_flip_tells_who_heard_it_last_when_and_who_decided_at_which_version() -> None:
+async def test_an_expiry_tells_who_heard_it_last_when_and_who_decided_at_which_version() -> None:
     async with Simulation() as simulation:
         for _ in range(3):
             await simulation.start_replica()
@@ -94,7 +94,7 @@ async def test_a_status_record_that_cannot_be_read_keeps_no_lie_alive() -> None:
 
 
 @in_virtual_time
-async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents_next_beat() -> None:
+async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents_next_heartbeat() -> None:
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(1, 1)
@@ -112,7 +112,7 @@ async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents
 
 
 @pytest.mark.parametrize("absurd", [-(1 << 63), 1 << 62])
-def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_flipped(absurd: int) -> None:
+def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_expired(absurd: int) -> None:
     @in_virtual_time
     async def play() -> None:
         async with Simulation() as simulation:
@@ -137,81 +137,83 @@ def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_flipped(a
 
 
 @in_virtual_time
-async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> None:
+async def test_what_cannot_be_expired_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
-        flips = (await simulation.start_replica()).registry.replica.liveness.sweep._expiries
+        expiries = (await simulation.start_replica()).registry.replica.liveness.sweep._expiries
         await simulation.add_agents(150, 3)
-        commit = flips._commit
+        commit = expiries._commit
         stuck = {agent.key.instance_id for agent in simulation.agents[:120]}
 
-        async def refuse_most(instance_id: str, *flip: Any) -> Outcome:
-            return Outcome.CHANGED if instance_id in stuck else await commit(instance_id, *flip)
+        async def refuse_most(instance_id: str, *expiry: Any) -> Outcome:
+            return Outcome.CHANGED if instance_id in stuck else await commit(instance_id, *expiry)
 
-        flips._commit = refuse_most  # type: ignore[method-assign, assignment]
+        expiries._commit = refuse_most  # type: ignore[method-assign, assignment]
         for agent in simulation.agents:
             agent.fall_silent()
         await asyncio.sleep(70)
-        assert len(simulation.flips()) == 30
+        assert len(simulation.expiries()) == 30
 
 
 @in_virtual_time
-async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_flip() -> None:
+async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_expiry() -> None:
     async with one_silent_agent() as (simulation, agent, replica, other):
-        flips = replica.liveness.sweep._expiries
+        expiries = replica.liveness.sweep._expiries
 
         async def report() -> None:
             await other.reports.begin(agent.key.instance_id, "r1", agent.node, simulation.now + 5)
             await replica.fence.passed()
 
-        between_look_and_write(flips, report)
-        assert await flips.write([agent.key], "test") == {agent.key: Outcome.CHANGED}
-        assert simulation.flips() == []
+        between_look_and_write(expiries, report)
+        assert await expiries.write([agent.key], "test") == {agent.key: Outcome.CHANGED}
+        assert simulation.expiries() == []
 
 
 @in_virtual_time
-async def test_beats_of_others_between_every_look_and_write_make_it_look_again_twice_and_delay_it_no_more() -> None:
+async def test_heartbeats_of_others_between_every_look_and_write_make_it_look_again_twice_and_delay_it_no_more() -> (
+    None
+):
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(2, 1)
         silent, reporting = simulation.agents
         silent.fall_silent()
-        flips = replica.liveness.sweep._expiries
-        commit, outcomes = flips._commit, list[Outcome]()
+        expiries = replica.liveness.sweep._expiries
+        commit, outcomes = expiries._commit, list[Outcome]()
 
-        async def after_a_beat(*flip: Any) -> Outcome:
+        async def after_a_heartbeat(*expiry: Any) -> Outcome:
             await reporting._report()
-            outcomes.append(await commit(*flip))
+            outcomes.append(await commit(*expiry))
             return outcomes[-1]
 
-        flips._commit = after_a_beat  # type: ignore[method-assign, assignment]
+        expiries._commit = after_a_heartbeat  # type: ignore[method-assign, assignment]
         await asyncio.sleep(75)
         assert outcomes == [Outcome.OVERTAKEN, Outcome.OVERTAKEN, Outcome.VOIDED, Outcome.EXPIRED]
-        assert [flip.key for flip in simulation.flips()] == [silent.key]
+        assert [expiry.key for expiry in simulation.expiries()] == [silent.key]
 
 
 @in_virtual_time
-async def test_planned_work_that_is_announced_between_the_look_and_the_write_prevents_the_flip() -> None:
+async def test_planned_work_that_is_announced_between_the_look_and_the_write_prevents_the_expiry() -> None:
     async with one_silent_agent() as (simulation, agent, replica, other):
-        flips = replica.liveness.sweep._expiries
+        expiries = replica.liveness.sweep._expiries
 
         async def order() -> None:
             await other.admin.suspend(agent.node, 100_000, "me", "planned work", simulation.now + 5)
 
-        between_look_and_write(flips, order)
-        assert await flips.write([agent.key], "test") == {agent.key: Outcome.OVERTAKEN}
-        assert simulation.flips() == []
+        between_look_and_write(expiries, order)
+        assert await expiries.write([agent.key], "test") == {agent.key: Outcome.OVERTAKEN}
+        assert simulation.expiries() == []
 
 
 @in_virtual_time
 async def test_an_instance_that_is_deleted_between_the_look_and_the_write_stays_deleted() -> None:
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
-        flips = replica.liveness.sweep._expiries
-        assert await flips.write([RevisionKey("gone", "r1")], "test") == {RevisionKey("gone", "r1"): Outcome.CHANGED}
+        expiries = replica.liveness.sweep._expiries
+        assert await expiries.write([RevisionKey("gone", "r1")], "test") == {RevisionKey("gone", "r1"): Outcome.CHANGED}
 
 
 @in_virtual_time
-async def test_both_revisions_of_an_instance_are_flipped_in_one_write() -> None:
+async def test_both_revisions_of_an_instance_are_expired_in_one_write() -> None:
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         registry = (await simulation.start_replica()).registry
         await simulation.add_agents(1, 1)
@@ -239,7 +241,7 @@ class FullLink(Link):
 
 
 @in_virtual_time
-async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_again(
+async def test_a_store_that_was_full_for_long_expires_nobody_when_it_takes_writes_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tests.support.simulation.Link", FullLink)
@@ -257,7 +259,7 @@ async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_
 
 @in_virtual_time
 @pytest.mark.long
-async def test_a_flip_that_the_store_refuses_does_not_stand_in_the_way_of_others() -> None:
+async def test_an_expiry_that_the_store_refuses_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(guard_share=1.0) as simulation:
         simulation.store = store = faulty()  # type: ignore[assignment]
         await simulation.start_replica()
@@ -270,7 +272,7 @@ async def test_a_flip_that_the_store_refuses_does_not_stand_in_the_way_of_others
             agent.fall_silent()
         store.poisonous = lambda write: any(key in first for key, _ in write.puts)
         await asyncio.sleep(700)
-        assert len(simulation.flips()) == 30
+        assert len(simulation.expiries()) == 30
 
 
 async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
@@ -290,7 +292,7 @@ async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
 
 @in_virtual_time
 async def test_whatever_agents_report_their_silence_can_be_told() -> None:
-    """A status record has to fit into a transaction of the store, after a flip too."""
+    """A status record has to fit into a transaction of the store, after an expiry too."""
     async with Simulation(guard_share=1.0) as simulation:
         registry = (await simulation.start_replica()).registry
         revisions = tuple(f"r{n}" for n in range(40))

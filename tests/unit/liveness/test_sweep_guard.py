@@ -29,8 +29,8 @@ def silence(agents: list[Agent]) -> list[Agent]:
 
 
 def silences_s(simulation: Simulation, agents: list[Agent]) -> list[float]:
-    """For how long each was silent when it was flipped."""
-    return [flip.at_s - agent.last_report for agent in agents for flip in simulation.flips(agent)]
+    """For how long each was silent when it was expired."""
+    return [expiry.at_s - agent.last_report for agent in agents for expiry in simulation.expiries(agent)]
 
 
 async def order(simulation: Simulation, kind: int, seconds: float) -> service_pb2.GuardState:
@@ -43,13 +43,13 @@ async def suspend(simulation: Simulation, node: str, seconds: float) -> admin_pb
     return await admin.suspend(node, round(seconds * 1000), "ann", "new disks", simulation.now + 5)
 
 
-def test_when_30_percent_fall_silent_flips_wait_for_one_timeout_and_then_go_ahead() -> None:
+def test_when_30_percent_fall_silent_expiries_wait_for_one_timeout_and_then_go_ahead() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation, replicas=3)
             silent = silence(simulation.agents[:12])
             await asyncio.sleep(620)
-            assert simulation.flips() == []
+            assert simulation.expiries() == []
             for replica in simulation.replicas:
                 guard = replica.registry.admin.guard()
                 assert (guard.holding, guard.expected, guard.silent) == (True, 40, 12)
@@ -58,7 +58,7 @@ def test_when_30_percent_fall_silent_flips_wait_for_one_timeout_and_then_go_ahea
             await asyncio.sleep(700)
             assert len(silences_s(simulation, silent)) == 12
             assert max(silences_s(simulation, silent)) <= 1_260
-            assert simulation.false_flips() == []
+            assert simulation.false_expiries() == []
             verdicts = {t.condition.receipt.guard_verdict for t in simulation.any_registry().admin.transitions("", 100)}
             assert all("held for 600 s already" in verdict for verdict in verdicts)
 
@@ -95,14 +95,14 @@ def test_a_release_lets_them_go_at_their_deadline() -> None:
     run_virtually(main)
 
 
-def test_a_force_holds_even_one_flip_until_it_ends() -> None:
+def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation, replicas=2)
             await order(simulation, FORCE, 3_000)
             silent = silence(simulation.agents[:1])
             await asyncio.sleep(2_900)
-            assert simulation.flips() == []
+            assert simulation.expiries() == []
             assert all(r.registry.admin.guard().holding for r in simulation.replicas)
             await asyncio.sleep(200)
             assert len(silences_s(simulation, silent)) == 1
@@ -132,10 +132,10 @@ def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -
             while not orders:
                 await asyncio.sleep(1)
             await asyncio.sleep(60)
-            assert simulation.flips() == []
+            assert simulation.expiries() == []
             assert sweep.verdict.hold
             await asyncio.sleep(60)
-            assert len(simulation.flips(agent)) == 1
+            assert len(simulation.expiries(agent)) == 1
 
     run_virtually(main)
 
@@ -149,7 +149,7 @@ def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> N
             at_work = silence([a for a in simulation.agents if a.node in ("node-1", "node-2", "node-3")])
             elsewhere = silence([a for a in simulation.agents if a.node == "node-4"][:1])
             await asyncio.sleep(700)
-            assert [flip.key for flip in simulation.flips()] == [elsewhere[0].key]
+            assert [expiry.key for expiry in simulation.expiries()] == [elsewhere[0].key]
             assert silences_s(simulation, elsewhere)[0] <= 660
             assert simulation.any_registry().admin.guard().expected == 28
             await asyncio.sleep(2_200)
@@ -161,7 +161,7 @@ def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> N
     run_virtually(main)
 
 
-def test_who_is_still_silent_after_planned_work_is_flipped_a_timeout_after_it() -> None:
+def test_who_is_still_silent_after_planned_work_is_expired_a_timeout_after_it() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation)
@@ -169,9 +169,9 @@ def test_who_is_still_silent_after_planned_work_is_flipped_a_timeout_after_it() 
             began = simulation.now
             at_work = silence([a for a in simulation.agents if a.node == "node-1"])
             await asyncio.sleep(1_700)
-            flips = simulation.flips()
-            assert {flip.key for flip in flips} == {agent.key for agent in at_work}
-            assert all(1_600 <= flip.at_s - began <= 1_660 for flip in flips)
+            expiries = simulation.expiries()
+            assert {expiry.key for expiry in expiries} == {agent.key for agent in at_work}
+            assert all(1_600 <= expiry.at_s - began <= 1_660 for expiry in expiries)
 
     run_virtually(main)
 
@@ -185,29 +185,29 @@ def test_instances_that_are_deleted_are_no_reason_to_hold() -> None:
                 writes = simulation.any_registry().writes
                 await writes.delete(agent.key.instance_id, NO_DEMAND, simulation.now + 5)
             await asyncio.sleep(700)
-            assert [flip.key for flip in simulation.flips()] == [silent.key]
+            assert [expiry.key for expiry in simulation.expiries()] == [silent.key]
             assert simulation.any_registry().replica.liveness.guard.holds == 0
 
     run_virtually(main)
 
 
 @pytest.mark.long
-def test_after_a_hold_three_replicas_together_flip_no_faster_than_one_may() -> None:
+def test_after_a_hold_three_replicas_together_expire_no_faster_than_one_may() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18) as simulation:
             await settled(simulation, replicas=3, agents=320, nodes=10)
             silent = silence(simulation.agents[:250])
             await asyncio.sleep(150)
-            flips = [flip.at_s for flip in simulation.flips()]
-            assert len(flips) == len(silent) == 250
-            for at_s in flips:
-                assert sum(at_s <= other < at_s + 1 for other in flips) <= 110  # one second's worth, and the rate
-            assert 3 <= max(flips) - min(flips) <= 15
+            expiries = [expiry.at_s for expiry in simulation.expiries()]
+            assert len(expiries) == len(silent) == 250
+            for at_s in expiries:
+                assert sum(at_s <= other < at_s + 1 for other in expiries) <= 110  # one second's worth, and the rate
+            assert 3 <= max(expiries) - min(expiries) <= 15
 
     run_virtually(main)
 
 
-def test_hundreds_of_due_flips_are_written_in_one_sweep() -> None:
+def test_hundreds_of_due_expiries_are_written_in_one_sweep() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
             await settled(simulation, agents=250, nodes=10)
@@ -216,10 +216,10 @@ def test_hundreds_of_due_flips_are_written_in_one_sweep() -> None:
             silence(simulation.agents[:230])
             await asyncio.sleep(100)
             before = simulation.now
-            while not simulation.flips():
+            while not simulation.expiries():
                 await asyncio.sleep(0.5)
             await asyncio.sleep(1)
-            assert len(simulation.flips()) == 230
+            assert len(simulation.expiries()) == 230
             assert simulation.now - before < 5
             assert sweep.waiting == 0
 

@@ -1,4 +1,4 @@
-"""Random simulated hours of cuts, crashes, pauses and silences: nobody is flipped wrongly, and the silent all are."""
+"""Random simulated hours of cuts, crashes, pauses and silences: nobody is expired wrongly, and the silent all are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
-AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false flips
+AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false expiries
 
 
 async def cut_some(simulation: Simulation) -> None:
@@ -46,7 +46,7 @@ DEEDS = [cut_some, hold_back_a_watch, crash_one, suspend_the_machine, silence_on
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_in_any_history_only_the_silent_are_flipped_and_all_of_them(seed: int) -> None:
+def test_in_any_history_only_the_silent_are_expired_and_all_of_them(seed: int) -> None:
     async def main() -> Simulation:
         async with Simulation(seed) as simulation:
             for _ in range(1 + seed % 3):
@@ -59,6 +59,6 @@ def test_in_any_history_only_the_silent_are_flipped_and_all_of_them(seed: int) -
         return simulation
 
     simulation = run_virtually(main)
-    assert simulation.false_flips() == []
-    flipped = [change.key for change in simulation.changes]
-    assert sorted(flipped) == sorted(agent.key for agent in simulation.agents if agent.silent)
+    assert simulation.false_expiries() == []
+    expired = [change.key for change in simulation.changes]
+    assert sorted(expired) == sorted(agent.key for agent in simulation.agents if agent.silent)

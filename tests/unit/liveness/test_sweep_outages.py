@@ -1,4 +1,4 @@
-"""HQ over simulated hours: outages never flip who reports, and true silence is flipped in time."""
+"""HQ over simulated hours: outages never expire who reports, and true silence is expired in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
-AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false flips
+AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false expiries
 
 
 def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1, seed: int = 1) -> Simulation:
@@ -22,7 +22,7 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
                 await simulation.start_replica()
             await simulation.add_agents(AGENTS, NODES)
             await asyncio.sleep(700)
-            assert simulation.flips() == []
+            assert simulation.expiries() == []
             await scene(simulation)
         return simulation
 
@@ -30,7 +30,7 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
 
 
 @pytest.mark.parametrize("outage_s", [1, 5, 6, 30, 170, 700, 1_800])
-def test_an_outage_of_the_store_flips_nobody(outage_s: float) -> None:
+def test_an_outage_of_the_store_expires_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(2):
             await simulation.outage(outage_s)
@@ -41,7 +41,7 @@ def test_an_outage_of_the_store_flips_nobody(outage_s: float) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("outage_s", [60, 1_800])
-def test_an_outage_of_the_store_under_five_replicas_flips_nobody(outage_s: float) -> None:
+def test_an_outage_of_the_store_under_five_replicas_expires_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         await simulation.outage(outage_s)
         await asyncio.sleep(800)
@@ -49,7 +49,7 @@ def test_an_outage_of_the_store_under_five_replicas_flips_nobody(outage_s: float
     assert simulated(scene, replicas=5, seed=int(outage_s)).changes == []
 
 
-def test_outages_that_come_again_and_again_flip_nobody() -> None:
+def test_outages_that_come_again_and_again_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(60):
             await simulation.outage(simulation.rng.uniform(1, 90))
@@ -59,7 +59,7 @@ def test_outages_that_come_again_and_again_flip_nobody() -> None:
 
 
 @pytest.mark.parametrize("down_s", [1, 60, 1_800])
-def test_a_replica_that_crashes_and_comes_back_flips_nobody(down_s: float) -> None:
+def test_a_replica_that_crashes_and_comes_back_expires_nobody(down_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(2):
             await simulation.stop_replica(simulation.replicas[0])
@@ -70,7 +70,7 @@ def test_a_replica_that_crashes_and_comes_back_flips_nobody(down_s: float) -> No
     assert simulated(scene).changes == []
 
 
-def test_replicas_replaced_one_after_the_other_flip_nobody() -> None:
+def test_replicas_replaced_one_after_the_other_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(3):
             await simulation.stop_replica(simulation.replicas[0])
@@ -82,7 +82,7 @@ def test_replicas_replaced_one_after_the_other_flip_nobody() -> None:
     assert simulated(scene, replicas=3).changes == []
 
 
-def test_a_crash_during_an_outage_flips_nobody() -> None:
+def test_a_crash_during_an_outage_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for replica in simulation.replicas:
             replica.link.cut()
@@ -97,7 +97,7 @@ def test_a_crash_during_an_outage_flips_nobody() -> None:
 
 
 @pytest.mark.parametrize("cut_off", [1, 3])
-def test_replicas_cut_off_from_the_store_flip_nobody(cut_off: int) -> None:
+def test_replicas_cut_off_from_the_store_expire_nobody(cut_off: int) -> None:
     async def scene(simulation: Simulation) -> None:
         await simulation.outage(900, simulation.replicas[:cut_off])
         await asyncio.sleep(700)
@@ -106,7 +106,7 @@ def test_replicas_cut_off_from_the_store_flip_nobody(cut_off: int) -> None:
 
 
 @pytest.mark.parametrize("jump_s", [4, 60, 1_800])
-def test_a_machine_that_was_suspended_flips_nobody(jump_s: float) -> None:
+def test_a_machine_that_was_suspended_expires_nobody(jump_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(2):
             loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ def test_a_machine_that_was_suspended_flips_nobody(jump_s: float) -> None:
     assert simulated(scene).changes == []
 
 
-def test_a_watch_that_is_held_back_flips_nobody() -> None:
+def test_a_watch_that_is_held_back_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         simulation.replicas[0].link.hold_watch()
         await asyncio.sleep(800)
@@ -128,7 +128,7 @@ def test_a_watch_that_is_held_back_flips_nobody() -> None:
 
 
 @pytest.mark.parametrize("replicas", [1, 5])
-def test_true_silence_is_flipped_between_ten_and_eleven_minutes(replicas: int) -> None:
+def test_true_silence_is_expired_between_ten_and_eleven_minutes(replicas: int) -> None:
     async def scene(simulation: Simulation) -> None:
         for agent in simulation.agents[:5]:
             await asyncio.sleep(30)
@@ -138,8 +138,8 @@ def test_true_silence_is_flipped_between_ten_and_eleven_minutes(replicas: int) -
     simulation = simulated(scene, replicas)
     assert len(simulation.changes) == 5
     for agent in simulation.agents[:5]:
-        [flip] = simulation.flips(agent)
-        assert 600 <= flip.at_s - agent.last_report <= 660
+        [expiry] = simulation.expiries(agent)
+        assert 600 <= expiry.at_s - agent.last_report <= 660
 
 
 def test_a_clock_a_day_off_changes_nothing() -> None:
@@ -153,13 +153,13 @@ def test_a_clock_a_day_off_changes_nothing() -> None:
         return simulation
 
     simulation = run_virtually(main)
-    [flip] = simulation.changes
-    assert flip.key == simulation.agents[0].key
-    assert 600 <= flip.at_s - simulation.agents[0].last_report <= 660
+    [expiry] = simulation.changes
+    assert expiry.key == simulation.agents[0].key
+    assert 600 <= expiry.at_s - simulation.agents[0].last_report <= 660
 
 
 @pytest.mark.parametrize("outage_s", [30, 1_800])
-def test_who_is_silent_before_and_after_an_outage_is_flipped_later_by_no_more_than_the_outage_and_a_chance(
+def test_who_is_silent_before_and_after_an_outage_is_expired_later_by_no_more_than_the_outage_and_a_chance(
     outage_s: float,
 ) -> None:
     async def scene(simulation: Simulation) -> None:
@@ -169,12 +169,12 @@ def test_who_is_silent_before_and_after_an_outage_is_flipped_later_by_no_more_th
         await asyncio.sleep(800)
 
     simulation = simulated(scene)
-    [flip] = simulation.changes
-    assert flip.key == simulation.agents[0].key
-    assert 600 + outage_s <= flip.at_s - simulation.agents[0].last_report <= 660 + outage_s + 190
+    [expiry] = simulation.changes
+    assert expiry.key == simulation.agents[0].key
+    assert 600 + outage_s <= expiry.at_s - simulation.agents[0].last_report <= 660 + outage_s + 190
 
 
-def test_with_short_gaps_all_the_time_true_silence_is_flipped_all_the_same() -> None:
+def test_with_short_gaps_all_the_time_true_silence_is_expired_all_the_same() -> None:
     async def scene(simulation: Simulation) -> None:
         simulation.agents[0].fall_silent()
         for _ in range(150):
@@ -182,8 +182,8 @@ def test_with_short_gaps_all_the_time_true_silence_is_flipped_all_the_same() -> 
             await asyncio.sleep(12)
 
     simulation = simulated(scene)
-    [flip] = simulation.changes
-    assert flip.key == simulation.agents[0].key
+    [expiry] = simulation.changes
+    assert expiry.key == simulation.agents[0].key
 
 
 def test_who_comes_back_is_ready_with_its_first_report() -> None:
@@ -191,7 +191,7 @@ def test_who_comes_back_is_ready_with_its_first_report() -> None:
         agent = simulation.agents[0]
         agent.fall_silent()
         await asyncio.sleep(700)
-        assert len(simulation.flips(agent)) == 1
+        assert len(simulation.expiries(agent)) == 1
         agent.silent = False
         await asyncio.sleep(200)
         assert [change.expired for change in simulation.changes] == [True, False]

@@ -1,4 +1,4 @@
-"""What renews a deadline and what does not, as events and beats come in."""
+"""What renews a deadline and what does not, as events and heartbeats come in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_deadline_runs_from_the_first_report_of_ready(stage: CacheAndTracker) 
     assert stage.silence_s() == 5
 
 
-def test_a_report_renews_and_so_does_a_beat_but_only_its_own_revision(stage: CacheAndTracker) -> None:
+def test_a_report_renews_and_so_does_a_heartbeat_but_only_its_own_revision(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
@@ -59,11 +59,11 @@ def test_a_change_of_the_spec_renews_nobody(stage: CacheAndTracker) -> None:
     assert stage.silence_s(R1) == 100
 
 
-def test_a_flip_of_one_revision_renews_nobody_else(stage: CacheAndTracker) -> None:
+def test_an_expiry_of_one_revision_renews_nobody_else(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
-    stage.flip(R1)
+    stage.expire(R1)
     assert stage.silence_s(R1) is None
     assert stage.silence_s(R2) == 100
 
@@ -75,7 +75,7 @@ def test_a_new_reporter_is_a_sign_of_life(stage: CacheAndTracker) -> None:
     assert stage.silence_s(R1) == 0
 
 
-def test_a_beat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracker) -> None:
+def test_a_heartbeat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracker) -> None:
     stage.report(R1, ready=FALSE)
     stage.heartbeat(R1)
     assert stage.silence_s(R1) is None
@@ -93,7 +93,7 @@ def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_a
 
 def test_another_life_in_one_version_forgets_what_was_heard_of_the_first(stage: CacheAndTracker) -> None:
     stage.report(R1)
-    stage.flip(R1)
+    stage.expire(R1)
     stage.create(uid=8)
     assert stage.tracker.census(5).expected == 0
     assert stage.silence_s(R1) is None

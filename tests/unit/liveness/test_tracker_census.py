@@ -1,4 +1,4 @@
-"""What a replica counts: flips, recoveries, who is expected; starts and planned work."""
+"""What a replica counts: expiries, recoveries, who is expected; starts and planned work."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def stage() -> CacheAndTracker:
     return stage
 
 
-def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: CacheAndTracker) -> None:
+def test_expiries_are_counted_whoever_wrote_them_and_for_one_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(700)
-    stage.flip(R1)
+    stage.expire(R1)
     assert stage.tracker.expiries == 1
     assert stage.tracker.census(5) == Census(2, 2, 5)
     stage.clock.advance(601)
     assert stage.tracker.census(5) == Census(1, 1, 5)
 
 
-def test_a_recovery_is_counted_and_ends_the_flip(stage: CacheAndTracker) -> None:
+def test_a_recovery_is_counted_and_ends_the_expiry(stage: CacheAndTracker) -> None:
     stage.report(R1)
-    stage.flip(R1)
+    stage.expire(R1)
     stage.report(R1, sequence=2)
     assert (stage.tracker.expiries, stage.tracker.recoveries) == (1, 1)
     assert stage.tracker.census(5) == Census(1, 0, 5)
@@ -39,7 +39,7 @@ def test_a_recovery_is_counted_and_ends_the_flip(stage: CacheAndTracker) -> None
 
 def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(stage: CacheAndTracker) -> None:
     stage.report(R1)
-    stage.flip(R1)
+    stage.expire(R1)
     stage.report(R1, ready=FALSE, sequence=2)
     assert (stage.tracker.expiries, stage.tracker.recoveries) == (1, 0)
     stage.report(R1, sequence=3)
@@ -49,7 +49,7 @@ def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(s
 def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
-    stage.flip(R2)
+    stage.expire(R2)
     assert stage.tracker.census(5).expected == 2
     stage.change(lambda draft: draft.keep(["r1"]))
     assert stage.tracker.census(5) == Census(1, 0, 5)
@@ -61,7 +61,7 @@ def test_transitions_tell_newest_first_with_their_receipts(stage: CacheAndTracke
     stage.create("b", uid=8)
     for key in (R1, RevisionKey("b", "r1")):
         stage.report(key)
-        stage.flip(key)
+        stage.expire(key)
     stage.report(R1, sequence=2)
     assert [(t.key.instance_id, t.ready) for t in stage.tracker.transitions()] == [
         ("a", True),
@@ -85,7 +85,7 @@ def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: CacheAndTrack
     assert list(stage.tracker.deadlines.expired(stage.clock.now() + 600)) == []
 
 
-def test_beats_replayed_before_a_start_count_for_nothing(stage: CacheAndTracker) -> None:
+def test_heartbeats_replayed_before_a_start_count_for_nothing(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.heartbeat(R1)
     stage.delete()
@@ -105,14 +105,14 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     assert list(stage.tracker.deadlines.expired(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
-def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number(stage: CacheAndTracker) -> None:
+def test_what_was_expired_on_a_node_before_or_under_planned_work_is_in_no_number(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
-    stage.flip(R1)
+    stage.expire(R1)
     assert stage.tracker.census(1) == Census(2, 1, 1)
     stage.suspend("n1")
     assert stage.tracker.census(1) == Census(0, 0, 1)
-    stage.flip(R2)
+    stage.expire(R2)
     assert stage.tracker.census(1) == Census(0, 0, 1)
     assert stage.tracker.expiries == 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from federated import monitoring as of_front
+from federated import monitoring as of_gateway
 from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
@@ -25,7 +25,7 @@ from serving.telemetry import process, traffic
 ROOT = Path(__file__).resolve().parents[3]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 TABLES = (
-    *(of_replica.METRICS, of_front.METRICS, prometheus_sd.METRICS, traffic.METRICS, security.METRICS),
+    *(of_replica.METRICS, of_gateway.METRICS, prometheus_sd.METRICS, traffic.METRICS, security.METRICS),
     *(of_picture.METRICS, of_dns.METRICS, of_consul.METRICS, of_xds.METRICS),
     *(process.METRICS, process.LOOP_LAG_METRICS, process.LOG_METRICS),
 )

@@ -77,7 +77,7 @@ async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> N
         assert shown == pb.FindInstancesResponse(instances=[kept], sources=[SOURCE.message()])
 
 
-async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_a_beat() -> None:
+async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_a_heartbeat() -> None:
     feed = Feed()
     feed(spec=spec_value("a", node_name="n"), status=status_value(mark("r", heard_ms=1_000)))
     answers, of_s = Answers(1 << 20), Query(pb.InstanceFilter(service_id=["s"]))
@@ -119,7 +119,7 @@ def test_json_is_kept_within_its_bytes() -> None:
     for each in entries:
         twins.get(each)
         for _ in range(3):
-            each.json = None  # as a beat does
+            each.json = None  # as a heartbeat does
             twins.get(each)
     kept = [each for each in entries if each.json]
     assert 0 < sum(len(each.json or b"") + len(each.frame()) for each in kept) <= 20_000

@@ -1,4 +1,4 @@
-"""The quick way for beats: it takes plain repetitions only; everything else goes the long way, which says why."""
+"""The quick way for heartbeats: it takes plain repetitions only; everything else goes the long way, which says why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _heartbeat_of(stage: CacheAndTracker, report: service_pb2.ReportStatusReques
 
 
 @pytest.mark.parametrize("sequence", [5, 6, 1_000])
-def test_the_same_again_is_a_beat(stage: CacheAndTracker, sequence: int) -> None:
+def test_the_same_again_is_a_heartbeat(stage: CacheAndTracker, sequence: int) -> None:
     report = _report()
     report.revision.sequence = sequence
     marks = [mark.id for mark in stage.entry().marks]
@@ -69,7 +69,7 @@ def test_what_differs_in_anything_goes_the_long_way(stage: CacheAndTracker, what
     assert _heartbeat_of(stage, report) is None
 
 
-def test_the_report_that_is_stored_already_is_a_beat_when_it_comes_again_unsettled(stage: CacheAndTracker) -> None:
+def test_the_report_that_is_stored_already_is_a_heartbeat_when_it_comes_again_unsettled(stage: CacheAndTracker) -> None:
     report = _report()
     report.unsettled = True
     assert _heartbeat_of(stage, report) is not None
@@ -80,6 +80,6 @@ def test_a_revision_that_left_the_spec_goes_the_long_way(stage: CacheAndTracker)
     assert _heartbeat_of(stage, _report()) is None
 
 
-def test_a_flipped_revision_goes_the_long_way(stage: CacheAndTracker) -> None:
+def test_an_expired_revision_goes_the_long_way(stage: CacheAndTracker) -> None:
     stage.change(lambda draft: draft.expire("r1", instance_pb2.Receipt(decided_by="another"), 1))
     assert _heartbeat_of(stage, _report()) is None

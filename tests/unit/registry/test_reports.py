@@ -1,4 +1,4 @@
-"""The reporting calls over a replica in memory: who may report, what a report changes, what is a mere beat."""
+"""The reporting calls over a replica in memory: who may report, what a report changes, what is a mere heartbeat."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_first_report_makes_the_instance_ready() -> None:
         assert status.heartbeat["r1"] == status.last_heartbeat_time
 
 
-async def test_a_report_that_says_nothing_new_is_a_beat_and_leaves_the_status_version() -> None:
+async def test_a_report_that_says_nothing_new_is_a_heartbeat_and_leaves_the_status_version() -> None:
     async with running() as registry:
         await created(registry)
         agent = await Reporter(registry).begin()

@@ -59,7 +59,7 @@ async def a_revision_goes(simulation: Simulation, registry: Registry) -> None:
 
 async def all_are_silent(simulation: Simulation, registry: Registry) -> None:
     await asyncio.sleep(700)
-    assert len(simulation.flips()) == 2
+    assert len(simulation.expiries()) == 2
 
 
 @pytest.mark.parametrize("meanwhile", [nothing, a_revision_goes, all_are_silent])

@@ -1,4 +1,4 @@
-"""The cache: what it knows of beats, who waits for it, and which version it is at."""
+"""The cache: what it knows of heartbeats, who waits for it, and which version it is at."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from serving.errors import NotLoaded
 from store.port import Batch, Record
 from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 
-# --- beats ----------------------------------------------------------------------------------------------------------
+# --- heartbeats ---------------------------------------------------------------------------------------------------
 
 
-def test_a_beat_is_seen_at_once_and_time_never_goes_back() -> None:
+def test_a_heartbeat_is_seen_at_once_and_time_never_goes_back() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark("r", heard_ms=1_000), mark("r-1", heard_ms=2_000)))
     entry = feed.cache.get("a")
     assert entry is not None
     versions = entry.version, entry.status_version
-    for beat_ms, shown_ms in ((5_000, 5_000), (4_000, 5_000), (6_000, 6_000)):
-        entry.heartbeat(0, beat_ms, "hearer")
+    for heartbeat_ms, shown_ms in ((5_000, 5_000), (4_000, 5_000), (6_000, 6_000)):
+        entry.heartbeat(0, heartbeat_ms, "hearer")
         status = entry.instance().status
         assert status.heartbeat["r"].ToMilliseconds() == shown_ms
         assert status.heartbeat["r-1"].ToMilliseconds() == 2_000
@@ -31,7 +31,7 @@ def test_a_beat_is_seen_at_once_and_time_never_goes_back() -> None:
     assert (entry.version, entry.status_version) == versions == (1, 1)
 
 
-def test_beats_are_remembered_over_rewrites_of_the_same_report() -> None:
+def test_heartbeats_are_remembered_over_rewrites_of_the_same_report() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")
@@ -45,7 +45,7 @@ def test_beats_are_remembered_over_rewrites_of_the_same_report() -> None:
     assert after.instance().status.last_heartbeat_time.ToMilliseconds() == 5_000
 
 
-def test_a_new_report_or_a_later_record_overrules_remembered_beats() -> None:
+def test_a_new_report_or_a_later_record_overrules_remembered_heartbeats() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))
     first = feed.cache.get("a")
@@ -61,7 +61,7 @@ def test_a_new_report_or_a_later_record_overrules_remembered_beats() -> None:
     assert third.marks[0].heard_ms == 7_000
 
 
-def test_another_life_of_an_id_remembers_no_beats() -> None:
+def test_another_life_of_an_id_remembers_no_heartbeats() -> None:
     feed = Feed()
     feed(spec=spec_value("a", uid=1), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")

@@ -37,7 +37,7 @@ def test_a_list_is_joined_once_while_nothing_changes() -> None:
     assert [entry.traits.id for entry in first.entries] == ["a", "b"]
 
 
-def test_a_beat_is_seen_in_the_list() -> None:
+def test_a_heartbeat_is_seen_in_the_list() -> None:
     cache = two().cache
     assert listed(cache).instances[1].status.heartbeat["r"].ToMilliseconds() == 1_000
     b = cache.get("b")

@@ -1,4 +1,4 @@
-"""What reports, reporters, flips and removals make of a status record."""
+"""What reports, reporters, expiries and removals make of a status record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_instance_is_ready_when_any_of_its_revisions_is(record: Record) -> No
     assert record.status.ready.status == FALSE
     record.report(TRUE, revision_id="r2")
     assert record.status.ready.status == TRUE
-    record.flip("r2")
+    record.expire("r2")
     assert record.status.ready.status == FALSE
     assert record.status.ready.reason == statuses.HEARTBEAT_TIMEOUT
 
@@ -62,9 +62,9 @@ def test_a_transition_time_that_the_agent_gives_is_kept(record: Record) -> None:
     assert record.revision().ready.last_transition_time.ToMilliseconds() == 123
 
 
-def test_a_flip_says_why_and_its_next_report_is_written_whatever_it_says(record: Record) -> None:
+def test_an_expiry_says_why_and_its_next_report_is_written_whatever_it_says(record: Record) -> None:
     record.report()
-    record.flip()
+    record.expire()
     ready = record.revision().ready
     assert (ready.status, ready.reason) == (FALSE, statuses.HEARTBEAT_TIMEOUT)
     assert "601 s" in ready.message
@@ -72,12 +72,12 @@ def test_a_flip_says_why_and_its_next_report_is_written_whatever_it_says(record:
     assert (record.mark().ready, record.mark().expired, record.mark().digest) == (False, True, 0)
 
 
-def test_a_flip_leaves_what_else_the_agent_said(record: Record) -> None:
+def test_an_expiry_leaves_what_else_the_agent_said(record: Record) -> None:
     report = make_report()
     report.installed.status = TRUE
     report.container.add(name="web", ready=True)
     record.change(lambda draft: draft.report(report, Heard("h1", 5), 1))
-    record.flip()
+    record.expire()
     assert record.revision().installed.status == TRUE
     assert record.revision().container[0].name == "web"
     assert record.mark().sequence == 1
@@ -85,7 +85,7 @@ def test_a_flip_leaves_what_else_the_agent_said(record: Record) -> None:
 
 def test_a_recovery_tells_what_it_recovered_from(record: Record) -> None:
     record.report()
-    record.flip()
+    record.expire()
     record.report(sequence=2)
     ready = record.revision().ready
     assert ready.status == TRUE
@@ -97,15 +97,15 @@ def test_a_recovery_tells_what_it_recovered_from(record: Record) -> None:
 
 def test_the_report_after_a_recovery_bears_no_receipt(record: Record) -> None:
     record.report()
-    record.flip()
+    record.expire()
     record.report(sequence=2)
     record.report(sequence=3, message="changed")
     assert not record.revision().ready.HasField("receipt")
 
 
-def test_a_report_of_not_ready_keeps_a_flip_open_and_replaces_its_condition(record: Record) -> None:
+def test_a_report_of_not_ready_keeps_an_expiry_open_and_replaces_its_condition(record: Record) -> None:
     record.report()
-    record.flip()
+    record.expire()
     record.report(FALSE, sequence=2, message="disk full")
     assert record.mark().expired
     assert record.revision().ready.message == "disk full"
@@ -176,7 +176,7 @@ def test_equal_digests_mean_equal_reports(one: instance_pb2.RevisionStatus, othe
 changes = st.lists(
     st.one_of(
         st.tuples(st.just("report"), st.sampled_from(["r1", "r2", "r3"]), st.sampled_from([TRUE, FALSE])),
-        st.tuples(st.just("flip"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
+        st.tuples(st.just("expire"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
         st.tuples(st.just("begin"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
         st.tuples(st.just("keep"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
     ),
@@ -191,8 +191,8 @@ def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[st
     for n, (what, revision_id, ready) in enumerate(history, 1):
         if what == "report":
             record.report(ready, n, revision_id)
-        elif what == "flip" and any(mark.id == revision_id and mark.ready for mark in record.stored.revision):
-            record.flip(revision_id)
+        elif what == "expire" and any(mark.id == revision_id and mark.ready for mark in record.stored.revision):
+            record.expire(revision_id)
         elif what == "begin":
             incarnation = n
             record.change(lambda draft, r=revision_id, i=incarnation: draft.begin(r, i, Heard("h", 1)))  # type: ignore[misc]

@@ -77,9 +77,9 @@ def test_grants_of_another_cluster_count_for_nothing() -> None:
     assert access("ann", "east", policy).is_unlimited
     assert access("ann", "west-2", policy).is_unlimited
     assert not access("ann", "north", policy).grants
-    at_front = access("ann", None, policy)
-    assert at_front.within("east").is_unlimited
-    assert not at_front.within("north").proves([], [])
+    at_gateway = access("ann", None, policy)
+    assert at_gateway.within("east").is_unlimited
+    assert not at_gateway.within("north").proves([], [])
 
 
 def test_reach_is_the_union_of_grants_and_never_their_product() -> None:

@@ -1,4 +1,4 @@
-"""Every call has a rule, and the same one at a replica and at a front."""
+"""Every call has a rule, and the same one at a replica and at a gateway."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ async def replica_rules() -> dict[str, Rule]:
 
 
 @pytest.fixture
-async def front_rules(tmp_path: Path) -> dict[str, Rule]:
-    config = tmp_path / "front.yaml"
+async def gateway_rules(tmp_path: Path) -> dict[str, Rule]:
+    config = tmp_path / "gateway.yaml"
     config.write_text("locations: {east: {replicas: ['127.0.0.1:1']}}")
-    clock, rng = _FrontClock(), random.Random(1)
+    clock, rng = _GatewayClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 0)
     api = GatewayApi(Gateway(locations, clock, rng, 1))
     methods = [*api.methods(), *api.refused_methods()]
@@ -62,7 +62,7 @@ async def front_rules(tmp_path: Path) -> dict[str, Rule]:
     return {method.path: method.rule for method in methods}
 
 
-class _FrontClock(SystemClock):
+class _GatewayClock(SystemClock):
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
@@ -78,10 +78,10 @@ def test_every_call_names_a_rule_that_lets_somebody_in_and_not_everybody(
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_front_has_the_very_same_rules(
-    replica_rules: dict[str, Rule], front_rules: dict[str, Rule], call: str
+def test_a_gateway_has_the_very_same_rules(
+    replica_rules: dict[str, Rule], gateway_rules: dict[str, Rule], call: str
 ) -> None:
-    assert front_rules[call] is replica_rules[call]
+    assert gateway_rules[call] is replica_rules[call]
 
 
 @pytest.mark.parametrize("rule", [NOBODY, Page(PAGES["/livez"].answer).rule])

@@ -37,7 +37,7 @@ def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: 
         security_of(Secured(tmp_path).given(**flags), SystemClock(), "test")
 
 
-def test_a_front_needs_tokens_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
+def test_a_gateway_needs_tokens_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
     files = Secured(tmp_path)
     with pytest.raises(BadSecurity, match="--policy needs --jwks at a federation gateway"):
         security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None)

@@ -130,7 +130,7 @@ async def test_the_change_of_the_session_may_itself_be_lost_unanswered_and_late(
 
 
 @in_virtual_time
-async def test_a_session_that_beats_change_meanwhile_costs_no_writer() -> None:
+async def test_a_session_that_heartbeats_change_meanwhile_costs_no_writer() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.write("warm")

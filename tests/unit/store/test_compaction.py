@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from hq.keys import BEATS, COMMITS, FENCE, PER_REPLICA, SESSION
+from hq.keys import COMMITS, FENCE, HEARTBEATS, PER_REPLICA, SESSION
 from store.compaction import Burial
 from store.listing import marked_revision
 from store.port import NoSpace, Unavailable, Write
@@ -133,7 +133,7 @@ async def test_the_keys_of_a_replica_gone_for_an_hour_are_removed_and_its_fence_
     parts = Parts(store)
     await parts.epoch.settle()
     names = parts.key_names
-    dead = {kind: names.of(kind, "dead") for kind in (FENCE, SESSION, BEATS, COMMITS)}
+    dead = {kind: names.of(kind, "dead") for kind in (FENCE, SESSION, HEARTBEATS, COMMITS)}
     for key in (*dead.values(), names.of(FENCE, "one")):
         await put(store, key)
     burial = Burial(store, names, "one", parts.epoch, parts.clock, PER_REPLICA)

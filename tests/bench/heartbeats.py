@@ -22,8 +22,8 @@ from tests.bench.load import Shape
 from tests.bench.population import Population, report_of
 from tests.bench.stand import PREFIX, Stand, stand
 
-GROUP = "beats"
-_REPORTERS = 10  # processes of h2load, each beating for one instance; together 1,000 calls in flight
+GROUP = "heartbeats"
+_REPORTERS = 10  # processes of h2load, each reporting for one instance; together 1,000 calls in flight
 _FIRST = 3  # transactions
 
 
@@ -40,10 +40,10 @@ def by_fifty(population: Population, count: int) -> list[bytes]:
 
 
 async def run(bench: Bench) -> None:
-    """The group `beats`."""
+    """The group `heartbeats`."""
     async with stand(bench.directory / GROUP, 23_000) as made:
         one, fifty = single(made.population, _REPORTERS), by_fifty(made.population, 8)
-        await check_beats(made, one[0], fifty[0])
+        await check_heartbeats(made, one[0], fifty[0])
         answers = {"one": await made.ask("ReportStatus", one[0]), "fifty": await made.ask("ReportStatuses", fifty[0])}
         empty = await made.empty(answers)
         await _one_by_one(bench, made, empty.target("one"), one)
@@ -60,7 +60,8 @@ async def run(bench: Bench) -> None:
 async def _one_by_one(bench: Bench, made: Stand, empty: load.Target, one: Sequence[bytes]) -> None:
     shape = Shape(1, 100)
     puts = [
-        rpc.PutRequest(key=f"/raw/beat-{i}".encode(), value=b"x" * 13).SerializeToString() for i in range(_REPORTERS)
+        rpc.PutRequest(key=f"/raw/heartbeat-{i}".encode(), value=b"x" * 13).SerializeToString()
+        for i in range(_REPORTERS)
     ]
     leases = [await _lease(made) for _ in range(_REPORTERS)]
     keeps = [rpc.LeaseKeepAliveRequest(ID=lease).SerializeToString() for lease in leases]
@@ -85,8 +86,8 @@ async def _more_at_once(bench: Bench, made: Stand, empty: load.Target) -> None:
     await bench.compare(GROUP, "Heartbeats one by one, twice as many, gRPC", sides, note="2,000 calls in flight")
 
 
-async def check_beats(made: Stand, one: bytes, fifty: bytes) -> None:
-    """These requests are beats: no status is written. Raises AssertionError."""
+async def check_heartbeats(made: Stand, one: bytes, fifty: bytes) -> None:
+    """These requests are heartbeats: no status is written. Raises AssertionError."""
     store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
     status = Keys(PREFIX).of("status", "")
     before = await store.newest(status, status + b"\xff")
@@ -95,7 +96,7 @@ async def check_beats(made: Stand, one: bytes, fifty: bytes) -> None:
     after = await store.newest(status, status + b"\xff")
     await store.close()
     if after[:2] != before[:2] or any(result.HasField("error") for result in answer.result):
-        raise AssertionError(f"these are no beats: {answer}")
+        raise AssertionError(f"these are no heartbeats: {answer}")
 
 
 async def _lease(made: Stand) -> int:
@@ -105,15 +106,17 @@ async def _lease(made: Stand) -> int:
 
 
 async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None:
-    """Bytes and transactions for beats at about 1,000 beats/s, and at all that comes."""
+    """Bytes and transactions for heartbeats at about 1,000 heartbeats/s, and at all that comes."""
     seconds = 3.0 if bench.quick else 12.0
-    for name, shape in (("at 1,000 beats/s", Shape(1, 100, 100.0)), ("at full load", Shape(1, 100))):
+    for name, shape in (("at 1,000 heartbeats/s", Shape(1, 100, 100.0)), ("at full load", Shape(1, 100))):
         async with Watched(made) as watched:
             sample = await load.grpc(made.hq("ReportStatus"), one, seconds, shape)
-        beats = watched.heartbeats
-        bench.fact(GROUP, f"etcd value and key bytes per beat, {name}", [watched.size["beats"] / max(1, beats)], "B")
-        bench.fact(GROUP, f"etcd transactions for beats, {name}", [watched.per_second("beats")], "/s")
-        bench.fact(GROUP, f"rate, {name}", [sample.rate], "beats/s")
+        heartbeats = watched.heartbeats
+        bench.fact(
+            GROUP, f"etcd value and key bytes per heartbeat, {name}", [watched.size["beats"] / max(1, heartbeats)], "B"
+        )
+        bench.fact(GROUP, f"etcd transactions for heartbeats, {name}", [watched.per_second("beats")], "/s")
+        bench.fact(GROUP, f"rate, {name}", [sample.rate], "heartbeats/s")
 
 
 class Watched:

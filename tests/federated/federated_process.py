@@ -1,4 +1,4 @@
-"""Fronts as real processes, `hq-federated` as an operator would start it."""
+"""Gateways as real processes, `hq-federated` as an operator would start it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_config(path: Path, locations: Mapping[str, Sequence[str]], timeout: st
     path.write_text(yaml.safe_dump({"locations": entries}))
 
 
-class FrontProcess(ReplicaProcess):
+class FederatedProcess(ReplicaProcess):
     """One `hq-federated` on free ports."""
 
     def __init__(
@@ -56,4 +56,4 @@ class FrontProcess(ReplicaProcess):
                 await asyncio.sleep(0.05)
 
 
-__all__ = ["FrontProcess", "write_config"]
+__all__ = ["FederatedProcess", "write_config"]

@@ -1,4 +1,4 @@
-"""hqctl at a front that misses one of its two locations."""
+"""hqctl at a gateway that misses one of its two locations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 
 @pytest.fixture
-def at_front(run: Callable[..., Done], front: str) -> Hqctl:
+def at_gateway(run: Callable[..., Done], gateway: str) -> Hqctl:
     def call(*arguments: str, stdin: str = "") -> Done:
-        return run("--server", front, *arguments, stdin=stdin)
+        return run("--server", gateway, *arguments, stdin=stdin)
 
     return call
 
@@ -27,8 +27,8 @@ def one(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1"))
 
 
-def test_each_line_says_its_cluster_and_who_is_missing_is_warned_of(at_front: Hqctl, service: str) -> None:
-    done = at_front("find", service)
+def test_each_line_says_its_cluster_and_who_is_missing_is_warned_of(at_gateway: Hqctl, service: str) -> None:
+    done = at_gateway("find", service)
     assert done.code == 0
     assert done.lines[0][:2] == ["CLUSTER", "INSTANCE"]
     assert done.lines[1][:2] == ["east", f"{service}-1"]
@@ -36,8 +36,8 @@ def test_each_line_says_its_cluster_and_who_is_missing_is_warned_of(at_front: Hq
     assert "its instances are missing here" in done.err
 
 
-def test_status_shows_the_locations_and_which_is_missing(at_front: Hqctl) -> None:
-    done = at_front("status")
+def test_status_shows_the_locations_and_which_is_missing(at_gateway: Hqctl) -> None:
+    done = at_gateway("status")
     assert done.code == 1
     assert re.match("east, west: [1-9] PROBLEM", done.out)
     assert "! west did not respond to the gateway" in done.out
@@ -46,31 +46,31 @@ def test_status_shows_the_locations_and_which_is_missing(at_front: Hqctl) -> Non
     assert "belong to each location" in done.out
 
 
-def test_the_cluster_that_is_meant_can_be_named(at_front: Hqctl, service: str) -> None:
-    done = at_front("get", f"{service}-1", "--cluster", "east", "-o", "jsonpath=.meta.cluster")
+def test_the_cluster_that_is_meant_can_be_named(at_gateway: Hqctl, service: str) -> None:
+    done = at_gateway("get", f"{service}-1", "--cluster", "east", "-o", "jsonpath=.meta.cluster")
     assert (done.code, done.out) == (0, "east\n")
-    assert at_front("find", service, "--cluster", "east").err == ""
+    assert at_gateway("find", service, "--cluster", "east").err == ""
 
 
 def test_why_works_and_what_only_a_replica_knows_is_refused_with_the_way_to_it(
-    at_front: Hqctl, server: str, service: str
+    at_gateway: Hqctl, server: str, service: str
 ) -> None:
-    assert at_front("why", f"{service}-1", "--cluster", "east").out.startswith(f"{service}-1 has not been reported")
-    refused = at_front("events")
+    assert at_gateway("why", f"{service}-1", "--cluster", "east").out.startswith(f"{service}-1 has not been reported")
+    refused = at_gateway("events")
     assert refused.code != 0
     assert server in refused.err
     assert refused.err.count("\n") == 1
 
 
-def test_nothing_is_called_done_while_a_location_is_missing(at_front: Hqctl, hqctl: Hqctl, service: str) -> None:
+def test_nothing_is_called_done_while_a_location_is_missing(at_gateway: Hqctl, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
-    done = at_front("wait", "--service", service, "--timeout", "2s")
+    done = at_gateway("wait", "--service", service, "--timeout", "2s")
     assert done.code == 8
     assert "west did not respond" in done.err
 
 
-def test_lines_of_a_watch_say_whose_they_are(front: str, service: str) -> None:
-    command = (sys.executable, "-m", "hqctl.main", "--server", front, "watch", service)
+def test_lines_of_a_watch_say_whose_they_are(gateway: str, service: str) -> None:
+    command = (sys.executable, "-m", "hqctl.main", "--server", gateway, "watch", service)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [next(process.stdout).split()[1:3] for _ in range(2)]
@@ -93,9 +93,9 @@ def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(
             assert "this is cluster east, not west" in told.err
 
 
-def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: Hqctl, service: str) -> None:
+def test_nanny_does_not_take_a_part_of_the_locations_for_all(gateway: str, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
-    command = (sys.executable, "-m", "nannyctl.main", "status", "--installation", f"all={front}")
+    command = (sys.executable, "-m", "nannyctl.main", "status", "--installation", f"all={gateway}")
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 8
     assert "all: west did not respond: their instances are not counted" in done.stderr
@@ -104,17 +104,17 @@ def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: 
     assert told["missing"] == ["west"]
 
 
-def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(front: str, service: str) -> None:
-    command = (sys.executable, "-m", "nannyctl.main", "activate", "r1", "--installation", f"all={front}")
+def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(gateway: str, service: str) -> None:
+    command = (sys.executable, "-m", "nannyctl.main", "activate", "r1", "--installation", f"all={gateway}")
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert f"all: {service} in west: away: the location did not respond: nothing was done there. Run it" in done.stderr
 
 
-def test_a_plan_of_nanny_names_the_location_that_is_not_in_it(front: str, service: str, tmp_path: Path) -> None:
+def test_a_plan_of_nanny_names_the_location_that_is_not_in_it(gateway: str, service: str, tmp_path: Path) -> None:
     file = tmp_path / "described.yaml"
     file.write_text(f"service: {service}\ninstances: [{{id: {service}-1}}]\n")
-    command = (sys.executable, "-m", "nannyctl.main", "plan", "--installation", f"all={front}")
+    command = (sys.executable, "-m", "nannyctl.main", "plan", "--installation", f"all={gateway}")
     done = subprocess.run([*command, "-f", file], capture_output=True, text=True, check=False)
     assert done.stdout == f"all: {service}: 1 as described\n"
     assert "west did not respond: their instances are not in this plan" in done.stderr

@@ -1,4 +1,4 @@
-"""The front over three installations against a single HQ that holds as much, and its hedge when a replica is slow."""
+"""The gateway over three installations against a single HQ that holds as much, and its hedge when a replica is slow."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Shape, Target
 from tests.bench.population import Population
 from tests.bench.stand import SERVICE
-from tests.federated.fronts import FrontProcess, write_config
+from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
-GROUP = "front"
+GROUP = "federated"
 _EACH = 34  # instances of a service at each location; the single HQ has three times as many
 _NAMES = ("east", "north", "west")
 _SLOW_S = 2.0
@@ -43,14 +43,14 @@ class World:
             await self._installation(name, _EACH, replicas=2)
         await self._installation("single", 3 * _EACH, replicas=1)
 
-    async def front(self, name: str, addresses: dict[str, list[str]]) -> FrontProcess:
-        """A front over replicas by location."""
+    async def gateway(self, name: str, addresses: dict[str, list[str]]) -> FederatedProcess:
+        """A gateway over replicas by location."""
         config = self._directory / f"{name}.yaml"
         write_config(config, addresses, "5s")
-        front = FrontProcess(config, self._directory / f"{name}.log")
-        self._stack.push_async_callback(front.kill)
-        await front.start()
-        return front
+        gateway = FederatedProcess(config, self._directory / f"{name}.log")
+        self._stack.push_async_callback(gateway.kill)
+        await gateway.start()
+        return gateway
 
     def addresses(self) -> dict[str, list[str]]:
         """Of the replicas by location."""
@@ -69,13 +69,13 @@ class World:
 
 
 async def run(bench: Bench) -> None:
-    """The group `front`."""
+    """The group `gateway`."""
     directory = bench.directory / GROUP
     directory.mkdir()
     async with AsyncExitStack() as stack:
         world = World(directory, stack)
         await world.start()
-        front = await world.front("front", world.addresses())
+        gateway = await world.gateway("gateway", world.addresses())
         single = world.replicas["single"][0]
         service = service_pb2.FindInstancesRequest(filter={"service_id": ["filler-00000"]})
         one = service_pb2.GetInstanceRequest(id="filler-00000.001.east")
@@ -86,14 +86,16 @@ async def run(bench: Bench) -> None:
         ):
             shape = Shape(4, 4)
             targets = {
-                "hq": (Target(front.grpc, f"{SERVICE}/{method}", (front.pid,)), request),
+                "hq": (Target(gateway.grpc, f"{SERVICE}/{method}", (gateway.pid,)), request),
                 "single": (Target(single.grpc, f"{SERVICE}/{method}", (single.pid,)), direct),
             }
             sides: dict[str, Side] = {
                 side: partial(load.grpc, target, [asked.SerializeToString()], shape=shape)
                 for side, (target, asked) in targets.items()
             }
-            await bench.compare(GROUP, name, sides, note="hq: the front; single: one HQ with all instances")
+            await bench.compare(
+                GROUP, name, sides, note="hq: the federation gateway; single: one HQ with all instances"
+            )
         await _hedge(bench, world, stack, service.SerializeToString())
 
 
@@ -102,13 +104,15 @@ async def _hedge(bench: Bench, world: World, stack: AsyncExitStack, request: byt
     gates = {
         name: [await stack.enter_async_context(Proxy(a)) for a in listed] for name, listed in world.addresses().items()
     }
-    front = await world.front("hedging", {name: [gate.endpoint for gate in listed] for name, listed in gates.items()})
-    target = Target(front.grpc, f"{SERVICE}/FindInstances", (front.pid,))
+    gateway = await world.gateway(
+        "hedging", {name: [gate.endpoint for gate in listed] for name, listed in gates.items()}
+    )
+    target = Target(gateway.grpc, f"{SERVICE}/FindInstances", (gateway.pid,))
     calm = await load.grpc(target, [request], bench.seconds, Shape(2, 2, 100.0))
     for gate in gates["east"][:1]:
         gate.delay(_SLOW_S / 2)
     slow = await load.grpc(target, [request], max(5.0, bench.seconds), Shape(2, 2, 100.0))
-    bench.fact(GROUP, "front at 100/s: p99", [calm.p99_ms], "ms")
-    bench.fact(GROUP, "front at 100/s, one replica 2 s late: p50", [slow.p50_ms], "ms")
-    bench.fact(GROUP, "front at 100/s, one replica 2 s late: p99", [slow.p99_ms], "ms")
-    bench.fact(GROUP, "front at 100/s, one replica 2 s late: slowest", [slow.max_ms], "ms")
+    bench.fact(GROUP, "federation gateway at 100/s: p99", [calm.p99_ms], "ms")
+    bench.fact(GROUP, "federation gateway at 100/s, one replica 2 s late: p50", [slow.p50_ms], "ms")
+    bench.fact(GROUP, "federation gateway at 100/s, one replica 2 s late: p99", [slow.p99_ms], "ms")
+    bench.fact(GROUP, "federation gateway at 100/s, one replica 2 s late: slowest", [slow.max_ms], "ms")
