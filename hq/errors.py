@@ -83,7 +83,7 @@ class WrongNode(Stop):
 
 
 class WrongUid(Stop):
-    """The id belongs to another life of the instance by now."""
+    """The instance was recreated: the id has another uid now."""
 
     reason = "WRONG_UID"
 

@@ -8,7 +8,6 @@ from store import keys
 from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, SESSION, Name, prefix_end
 
 __all__ = [
-    "HEARTBEATS",
     "COMMITS",
     "COMPACTION",
     "DEFAULT_PREFIX",
@@ -16,6 +15,7 @@ __all__ = [
     "FENCE",
     "FORMAT",
     "HEARING",
+    "HEARTBEATS",
     "OPS",
     "PER_REPLICA",
     "RESTORE",

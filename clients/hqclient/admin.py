@@ -66,7 +66,7 @@ class Admin(Caller):
     async def list_transitions(
         self, instance_id: str = "", *, page_size: int = 0, timeout_s: float | None = None
     ) -> pb.ListTransitionsResponse:
-        """Recent expiries and recoveries with their receipts, newest first."""
+        """Recent expiries and recoveries with the decisions behind them, newest first."""
         request = pb.ListTransitionsRequest(instance_id=instance_id, page_size=page_size)
         return await self.call(
             lambda hq: hq.admin.ListTransitions, request, safety=Safety.REPEATABLE, timeout_s=timeout_s

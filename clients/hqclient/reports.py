@@ -48,7 +48,7 @@ class Reports(Caller):
         """Say the full status of one revision, with the incarnation that begin_reporting gave.
 
         Args:
-            uid: which life of the instance, from begin_reporting or get_revision.
+            uid: the instance's, from begin_reporting or get_revision.
             unsettled: an earlier report with other content is still unanswered.
         """
         request = pb.ReportStatusRequest(

@@ -69,7 +69,7 @@ class Verdict(NamedTuple):
         hold: no expiries now.
         limited: expiries go ahead, at a bounded rate.
         since, until: of the hold, on the injected clock; None without one or without an end.
-        words: for people, and for receipts.
+        words: for people, and for the record of a decision.
     """
 
     hold: bool

@@ -237,7 +237,7 @@ class Cache:
         is_another = before is not None and spec is not SAME and (spec is None or spec.created != shown)
         status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None and not is_another)
         if status is SAME and k.STATUS in changes and is_another:
-            status = NO_STATUS  # that of the life before says nothing of this one
+            status = NO_STATUS  # that of the uid before says nothing of this one
         if spec is SAME and status is SAME:
             return before
         after, orphan = self._combined(instance_id, before, spec, status)

@@ -101,7 +101,7 @@ class Decoder:
         self.pool: Pool = {}
 
     def spec(self, instance_id: str, change: Change | None, *, shown: int) -> NewSpec:
-        """The spec after a change of its record; None if it was deleted, or lives another life that nobody can read.
+        """The spec after a change of its record; None if it was deleted, or recreated and unreadable.
 
         `shown`: where the record was created whose state is being served; 0: none is. A deletion may have been missed.
         """

@@ -44,7 +44,7 @@ class WatchedEvent:
         return len(self.put) + _EVENT_BYTES
 
     def _mention(self, tag: bytes) -> bytes:
-        # Of what the watcher knew: the instance that is there now may be another life of the id.
+        # Of what the watcher knew: the instance that is there now may have another uid.
         traits = self.before or self.after
         assert traits is not None
         ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)

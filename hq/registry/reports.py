@@ -263,7 +263,7 @@ class Reports:
         write_id = new_word(r.rng)
         spec_key, status_key = r.key_names.spec(instance_id), r.key_names.status(instance_id)
         _, status_at = r.cache.stored_versions(instance_id)
-        # The spec may change under a report, but may not be deleted or live another life.
+        # The spec may change under a report, but may not be deleted or recreated.
         when = (Compare(spec_key, "created", entry.spec_created), Compare(status_key, "modified", status_at))
         value = draft.record(write_id, r.clock.wall_ms()).SerializeToString()
         try:

@@ -126,7 +126,7 @@ def note_strangers(faults: Faults, names: list[str], prefix: str, spec_revision:
 def clean_report(revision: RevisionStatus) -> None:
     """Make a report fit to be stored, in place: what HQ would rather change than refuse.
 
-    Receipts go (only HQ gives them), messages over 4 KiB are cut between two characters, times out of
+    Receipts are dropped (only HQ gives them), messages over 4 KiB are cut between two characters, times out of
     protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown fields too.
     """
     for condition in (revision.installed, revision.ready):

@@ -27,7 +27,7 @@ def _together(past: Past) -> Iterator[Violation]:
     for raw in past.raws:
         for instance_id in _take(live, raw):
             yield from _whole(past, live, instance_id, raw)
-            yield from _one_life(past, instance_id, raw)
+            yield from _one_uid(past, instance_id, raw)
 
 
 def _take(live: dict[str, set[str]], raw: Raw) -> dict[str, None]:
@@ -59,10 +59,10 @@ def _agreed(past: Past, instance_id: str, raw: Raw) -> Iterator[Violation]:
             yield KEPT.broken(f"{what}, which its spec does not list", raw)
 
 
-def _one_life(past: Past, instance_id: str, raw: Raw) -> Iterator[Violation]:
+def _one_uid(past: Past, instance_id: str, raw: Raw) -> Iterator[Violation]:
     spec, status = past.specs[instance_id].at(raw.revision), past.statuses[instance_id].at(raw.revision)
     if spec is not None and status is not None and spec.marks[0] != status.marks[0]:
-        what = f"at version {raw.revision} the spec of {instance_id} is of life {spec.marks[0]}"
+        what = f"at version {raw.revision} the spec of {instance_id} has uid {spec.marks[0]}"
         yield KEPT.broken(f"{what}, its status of {status.marks[0]}", raw)
 
 
@@ -86,7 +86,7 @@ def _changed(before: Stored, after: Stored) -> Iterator[tuple[str, str]]:
     """Revisions whose marker is another one, with the new one."""
     new = by_revision(after.marks[1])
     if before.marks[0] != after.marks[0]:
-        return  # another life
+        return  # another uid
     for revision, word in by_revision(before.marks[1]).items():
         if word and new.get(revision, "") != word:
             yield revision, new.get(revision, "")

@@ -76,7 +76,7 @@ def _labelled() -> pb.UpdateInstanceRequest:
 
 
 def _report(name: str, node: str) -> pb.ReportStatusRequest:
-    """Of an earlier life of the instance: who may report is told so, and nothing changes."""
+    """Of an earlier uid of the instance: who may report is told so, and nothing changes."""
     made = report(name, node, incarnation=1)
     made.uid = 1
     return made

@@ -39,7 +39,7 @@ class World:
 
     Attributes:
         version: of the last change.
-        uids: of the last life of each id.
+        uids: of the last instance of each id.
     """
 
     def __init__(self, prefix: str = k.DEFAULT_PREFIX) -> None:

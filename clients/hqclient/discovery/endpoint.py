@@ -47,7 +47,7 @@ class Endpoint:
         host: name or address.
         port: number of the port asked for by name.
         revision: the ready revision; the one wanted READY if two are.
-        uid: another life of the same id has another uid.
+        uid: an instance that is recreated under the same id has another one.
     """
 
     service: str

@@ -1,4 +1,4 @@
-"""events: recent expiries and recoveries with their receipts."""
+"""events: recent expiries and recoveries, and why HQ decided."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def row(transition: admin_pb2.Transition) -> list[str]:
 
 
 def why(transition: admin_pb2.Transition) -> str:
-    """What the receipt says, in one line."""
+    """Why HQ decided, in one line."""
     condition, receipt = transition.condition, transition.condition.receipt
     if transition.ready:
         return f"reported again; before: {receipt.recovered_from}" if receipt.recovered_from else "reported again"

@@ -132,7 +132,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTransitions(self, request, context):
-        """Recent expiries and recoveries with their receipts, newest first, as this replica saw them.
+        """Recent expiries and recoveries with the decisions behind them, newest first, as this replica saw them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -44,7 +44,7 @@ class AdminServiceStub:
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListQuarantineRequest, _admin_pb2.ListQuarantineResponse]
     """Records that this replica could not decode."""
     ListTransitions: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTransitionsRequest, _admin_pb2.ListTransitionsResponse]
-    """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
+    """Recent expiries and recoveries with the decisions behind them, newest first, as this replica saw them."""
     SuspendNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SuspendNodeRequest, _admin_pb2.SuspendNodeResponse]
     """Planned work: no revision of this node is called silent until the end given. Recorded."""
     ResumeNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResumeNodeRequest, _admin_pb2.ResumeNodeResponse]
@@ -72,7 +72,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListQuarantineRequest, _admin_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Records that this replica could not decode."""
     ListTransitions: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTransitionsRequest, _admin_pb2.ListTransitionsResponse]  # type: ignore[assignment]
-    """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
+    """Recent expiries and recoveries with the decisions behind them, newest first, as this replica saw them."""
     SuspendNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.SuspendNodeRequest, _admin_pb2.SuspendNodeResponse]  # type: ignore[assignment]
     """Planned work: no revision of this node is called silent until the end given. Recorded."""
     ResumeNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResumeNodeRequest, _admin_pb2.ResumeNodeResponse]  # type: ignore[assignment]
@@ -133,7 +133,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListTransitionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListTransitionsResponse, _abc.Awaitable[_admin_pb2.ListTransitionsResponse]]:
-        """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
+        """Recent expiries and recoveries with the decisions behind them, newest first, as this replica saw them."""
 
     @_abc_1.abstractmethod
     def SuspendNode(

@@ -241,7 +241,7 @@ class InstanceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExplainInstance(self, request, context):
-        """Why an instance is ready or not: last reports, deadlines, receipts, the guard.
+        """Why an instance is ready or not: last reports, deadlines, decisions, the guard.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

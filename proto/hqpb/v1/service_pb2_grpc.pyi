@@ -69,7 +69,7 @@ class InstanceServiceStub:
     ListSilences: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListSilencesRequest, _service_pb2.ListSilencesResponse]
     """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats."""
     ExplainInstance: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExplainInstanceRequest, _service_pb2.ExplainInstanceResponse]
-    """Why an instance is ready or not: last reports, deadlines, receipts, the guard."""
+    """Why an instance is ready or not: last reports, deadlines, decisions, the guard."""
 
 @_typing.type_check_only
 class InstanceServiceAsyncStub(InstanceServiceStub):
@@ -112,7 +112,7 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     ListSilences: _aio.UnaryUnaryMultiCallable[_service_pb2.ListSilencesRequest, _service_pb2.ListSilencesResponse]  # type: ignore[assignment]
     """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats."""
     ExplainInstance: _aio.UnaryUnaryMultiCallable[_service_pb2.ExplainInstanceRequest, _service_pb2.ExplainInstanceResponse]  # type: ignore[assignment]
-    """Why an instance is ready or not: last reports, deadlines, receipts, the guard."""
+    """Why an instance is ready or not: last reports, deadlines, decisions, the guard."""
 
 class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
     """The registry of instances. Every answer is its own message; every read says how fresh it is."""
@@ -254,6 +254,6 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ExplainInstanceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ExplainInstanceResponse, _abc.Awaitable[_service_pb2.ExplainInstanceResponse]]:
-        """Why an instance is ready or not: last reports, deadlines, receipts, the guard."""
+        """Why an instance is ready or not: last reports, deadlines, decisions, the guard."""
 
 def add_InstanceServiceServicer_to_server(servicer: InstanceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

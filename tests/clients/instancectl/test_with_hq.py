@@ -187,7 +187,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
 
 
 @pytest.mark.long
-async def test_another_life_of_the_instance_keeps_nothing_of_the_earlier_one(
+async def test_a_recreated_instance_keeps_nothing_of_the_earlier_one(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
     wanted = revision("r1", script="echo life >> data/seen; cat data/seen; exec sleep 600")

@@ -182,7 +182,7 @@ def test_an_answer_makes_up_for_failures() -> None:
     assert not choose.ejections.excluded(listing.endpoints)
 
 
-def test_another_life_of_an_instance_is_not_blamed_for_the_first() -> None:
+def test_a_recreated_instance_is_not_blamed_for_the_first() -> None:
     choose, listing = chooser(*map(instance, "ab"))
     choose.ejections.failed(named(listing, "a"))
     listing.begin({("c", "a"): instance("a", uid=2)})

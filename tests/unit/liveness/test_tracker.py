@@ -81,7 +81,7 @@ def test_a_heartbeat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracke
     assert stage.silence_s(R1) is None
 
 
-def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_anew(stage: CacheAndTracker) -> None:
+def test_a_deleted_instance_has_no_deadlines_and_a_recreated_one_begins_anew(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.delete()
     assert len(stage.tracker.deadlines) == 0
@@ -91,7 +91,7 @@ def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_a
     assert stage.silence_s(R1) == 3
 
 
-def test_another_life_in_one_version_forgets_what_was_heard_of_the_first(stage: CacheAndTracker) -> None:
+def test_a_recreation_in_one_version_forgets_what_was_heard_of_the_first(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.expire(R1)
     stage.create(uid=8)

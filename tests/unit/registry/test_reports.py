@@ -151,7 +151,7 @@ async def test_each_reason_to_stop_has_its_own_error() -> None:
             await registry.reports.report(unknown, soon())
 
 
-async def test_an_agent_of_an_earlier_life_is_told_so() -> None:
+async def test_an_agent_of_an_earlier_uid_is_told_so() -> None:
     async with running() as registry:
         await created(registry)
         agent = await Reporter(registry).begin()

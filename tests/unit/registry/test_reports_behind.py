@@ -31,7 +31,7 @@ async def reporting(registry: Registry) -> Reporter:
 
 
 @in_virtual_time
-async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_life_is_told_that_the_instance_is_gone() -> (
+async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_uid_is_told_that_the_instance_is_gone() -> (
     None
 ):
     store = faulty()
@@ -50,7 +50,7 @@ async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_life_i
 
 
 @in_virtual_time
-async def test_a_report_tries_few_times_while_its_replica_does_not_hear_of_another_life() -> None:
+async def test_a_report_tries_few_times_while_its_replica_does_not_hear_of_another_uid() -> None:
     store = faulty()
     async with running(store, VirtualClock()) as registry:
         agent = await reporting(registry)

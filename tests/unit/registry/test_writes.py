@@ -124,7 +124,7 @@ async def test_a_move_to_another_node_clears_statuses_and_fences_the_old_agent()
             await registry.reports.begin("a-1", "r1", "node-1", soon())
 
 
-async def test_delete_removes_spec_status_and_secrets_and_a_new_life_has_another_uid() -> None:
+async def test_delete_removes_spec_status_and_secrets_and_a_recreated_instance_has_another_uid() -> None:
     async with running() as registry:
         made = instance("a-1")
         made.spec.revision[0].secret.add(name="pw", provider="vault", id="pw", environment_variable="PW")

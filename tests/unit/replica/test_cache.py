@@ -61,7 +61,7 @@ def test_a_new_report_or_a_later_record_overrules_remembered_heartbeats() -> Non
     assert third.marks[0].heard_ms == 7_000
 
 
-def test_another_life_of_an_id_remembers_no_heartbeats() -> None:
+def test_another_uid_of_an_id_remembers_no_heartbeats() -> None:
     feed = Feed()
     feed(spec=spec_value("a", uid=1), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")

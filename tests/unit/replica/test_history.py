@@ -77,7 +77,7 @@ def test_a_portion_is_about_as_large_as_asked_for_and_never_empty() -> None:
     assert versions_since(history, 1, 1) == [2]
 
 
-def test_an_event_is_encoded_once_and_names_the_life_that_went() -> None:
+def test_an_event_is_encoded_once_and_names_the_uid_that_went() -> None:
     gone = WatchedEvent(Event(7, entry("a"), None))
     left = WatchedEvent(Event(8, entry("a"), entry("a", 8)))
     assert gone.gone() is gone.gone()

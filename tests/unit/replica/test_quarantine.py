@@ -34,7 +34,7 @@ def test_what_was_never_good_is_not_shown() -> None:
     assert not feed.cache.quarantine.all()[0].served_from_older
 
 
-def test_a_bad_spec_of_another_life_ends_what_was_shown() -> None:
+def test_a_bad_spec_of_another_uid_ends_what_was_shown() -> None:
     """In the difference over a compacted gap a deletion and what came behind it are one change."""
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
@@ -46,7 +46,7 @@ def test_a_bad_spec_of_another_life_ends_what_was_shown() -> None:
     assert feed.cache.stored_versions("a") == (6, 0)
 
 
-def test_a_bad_status_of_another_life_is_not_replaced_by_that_of_the_life_before() -> None:
+def test_a_bad_status_of_another_uid_is_not_replaced_by_that_of_the_uid_before() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
     changes = [Change(KEYS.spec("a"), spec_value("a"), 5, 5), Change(KEYS.status("a"), RUBBISH, 6, 6)]
