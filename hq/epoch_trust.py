@@ -145,7 +145,7 @@ class Standing(NamedTuple):
                 f"the store was replaced and holds {self.now.instances} instances ({self.now.ready} ready), "
                 f"previously {self.before.instances} ({self.before.ready} ready)"
             )
-        return f"agents report {self.strangers} instances that the store does not have; it has {self.now.instances}"
+        return f"agents report {self.strangers} instances that the store does not have; it holds {self.now.instances}"
 
     def _lost(self) -> bool:
         return far_less(self.now, self.before)

@@ -46,7 +46,7 @@ class Loading:
     def why_not(self) -> str:
         """As a message for callers and operators."""
         if self.restoring:
-            return "a backup is being restored, or that was interrupted: `hq restore` must be completed"
+            return "a restore is in progress or was interrupted: complete it with `hq restore`"
         return "this replica is still loading"
 
 

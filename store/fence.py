@@ -205,7 +205,9 @@ class Fence:
         """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
         if self._follower.applied == before:
             self._follower.cut()
-        return Unavailable("the watch is lagging: this replica's own fence was not seen")
+        return Unavailable(
+            "the watch on the store is lagging: a marker that this replica wrote did not come back; retry, or use another"
+        )
 
     def _fail(self, futures: Sequence[asyncio.Future[int]], error: StoreError) -> None:
         for future in futures:

@@ -172,7 +172,7 @@ class Follower:
                 async for batch in stream:
                     self._apply(batch)
         except TimeoutError:
-            raise _Silent("the watch delivered nothing, not even this replica's own fence") from None
+            raise _Silent("the watch delivered nothing, not even this replica's own marker (fence)") from None
         finally:
             self._patience = None
         raise Disconnected("the watch ended")

@@ -208,7 +208,7 @@ def validate(file: Path) -> None:
         _fail(str(error))
     if found := faults(desired):
         _fail("\n".join(found))
-    click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, good")
+    click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, valid")
 
 
 @cli.command(short_help="Run the host agent: relay between HQ and this node's supervisors.")

@@ -58,7 +58,7 @@ class Supervisor:
 
     def end(self) -> None:
         """Stop what runs and return from `run`."""
-        log.info("stopping: ending what runs, and reporting to HQ")
+        log.info("stopping: ending all containers, then reporting that to HQ")
         self._ends = True
         self._wake.set()
 
@@ -225,7 +225,7 @@ class Supervisor:
             await sink.flush(LAST_WORDS_S)
 
     async def _free(self, gone: Gone) -> None:
-        log.warning("the instance is gone: %s", gone.message)
+        log.warning("the instance was deleted or moved: %s", gone.message)
         await self._clear(self.wishes.last_good, keep_data=gone.moved)
 
     async def _clear(self, last: Desired | None, *, keep_data: bool = False) -> None:

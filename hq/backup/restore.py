@@ -105,7 +105,8 @@ class Restore:
             found += (await self._store.newest(start, prefix_end(start)))[0]
         if found:
             where = self._keys.prefix.decode()
-            raise NotEmpty(f"there are {found} records below {where} already: --replace deletes them")
+            next_step = "choose an empty --prefix, or delete them with --replace"
+            raise NotEmpty(f"{where} holds {found} records already: {next_step}")
 
     async def _clear(self, start: bytes) -> None:
         while True:

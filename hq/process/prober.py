@@ -52,7 +52,7 @@ class Prober:
         except (CallFailed, Overloaded) as error:
             if isinstance(error, CallFailed) and error.code == UNIMPLEMENTED:
                 return True
-            log.warning("a probe was not accepted at %s: %s", address, error)
+            log.warning("the probe of %s failed: %s", address, error)
         finally:
             await channel.close()
         return False

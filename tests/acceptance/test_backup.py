@@ -144,7 +144,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
 
         async def refused() -> bool:
             status, words = await replica.get("/readyz")
-            return status == 503 and "`hq restore` must be completed" in words
+            return status == 503 and "complete it with `hq restore`" in words
 
         await eventually(refused, what="a replica that serves nothing, and says why")
         with pytest.raises(grpc.aio.AioRpcError) as told:

@@ -22,7 +22,7 @@ def budget() -> None:
     """Show and set budgets: how many instances of a service must stay available."""
 
 
-@budget.command(name="list", short_help="List budgets and how they stand.")
+@budget.command(name="list", short_help="List budgets and their current state.")
 @click.argument("service", default="")
 @output_option(*TEXTS)
 @at_cms
@@ -47,8 +47,8 @@ def list_budgets(cms: Cms, service: str, output: str) -> None:
     "-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Instances with this label; repeatable."
 )
 @click.option("--cluster", "clusters", multiple=True, help="In this cluster only; repeatable.")
-@click.option("--min-ready", default="", metavar="AMOUNT", help="So many must stay available: 3 or 75%.")
-@click.option("--max-unavailable", default="", metavar="AMOUNT", help="So many may be unavailable: 1 or 10%.")
+@click.option("--min-ready", default="", metavar="AMOUNT", help="Minimum that must stay available, e.g. 3 or 75%.")
+@click.option("--max-unavailable", default="", metavar="AMOUNT", help="Maximum that may be unavailable, e.g. 1 or 10%.")
 @click.option("--reject-impossible", is_flag=True, help="Reject what is impossible now instead of letting it wait.")
 @at_cms
 def put(

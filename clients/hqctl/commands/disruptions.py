@@ -26,7 +26,7 @@ _STATUS = {
 }
 
 
-@click.group(invoke_without_command=True, short_help="Show and order who may be taken down.")
+@click.group(invoke_without_command=True, short_help="Show disruptions, and control what may be taken down.")
 @click.option("--node", default="", help="Tasks that touch this host.")
 @click.option("--service", default="", help="Tasks that touch this service.")
 @click.option("--issuer", default="", help="Tasks of this issuer.")
@@ -61,7 +61,7 @@ def _command(short_help: str, name: str | None = None) -> Callable[[Callable[...
     return decorate
 
 
-@_command("Show why a task waits, and what would change that.")
+@_command("Show why a task waits, and what would let it proceed.")
 @click.argument("task")
 @output_option(*TEXTS)
 def why(cms: Cms, task: str, output: str) -> None:
@@ -79,9 +79,9 @@ def why(cms: Cms, task: str, output: str) -> None:
     cms.run(work())
 
 
-@_command("Show in which waves work on hosts could be done.")
+@_command("Show in which waves work on hosts could proceed.")
 @click.option("-f", "--filename", required=True, metavar="FILE", help="Hosts, one a line; - for standard input.")
-@click.option("--action", default="reboot", show_default=True, help="What is to be done.")
+@click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @output_option(*TEXTS)
 def plan(cms: Cms, filename: str, action: str, output: str) -> None:
     """Show the waves in which work on the hosts of a file could be done, as things stand."""
@@ -101,16 +101,16 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
     cms.run(work())
 
 
-@_command("Ask for leave.")
+@_command("Ask for leave to work on hosts.")
 @click.argument("hosts", nargs=-1, required=True)
-@click.option("--action", default="reboot", show_default=True, help="What is to be done.")
+@click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @click.option(
-    "--id", "task_id", default=lambda: f"hqctl-{secrets.token_hex(4)}", help="Id of the task; default: made up."
+    "--id", "task_id", default=lambda: f"hqctl-{secrets.token_hex(4)}", help="Id of the task. Default: generated."
 )
-@click.option("--group", default="", help="Decided as one with the other tasks of this group.")
-@click.option("--comment", default="", help="For people.")
-@click.option("--confirm", is_flag=True, help="The ok is provisional until `hqctl disruptions confirm`.")
-@click.option("--dry-run", is_flag=True, help="Say what would become of it; store nothing.")
+@click.option("--group", default="", help="Decide together with the other tasks of this group.")
+@click.option("--comment", default="", help="Comment, kept with the task.")
+@click.option("--confirm", is_flag=True, help="Ask for a provisional grant, to be confirmed later.")
+@click.option("--dry-run", is_flag=True, help="Show the decision without storing anything.")
 @ordering
 def ask(
     cms: Cms,
@@ -143,10 +143,10 @@ def ask(
     cms.run(work())
 
 
-@_command("Make a provisional ok final.", "confirm")
+@_command("Make a provisional grant final.", "confirm")
 @click.argument("task")
 def confirm_task(cms: Cms, task: str) -> None:
-    """Make the provisional ok of TASK final, just before the work begins."""
+    """Make the provisional grant of TASK final, just before the work begins."""
 
     async def work() -> Exit:
         return _tell((await cms.call("ConfirmTask", pb.ConfirmTaskRequest(id=task))).state)
@@ -154,14 +154,14 @@ def confirm_task(cms: Cms, task: str) -> None:
     cms.run(work())
 
 
-@_command("End a task of your own: its work is done.")
+@_command("End your own task when its work is done.")
 @click.argument("task")
 def done(cms: Cms, task: str) -> None:
     """End TASK, which you created: its work is done, or not wanted any more."""
     _order(cms, "DeleteTask", pb.DeleteTaskRequest(id=task), f"task {task} ended")
 
 
-@_command("End anybody's task, on record.")
+@_command("End anyone's task (recorded).")
 @click.argument("task")
 @ordering
 def end(cms: Cms, task: str, reason: str, by: str) -> None:
@@ -169,9 +169,9 @@ def end(cms: Cms, task: str, reason: str, by: str) -> None:
     _order(cms, "EndTask", pb.EndTaskRequest(id=task, reason=reason, by=by), f"task {task} ended")
 
 
-@_command("Let a hold last longer, on record.")
+@_command("Give a task more time (recorded).")
 @click.argument("task")
-@click.option("--for", "span_s", type=Span(1), required=True, help="From now, e.g. 2h.")
+@click.option("--for", "span_s", type=Span(1), required=True, help="Time from now, e.g. 2h.")
 @ordering
 def extend(cms: Cms, task: str, span_s: float, reason: str, by: str) -> None:
     """Let the work of TASK last longer before it counts as overdue."""
@@ -179,7 +179,7 @@ def extend(cms: Cms, task: str, span_s: float, reason: str, by: str) -> None:
     _order(cms, "ExtendTask", request, f"task {task} extended")
 
 
-@_command("Grant nothing until it is lifted.")
+@_command("Stop granting until `unfreeze`.")
 @ordering
 def freeze(cms: Cms, reason: str, by: str) -> None:
     """Grant nothing, at any process, until `hqctl disruptions unfreeze`. What was granted goes on."""
@@ -193,14 +193,14 @@ def unfreeze(cms: Cms, reason: str, by: str) -> None:
     _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen")
 
 
-@_command("Grant in a new epoch, though not every issuer has declared its work.", "open")
+@_command("Start granting in a new epoch before every issuer has declared its work.", "open")
 @ordering
 def open_epoch(cms: Cms, reason: str, by: str) -> None:
     """Grant in a new epoch: you made sure that all work that is under way is known, or over."""
     _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "open: grants go on")
 
 
-@_command("Show whether anything is granted, and what is known of HQ.")
+@_command("Show whether leave is being granted, and how current HQ's data is.")
 @output_option(*TEXTS)
 def status(cms: Cms, output: str) -> None:
     """Show whether anything is granted now, who decides, and what is known of each location."""

@@ -90,7 +90,7 @@ def _make_way(path: Path) -> None:
     """Take away the socket that a killed host agent left, and nothing else. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise OSError(f"{path} is there already and no socket: name another --socket, or take it away")
+            raise OSError(f"{path} exists and is not a socket: choose another --socket, or remove it")
         path.unlink()
 
 

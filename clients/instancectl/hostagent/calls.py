@@ -149,7 +149,7 @@ class HostAgentCalls:
         """Nobody speaks for, or hears of, an instance of others or of another node. Raises PermissionDenied."""
         if not self._speakers.may(call.uid, instance_id):
             hint = "start the host agent with --allow USER=INSTANCE"
-            raise PermissionDenied(f"{call.peer} may not speak for instance {instance_id}: {hint}")
+            raise PermissionDenied(f"{call.peer} is not authorized to speak for instance {instance_id}: {hint}")
         if node != self._node:
             asked = node or "any (name it in node)"
             raise PermissionDenied(f"this is the host agent of node {self._node}, not of {asked}")
@@ -190,7 +190,7 @@ def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
         try:
             found: M = getattr(batch.FromString(listed(bytes(body))), field)[0]
         except DecodeError as error:
-            raise invalid("", f"the body is no well-formed {request.DESCRIPTOR.full_name}") from error
+            raise invalid("", f"the body is not a valid {request.DESCRIPTOR.full_name}") from error
         return found
 
     return parse

@@ -62,10 +62,10 @@ def _ask(path: Path) -> Any:
         answer = connection.getresponse()
         body = answer.read()
         if answer.status != http.HTTPStatus.OK:
-            raise OSError(f"{path} is no host agent")
+            raise OSError(f"{path} is not the socket of a host agent")
         return json.loads(body)
     except (http.client.HTTPException, ValueError) as error:
-        raise OSError(f"{path} is no host agent") from error
+        raise OSError(f"{path} is not the socket of a host agent") from error
     finally:
         connection.close()
 

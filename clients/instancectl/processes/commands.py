@@ -31,7 +31,7 @@ class Outcome:
         return f"Outcome({self})"
 
     def __str__(self) -> str:
-        return "took too long and was killed" if self.timed_out else str(self.exit)
+        return "timed out and was killed" if self.timed_out else str(self.exit)
 
 
 class Commands:

@@ -23,16 +23,16 @@ class Verdict:
     message: str = ""
 
 
-PENDING = Verdict(False, "Pending", "preparing has not begun")
-CREATED = Verdict(False, "Created", "the revision is only described: the node holds nothing of it")
+PENDING = Verdict(False, "Pending", "preparation has not started")
+CREATED = Verdict(False, "Created", "the target of the revision is CREATED: nothing of it is on the node")
 REMOVING = Verdict(False, "Removing", "its files are being removed")
 PREPARING = Verdict(False, "Preparing", "reading secrets")
 DOWNLOADING = Verdict(False, "Downloading", "fetching files and packages, and verifying their checksums")
 UNPACKING = Verdict(False, "Installing", "unpacking packages, placing files, creating volumes, delivering secrets")
 RUNNING_SCRIPTS = Verdict(False, "RunningPrepareScripts", "running the prepare scripts")
 INSTALLED = Verdict(True, "Installed")
-NOT_WANTED = Verdict(False, "NotWantedReady", "the revision should be INSTALLED only: nothing runs")
-NOT_WANTED_AT_ALL = Verdict(False, "NotWantedReady", "the revision should be CREATED only: nothing runs")
+NOT_WANTED = Verdict(False, "NotWantedReady", "the target of the revision is INSTALLED: nothing of it runs")
+NOT_WANTED_AT_ALL = Verdict(False, "NotWantedReady", "the target of the revision is CREATED: nothing of it runs")
 NOT_INSTALLED = Verdict(False, "NotInstalled", "starts when installed")
 GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the previous revision is stopping")
 STARTING = Verdict(False, "Starting", "its containers are about to start")
@@ -46,7 +46,7 @@ def readiness(containers: Sequence[ContainerStatus]) -> Verdict:
     if waiting:
         return Verdict(False, "ContainerNotReady", "; ".join(map(describe, waiting)))
     if containers and not any(container.ready for container in containers):
-        return Verdict(False, "Completed", "every container has exited and stays so")
+        return Verdict(False, "Completed", "every container has exited and none is restarted")
     return Verdict(True, "Ready", "" if containers else "there are no containers to run")
 
 

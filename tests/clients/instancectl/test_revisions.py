@@ -130,7 +130,7 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
     hook.timeout.FromMilliseconds(300)
     ctl = await run_file(instance(wanted))
     told = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptTimedOut")
-    assert told["message"] == "prepare script slow took too long and was killed; see its log"
+    assert told["message"] == "prepare script slow timed out and was killed; see its log"
     assert "began" in ctl.container_log("r1", "prepare")
 
 
