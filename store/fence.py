@@ -206,7 +206,7 @@ class Fence:
         if self._follower.applied == before:
             self._follower.cut()
         return Unavailable(
-            "the watch on the store is lagging: a marker that this replica wrote did not come back; retry, or use another"
+            "the watch on the store is lagging: a marker that this replica wrote did not come back: retry"
         )
 
     def _fail(self, futures: Sequence[asyncio.Future[int]], error: StoreError) -> None:
