@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "suspensions": ("orders", "suspensions", "List suspended nodes."),
     "token": ("token", "token", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "budget": ("budgets", "budget", "Show and set how many instances of services must stay available."),
-    "disruptions": ("disruptions", "disruptions", "Show and order who may be taken down, and why others wait."),
+    "disruptions": ("disruptions", "disruptions", "Show why tasks wait; control what may be taken down."),
     "config": ("setup", "config", "Show and choose contexts of the config file."),
     "completion": ("setup", "completion", "Print the completion script of bash, zsh or fish."),
 }

@@ -9,13 +9,12 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from hqcli.options import credential_options
-from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqcli.controllers import AWAY, Processes, controller_options
+from hqclient.credential_files import BadCredentials
 from hqctl.asking.exits import Exit as HqctlExit
 from hqctl.asking.exits import exit_of
 from nannyctl.exits import Exit
@@ -29,35 +28,25 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7371"
 F = TypeVar("F", bound=Callable[..., Any])
-_AWAY: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
 _SEEN_BAD_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class NannyServer:
+class NannyServer(Processes):
     """Processes of one Nanny, and how to get in."""
-
-    addresses: tuple[str, ...]
-    timeout_s: float
-    credentials: CredentialFiles
 
     async def call(self, method: str, request: Message) -> Any:
         """One call, at the first process that answers. Orders carry a request id, so asking twice orders once.
 
         Raises HqApiError.
         """
-        from hqclient.errors import HqApiError
+        from nannypb.v1 import service_pb2_grpc
 
-        last: HqApiError | None = None
-        for address in self.addresses:
-            try:
-                return await self._at(address, method, request)
-            except HqApiError as error:
-                if error.code.name not in _AWAY:
-                    raise
-                last = error
-        assert last is not None
-        raise last
+        async def ask(address: str) -> Any:
+            async with self.connected(address) as (channel, metadata):
+                stub = service_pb2_grpc.NannyServiceStub(channel)
+                return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
+
+        return await self.first(ask)
 
     async def watch(self, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
         """A service now and whenever it changes, at whichever process answers. Raises HqApiError for good."""
@@ -69,66 +58,22 @@ class NannyServer:
                     async for service in self._stream(address, request):
                         yield service
                 except HqApiError as error:
-                    if error.code.name not in _AWAY:
+                    if error.code.name not in AWAY:
                         raise
             await asyncio.sleep(_SEEN_BAD_S)
 
-    async def _at(self, address: str, method: str, request: Message) -> Any:
-        import grpc
-
-        from hqclient.errors import decode
-
-        stub, channel, metadata = self._connect(address)
-        async with channel:
-            try:
-                return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
-            except grpc.aio.AioRpcError as error:
-                raise decode(error, address) from None
-
     async def _stream(self, address: str, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
-        import grpc
-
-        from hqclient.errors import decode
-
-        stub, channel, metadata = self._connect(address)
-        async with channel:
-            try:
-                async for answer in stub.WatchService(request, metadata=metadata):
-                    yield answer.service
-            except grpc.aio.AioRpcError as error:
-                raise decode(error, address) from None
-
-    def _connect(self, address: str) -> tuple[Any, Any, tuple[tuple[str, str], ...]]:
-        from hqclient.credentials import Credentials
         from nannypb.v1 import service_pb2_grpc
 
-        credentials = Credentials(self.credentials)
-        channel = credentials.channel(address)
-        return service_pb2_grpc.NannyServiceStub(channel), channel, tuple(credentials.metadata())
+        async with self.connected(address) as (channel, metadata):
+            async for answer in service_pb2_grpc.NannyServiceStub(channel).WatchService(request, metadata=metadata):
+                yield answer.service
 
 
 def nanny_server(function: F) -> F:
     """Give a command the options that say where Nanny is, and a NannyServer as its first argument."""
-
-    @click.option(
-        "--nanny",
-        "addresses",
-        envvar="NANNY_SERVER",
-        default=DEFAULT_ADDRESS,
-        show_default=True,
-        metavar="HOST:PORT,...",
-        help="gRPC addresses of Nanny's processes (or NANNY_SERVER).",
-    )
-    @click.option("--timeout", "timeout_s", type=float, default=10.0, show_default=True, help="Seconds for each call.")
-    @credential_options
-    @functools.wraps(function)
-    def command(*args: Any, addresses: str, timeout_s: float, credentials: CredentialFiles, **kwargs: Any) -> Any:
-        named = tuple(part.strip() for part in addresses.split(",") if part.strip())
-        if not named:
-            raise click.BadParameter("is empty: write HOST:PORT", param_hint="--nanny")
-        return function(NannyServer(named, timeout_s, credentials), *args, **kwargs)
-
-    return command  # type: ignore[return-value]
+    text = "gRPC addresses of Nanny's processes (or NANNY_SERVER)."
+    return controller_options("--nanny", "NANNY_SERVER", DEFAULT_ADDRESS, text, NannyServer)(function)
 
 
 def why_options(function: F) -> F:
@@ -172,7 +117,7 @@ def run(work: Awaitable[Exit]) -> NoReturn:
 
 
 def _told(error: HqApiError) -> Exit:
-    if not error.from_hq and error.code.name in _AWAY:
+    if not error.from_hq and error.code.name in AWAY:
         complain(f"no Nanny answers at {error.endpoint}: {error.message}. Name it with --nanny or NANNY_SERVER.")
         return Exit.UNAVAILABLE
     if error.violations:

@@ -13,13 +13,13 @@ from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, Messages, Options
+from serving.transport.renewed_channel import RenewedChannel
 
 Metadata = Sequence[tuple[str, str]]
 
 # A location that is back is to be found back soon, and one that is away must not be waited for.
 _OPTIONS: Final = Options(max_answer_bytes=64 * 1024 * 1024, connect_timeout_s=1.0, max_backoff_s=1.0)
 SERVICE: Final = "hq.v1.InstanceService"
-_DRAIN_S: Final = 30.0
 
 
 class Dialer:
@@ -54,9 +54,8 @@ class ReplicaChannel:
     """One replica. Calls raise HqApiError."""
 
     def __init__(self, address: str, dialer: Dialer) -> None:
-        self.address, self._dialer = address, dialer
-        self._version, self._channel = dialer.version(), dialer.open(address)
-        self._leaving: set[asyncio.Task[None]] = set()
+        self.address = address
+        self._channel = RenewedChannel(address, lambda: dialer.open(address), dialer.version)
         self._streams: set[Messages] = set()
 
     def __repr__(self) -> str:
@@ -64,10 +63,8 @@ class ReplicaChannel:
 
     async def call(self, method: str, request: bytes, timeout_s: float, metadata: Metadata = ()) -> bytes:
         """The encoded answer."""
-        if self._dialer.version() != self._version:
-            self._renew()
         try:
-            return await self._channel.unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
+            return await self._channel.current().unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
         except CallFailed as error:
             raise self._decoded(error) from None
 
@@ -75,9 +72,7 @@ class ReplicaChannel:
         self, method: str, request: bytes, silence_limit_s: float, metadata: Metadata = ()
     ) -> AsyncIterator[bytes]:
         """Encoded messages; a stream that is silent for `silence_limit_s` counts as broken."""
-        if self._dialer.version() != self._version:
-            self._renew()
-        messages = self._channel.stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
+        messages = self._channel.current().stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
         self._streams.add(messages)
         try:
             while True:
@@ -101,18 +96,7 @@ class ReplicaChannel:
 
     async def close(self) -> None:
         """End every call on it."""
-        for task in self._leaving:
-            task.cancel()
         await self._channel.close()
-        await asyncio.gather(*self._leaving, return_exceptions=True)
-
-    def _renew(self) -> None:
-        """Go on over a channel with the certificates of now; calls on the old one may end in peace."""
-        old, self._channel = self._channel, self._dialer.open(self.address)
-        self._version = self._dialer.version()
-        task = asyncio.create_task(old.close(_DRAIN_S), name=f"old channel to {self.address}")
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
 
     def _decoded(self, error: CallFailed) -> HqApiError:
         details = error.binary(DETAILS_KEY)

@@ -43,7 +43,7 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
     connections = set()
     try:
         for _ in range(10):
-            connections.add(channel._channel)
+            connections.add(channel._channel.current())
             calls = [channel.call("CountInstances", PROBE, 10.0) for _ in range(5)]
             under_way = [asyncio.create_task(call) for call in calls]
             await asyncio.sleep(0)

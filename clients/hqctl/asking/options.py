@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import getpass
+import socket
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -31,6 +33,18 @@ def strong_option(function: F) -> F:
     """Give a command the option --strong."""
     text = "Read everything acknowledged so far (strong consistency); costs a round trip to the store."
     return click.option("--strong", is_flag=True, help=text)(function)
+
+
+def ordering(function: F) -> F:
+    """Give an order the options --reason and --by, which are kept with the record."""
+    reason = click.option("--reason", required=True, help="Reason, kept with the record.")
+    by = click.option("--by", default=_caller, help="Who does this; default: you.")
+    return reason(by(function))
+
+
+def _caller() -> str:
+    """The caller, as far as this machine knows."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def selecting(function: F) -> F:

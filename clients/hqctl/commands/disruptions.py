@@ -13,8 +13,9 @@ import click
 from cmspb.v1 import cms_pb2 as pb
 from hqcli.options import Span
 from hqcli.readable import clock_time
-from hqctl.asking.cms import Cms, at_cms, ordering
+from hqctl.asking.cms import Cms, at_cms
 from hqctl.asking.exits import Exit
+from hqctl.asking.options import ordering
 from hqctl.output.formats import TEXTS, is_data, output_option, print_data
 from hqctl.output.tables import print_table
 

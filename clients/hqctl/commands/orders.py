@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import click
 from hqcli.options import Span
 from hqcli.readable import clock_time, guard_words, plural, span, stamp
 from hqctl.asking.exits import Exit
+from hqctl.asking.options import ordering
 from hqctl.asking.session import Session, connected, warn
 from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import check_cluster
@@ -28,11 +27,6 @@ ORDERS = {
     pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: silent revisions expire, whatever the share",
     pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all expiries are held",
 }
-
-
-def who() -> str:
-    """The caller, as far as this machine knows."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 @click.group()
@@ -63,13 +57,10 @@ def status(session: Session, output: str) -> None:
 
 def _order(command: Callable[..., Any]) -> Callable[..., Any]:
     """An order to the guard, with what each of them takes."""
-    for option in (
-        click.option("--by", default=who, help="Who does this; default: you."),
-        click.option("--reason", required=True, help="Reason, kept with the record."),
-        click.option("--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."),
-    ):
-        command = option(command)
-    return command
+    duration = click.option(
+        "--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."
+    )
+    return duration(ordering(command))
 
 
 def _give(
@@ -119,8 +110,7 @@ def print_order(state: pb.GuardState) -> None:
 @click.command()
 @click.argument("node")
 @click.option("--for", "span_s", type=Span(), required=True, help="Duration, at most 7d, e.g. 2h.")
-@click.option("--reason", required=True, help="Reason, kept with the record.")
-@click.option("--by", default=who, help="Who does this; default: you.")
+@ordering
 @connected
 def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
     """Suspend expiry on NODE for a while, during planned work."""

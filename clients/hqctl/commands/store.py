@@ -8,8 +8,8 @@ import click
 
 from hqcli.readable import clock_time, plural
 from hqctl.asking.exits import Exit
+from hqctl.asking.options import ordering
 from hqctl.asking.session import Session, complain, connected
-from hqctl.commands.orders import who
 from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import check_cluster
 from hqctl.output.tables import print_table
@@ -49,8 +49,7 @@ def status(session: Session, output: str) -> None:
 
 @epoch.command(short_help="Confirm that the store's contents are complete.")
 @click.argument("epoch", required=False)
-@click.option("--by", default=who, help="Who does this; default: you.")
-@click.option("--reason", required=True, help="Reason, kept with the record.")
+@ordering
 @connected
 def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
     """Confirm that the store's contents are complete: readers trust them, and drop what they kept.

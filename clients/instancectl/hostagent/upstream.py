@@ -21,6 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.calls.current import passed_on
 from serving.errors import Code, InvalidRequest, OutcomeUnknown, Retry, ServiceError, Violation
 from serving.transport.client import CallFailed, Channel, Options
+from serving.transport.renewed_channel import RenewedChannel
 
 _CODES: Final = frozenset(get_args(Code))
 _NUMBERS: Final = {code.value[0]: code.name for code in grpc.StatusCode}
@@ -28,7 +29,6 @@ _NOT_NOW: Final = ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
 _SERVICE: Final = "/hq.v1.InstanceService"
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
 _OPTIONS: Final = Options(connect_timeout_s=3.0)
-_DRAIN_S: Final = 30.0
 _SILENCE_S: Final = 30.0  # of a watch: six bookmarks
 _LOOK_S: Final = 1.0
 _PROBE_S: Final = 2.0
@@ -89,32 +89,6 @@ def _unpacked(details: bytes) -> list[Any]:
         return []
 
 
-class _Line:
-    """The channel to one replica, made anew when certificates were renewed."""
-
-    def __init__(self, address: str, credentials: Credentials) -> None:
-        self._address, self._credentials = address, credentials
-        self._version, self._channel = credentials.version(), self._open()
-        self._leaving: set[asyncio.Task[None]] = set()
-
-    def channel(self) -> Channel:
-        if self._credentials.version() != self._version:
-            old, self._channel = self._channel, self._open()
-            self._version = self._credentials.version()
-            task = asyncio.create_task(old.close(_DRAIN_S), name=f"old channel to {self._address}")
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
-        return self._channel
-
-    def _open(self) -> Channel:
-        return Channel(self._address, self._credentials.tls(), _OPTIONS)
-
-    async def close(self) -> None:
-        for task in self._leaving:
-            task.cancel()
-        await asyncio.gather(self._channel.close(), *self._leaving, return_exceptions=True)
-
-
 class Upstream:
     """Calls to HQ, in the name of the node. Close it when done."""
 
@@ -123,7 +97,7 @@ class Upstream:
         credentials.check(addresses)
         self._credentials, self._clock = credentials, clock
         self._endpoints = Endpoints(addresses, clock, rng)
-        self._lines = {endpoint.address: _Line(endpoint.address, credentials) for endpoint in self._endpoints.all}
+        self._channels = {endpoint.address: self._opened(endpoint.address) for endpoint in self._endpoints.all}
 
     async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
         """The encoded answer. Another replica is asked only if this one surely did nothing. Raises Failed."""
@@ -132,13 +106,13 @@ class Upstream:
             endpoint, began = self._endpoints.pick(tried), self._clock.now()
             tried.add(endpoint.address)
             try:
-                channel = self._lines[endpoint.address].channel()
+                channel = self._channels[endpoint.address].current()
                 metadata = (*passed_on(), *self._credentials.metadata())
                 answer = await channel.unary(f"{_SERVICE}/{method}", request, max(0.001, deadline - began), metadata)
             except CallFailed as failure:
                 failed = Failed(failure, endpoint.address)
                 self._failed(endpoint, failed.error, began)
-                if not failed.error.nothing_stored or len(tried) == len(self._lines):
+                if not failed.error.nothing_stored or len(tried) == len(self._channels):
                     raise failed from None
                 continue
             self._endpoints.succeeded(endpoint)
@@ -147,7 +121,7 @@ class Upstream:
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
         """Messages of one stream, until it ends, which it does when calls go to another replica. Raises Failed."""
         endpoint, began = self._endpoints.pick(), self._clock.now()
-        channel = self._lines[endpoint.address].channel()
+        channel = self._channels[endpoint.address].current()
         messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())
         try:
             while self._endpoints.pick() is endpoint:
@@ -174,11 +148,16 @@ class Upstream:
 
     async def close(self) -> None:
         """End every call."""
-        await asyncio.gather(*(line.close() for line in self._lines.values()))
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+
+    def _opened(self, address: str) -> RenewedChannel:
+        return RenewedChannel(
+            address, lambda: Channel(address, self._credentials.tls(), _OPTIONS), self._credentials.version
+        )
 
     async def _probe(self, endpoint: Endpoint) -> None:
         try:
-            channel = self._lines[endpoint.address].channel()
+            channel = self._channels[endpoint.address].current()
             answer = await channel.unary(_HEALTH, b"", _PROBE_S, self._credentials.metadata())
         except CallFailed:
             answer = b""

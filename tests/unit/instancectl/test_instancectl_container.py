@@ -93,8 +93,8 @@ async def test_a_container_whose_process_has_just_ended_stops_and_does_not_start
 
 async def test_a_container_whose_log_cannot_be_opened_says_so_and_starts_when_it_can(tmp_path: Path) -> None:
     policy = model.RESTART_POLICY_NEVER  # of what ends: this has not begun
-    container = model.Container(name="web", command=["sleep", "1000"], restart_policy=policy)
-    async with made(SupervisedContainer, tmp_path, container) as container:
+    spec = model.Container(name="web", command=["sleep", "1000"], restart_policy=policy)
+    async with made(SupervisedContainer, tmp_path, spec) as container:
         in_the_way = tmp_path / "logs" / "r1"
         in_the_way.write_text("a file where a folder should be")
         container.start()
