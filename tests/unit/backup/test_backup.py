@@ -79,7 +79,7 @@ async def test_a_place_that_is_not_empty_is_refused_untouched() -> None:
     file = await saved(await filled())
     target = await filled(3)
     before = await state(target)
-    with pytest.raises(NotEmpty, match=r"there are 8 records .* --replace deletes them"):
+    with pytest.raises(NotEmpty, match=r"holds 8 records already: .* delete them with --replace"):
         await restored(target, file)
     assert await state(target) == before
 

@@ -74,7 +74,7 @@ def test_nobody_is_told_that_something_is_missing_from_a_backup_that_is_half_put
             await asyncio.sleep(10)
             await begin_to_restore(simulation.store, registry.replica)
             await noticed(registry.replica)
-            with pytest.raises(NotLoaded, match="backup"):
+            with pytest.raises(NotLoaded, match="restore"):
                 await CALLS[what](registry)
 
     play()
@@ -88,7 +88,7 @@ async def test_nothing_is_deleted_while_a_backup_is_being_put_back() -> None:
         put = Write((), ((NAMES.restore, b"mark"), epoch_after(registry.replica)))
         await simulation.store.commit((), [put], 1)
         await asyncio.sleep(5)
-        with pytest.raises(NotLoaded, match="backup"):
+        with pytest.raises(NotLoaded, match="restore"):
             await registry.writes.delete("a", ANY, soon())
         assert (await simulation.store.get(NAMES.spec("a")))[0] is not None
 
