@@ -19,7 +19,7 @@ class Loading:
     Attributes:
         loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
         unloaded: set while `loaded` is not.
-        restoring: a backup is being put back into the store; what is there is not everything.
+        restoring: a backup is being restored, so the store is incomplete.
     """
 
     def __init__(self) -> None:
