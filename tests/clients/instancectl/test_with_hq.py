@@ -256,4 +256,4 @@ async def test_the_log_says_when_hq_takes_reports_again_and_when_it_is_told_to_e
     write(tmp_path / "spec", instance(revision("r1"), revision("r2", ready=False)))  # news: it is tried again at once
     await eventually(lambda: "HQ accepts reports of i-1/r1 again" in ctl.log_text(), timeout_s=60)
     assert await ctl.terminate() == 0
-    assert "stopping: ending what runs" in ctl.log_text()
+    assert "stopping: ending all containers" in ctl.log_text()
