@@ -200,7 +200,7 @@ def _last_report(revision: pb.RevisionExplanation, now_s: float) -> str:
 
 def _deadline(revision: pb.RevisionExplanation) -> str:
     if not revision.HasField("deadline_in"):
-        return "none runs"
+        return "none"
     left_s = seconds_of(revision.deadline_in)
     return f"in {span(left_s)}" if left_s >= 0 else f"passed {span(-left_s)} ago"
 
