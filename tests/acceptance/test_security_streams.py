@@ -1,4 +1,4 @@
-"""Streams through a front end with what let them in: the caller's token, its key, its rights."""
+"""Streams through a gateway end with what let them in: the caller's token, its key, its rights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def files(tmp_path: Path) -> Secured:
 
 @pytest.fixture
 async def gateway(files: Secured) -> AsyncIterator[Addresses]:
-    """Over a replica that reads other files than the gateway: whatever ends a stream, the front ends it by itself."""
+    """Over a replica that reads other files than the gateway: whatever ends a stream, the gateway ends it by itself."""
     own = Secured(files.directory / "replica")
     own.issuer.publish(files.issuer)
     ca = str(files.authority.cert)
