@@ -14,7 +14,6 @@ import click
 from gateways.dns import sockets
 from gateways.dns.metrics import METRICS, Subject
 from gateways.dns.names import is_label
-from gateways.dns.rate import Rate
 from gateways.dns.responder import Responder
 from gateways.dns.zone import Settings, Zone
 from gateways.flags import FLAGS, discovery_of, following, option, running
@@ -65,7 +64,7 @@ async def _serve(
     zone = Zone(settings, gateway.picture, gateway.addressing, int(time.time()))
     responder = Responder(zone, random.Random())
     gateway.picture.listen(responder.changed)
-    rate = Rate(given["max_queries_per_peer_s"], gateway.clock)
+    rate = sockets.Rate(given["max_queries_per_peer_s"], gateway.clock)
     udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
     gateway.count(METRICS, Subject(zone, responder.counts, tcp))
     gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"))

@@ -1,4 +1,4 @@
-"""What a name of the zone asks for. Decisions only.
+"""What a name of the zone asks for, and which instances that are. Decisions only.
 
     [selection.]SERVICE.service[.LOCATION.dc].ZONE      addresses of ready instances
     _PORT._tcp.[...]                                    SRV with the number of that port
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
+
+from hqclient.discovery import KnownInstance
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
 
@@ -138,3 +140,51 @@ def _address(words: list[str]) -> NameRequest:
 def address_label(address: str) -> bytes:
     """The label that spells an address."""
     return ipaddress.ip_address(address).packed.hex().encode()
+
+
+# --- what it finds ------------------------------------------------------------------------------------------------
+
+_Facet = tuple[str, str, str]
+_BY_REVISION: Final = "revision"
+_BY_LOCATION: Final = "location"
+_BY_LABEL: Final = "label"
+
+
+class Selection:
+    """Ready instances of one service by what a name can select: looked up, so that a question costs what it finds.
+
+    They do not change any more: a change makes another one.
+    """
+
+    def __init__(self, ready: Sequence[KnownInstance]) -> None:
+        self._all = ready
+        self._facets: dict[_Facet, list[KnownInstance]] = {}
+        for one in ready:
+            for facet in _facets(one):
+                self._facets.setdefault(facet, []).append(one)
+
+    def of(self, asked: NameRequest) -> Sequence[KnownInstance]:
+        """Those that a name asks for."""
+        wanted = [*_wanted(asked)]
+        if not wanted:
+            return self._all
+        found = sorted((self._facets.get(facet, []) for facet in wanted), key=len)
+        least, others = found[0], wanted if len(wanted) > 1 else []
+        return [one for one in least if {*others} <= {*_facets(one)}] if others else least
+
+
+def _wanted(asked: NameRequest) -> Iterator[_Facet]:
+    if asked.location:
+        yield _BY_LOCATION, asked.location, ""
+    if asked.revision:
+        yield _BY_REVISION, asked.revision, ""
+    for key, value in asked.labels:
+        yield _BY_LABEL, key, value
+
+
+def _facets(instance: KnownInstance) -> Iterator[_Facet]:
+    yield _BY_LOCATION, instance.cluster, ""
+    for revision in instance.revisions:
+        yield _BY_REVISION, revision, ""
+    for key, value in instance.labels.items():
+        yield _BY_LABEL, key, value

@@ -1,4 +1,4 @@
-"""UDP and TCP (RFC 7766) on one port."""
+"""UDP and TCP (RFC 7766) on one port, and how much one address may ask."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from gateways.dns.rate import Rate
 from gateways.dns.responder import Responder
+from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,7 @@ _MOST_CONNECTIONS: Final = 1_000
 _MOST_CONNECTIONS_PER_PEER: Final = 100
 _IDLE_S: Final = 10.0
 _PREFIX: Final = struct.Struct("!H")
+_MOST_ADDRESSES: Final = 100_000  # whose questions are counted
 
 
 def bound(address: str) -> tuple[socket.socket, socket.socket]:
@@ -44,6 +45,41 @@ def bound(address: str) -> tuple[socket.socket, socket.socket]:
     for sock in (tcp, udp):
         sock.setblocking(False)
     return udp, tcp
+
+
+class Rate:
+    """Counts by address (an IPv6 network of 64 bits is one) in windows of a second.
+
+    Attributes:
+        per_s: 0: as many as it likes.
+    """
+
+    def __init__(self, per_s: int, clock: Clock) -> None:
+        self.per_s, self._clock = per_s, clock
+        self._second = -1
+        self._counts: dict[str, int] = {}
+
+    def allows(self, address: str) -> bool:
+        """Count one; False: it is over its share."""
+        if not self.per_s:
+            return True
+        second = int(self._clock.now())
+        if second != self._second:
+            self._second = second
+            self._counts = {}
+        who = address if ":" not in address else _network(address)
+        count = self._counts.get(who, 0) + 1
+        if count == 1 and len(self._counts) >= _MOST_ADDRESSES:
+            who, count = "", self._counts.get("", 0) + 1  # more than anybody has: all others share one
+        self._counts[who] = count
+        return count <= self.per_s
+
+
+def _network(address: str) -> str:
+    """The first 64 bits, as text that only serves to tell networks apart."""
+    head, has_gap, _ = address.partition("::")
+    words = head.split(":")
+    return ":".join(words[:4]) + ("::" if has_gap and len(words) < 4 else "")
 
 
 class Udp:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateways.dns import wire
-from gateways.dns.names import Kind, NameRequest, address_label, is_label, parse_name
-from gateways.dns.selection import Selection
+from gateways.dns.names import Kind, NameRequest, Selection, address_label, is_label, parse_name
 from gateways.dns.wire import Code, Query, Type
 from gateways.picture.addresses import Addressing, Place, Places
 from gateways.picture.knowledge import Knowledge

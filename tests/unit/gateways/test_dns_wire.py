@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateways.dns import wire
-from gateways.dns.rate import Rate
 from gateways.dns.responder import Responder
+from gateways.dns.sockets import Rate
 from gateways.dns.wire import Faulty, Unanswerable
 from gateways.dns.zone import Settings, Zone
 from gateways.picture.addresses import Addressing
