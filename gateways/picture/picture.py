@@ -119,9 +119,9 @@ class Picture:
             if after is not None:
                 self._take(key, after)
                 touched.add(after.service)
-        # Looked at before anybody hears of the step: a first list and its completeness come together.
-        self._look()
-        self._tell(touched)
+        # Looked at before anybody hears of the step: a first list and its completeness come together, and who was told
+        # that nothing is known of another service has to hear of it, too.
+        self._tell(() if self._look() else touched)
 
     async def follow(self, discovery: Discovery, services: Iterable[str]) -> None:
         """Follow these services (none: all there are) until cancelled."""
