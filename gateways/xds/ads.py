@@ -18,6 +18,7 @@ from xdspb.v1 import xds_pb2 as pb
 
 log = logging.getLogger(__name__)
 
+_EVERYTHING: Final = ""  # no service is called that: what is known as a whole changed
 PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
 
@@ -43,12 +44,13 @@ class Ads:
         counts: of all of them.
     """
 
-    def __init__(self, picture: Picture, resources: Resources, began: int, location: str = "") -> None:
-        """`began`: a number of this process, for versions. `location`: of clients that do not say theirs."""
-        self._picture, self._resources, self._began, self._location = picture, resources, began, location
+    def __init__(self, picture: Picture, resources: Resources, location: str = "") -> None:
+        """`location`: of clients that do not say theirs."""
+        self._picture, self._resources, self._location = picture, resources, location
         self.counts = Counts()
         self._streams: dict[Subscriptions, asyncio.Event] = {}
         self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: who wants all there are
+        self._news: set[str] = set()  # services that changed in this turn of the loop
         picture.listen(self._changed)
 
     def methods(self) -> list[Method]:
@@ -58,7 +60,7 @@ class Ads:
 
     async def run(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Answer]:
         """One stream, until its client ends it."""
-        stream = Subscriptions(self._resources, self.counts, self._version, _reader(call.access), self._location)
+        stream = Subscriptions(self._resources, self.counts, _reader(call.access), self._location)
         wake = self._streams[stream] = asyncio.Event()
         self.counts.streams += 1
         reading = asyncio.create_task(self._read(requests, stream, wake), name="xDS requests")
@@ -98,13 +100,20 @@ class Ads:
             self._concerned.setdefault(service, {})[stream] = None
 
     def _changed(self, services: Collection[str]) -> None:
-        found = [self._concerned.get(service, {}) for service in (*services, "")] if services else [self._streams]
-        for stream in {stream: None for streams in found for stream in streams}:
-            stream.changed(services)
-            self._streams[stream].set()
+        """Streams are told once in a turn of the loop, however many steps it brings: each may make endpoints anew."""
+        if not self._news:
+            asyncio.get_running_loop().call_soon(self._spread)
+        self._news.update(services or (_EVERYTHING,))
 
-    def _version(self) -> str:
-        return f"{self._began}.{self._picture.changes}"
+    def _spread(self) -> None:
+        news, self._news = self._news, set()
+        services = news - {_EVERYTHING}
+        found: list[Collection[Subscriptions]] = [self._concerned.get(service, {}) for service in (*services, "")]
+        if _EVERYTHING in news:
+            services, found = set(), [self._streams]
+        for stream in {stream: None for streams in found for stream in streams}:
+            if stream.changed(services):
+                self._streams[stream].set()
 
 
 def _concerns(stream: Subscriptions) -> list[str]:

@@ -42,8 +42,8 @@ def xds(**given: Any) -> None:
 
 async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...]) -> None:
     gateway = Gateway("xds", discovery, services, SystemClock(), limits_of(given), security_from(given), given["grace"])
-    resources = Resources(gateway.picture, gateway.addressing)
-    ads = Ads(gateway.picture, resources, int(time.time()), given["location"])
+    resources = Resources(gateway.picture, gateway.addressing, int(time.time()))
+    ads = Ads(gateway.picture, resources, given["location"])
     gateway.count(METRICS, ads.counts)
     mtls = given["grpc_mtls"]
     gateway.listen(Addresses(given["grpc"], given["http"], mtls, env="HQ_GATEWAY_"), ads.methods())

@@ -23,6 +23,7 @@ _PREFIX: Final = "type.googleapis.com/envoy."
 _MANAGER: Final = _PREFIX + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _ROUTER: Final = _PREFIX + "extensions.filters.http.router.v3.Router"
 _MOST_KEPT: Final = 100_000
+_MOST_RESPONSES: Final = 64  # each may have the endpoints of many services
 
 
 class Type(Enum):
@@ -41,8 +42,11 @@ IS_COMPLETE: Final = {Type.CLUSTER: True, Type.LISTENER: True, Type.ENDPOINTS: F
 class Resources:
     """Makes resources from the picture, and keeps them until their service changes."""
 
-    def __init__(self, picture: Picture, addressing: Addressing) -> None:
-        self._picture, self._addressing = picture, addressing
+    def __init__(self, picture: Picture, addressing: Addressing, began: int = 0) -> None:
+        """`began`: a number of this process, for versions."""
+        self._picture, self._addressing, self._began = picture, addressing, began
+        self._responses: dict[tuple[Type, tuple[bytes, ...]], tuple[str, bytes]] = {}  # of one version
+        self._nonces = 0
         self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
         self._places: dict[tuple[str, int], bytes] = {}
         self._targets: dict[str, Target | None] = {}
@@ -71,14 +75,25 @@ class Resources:
 
     def encoded(self, kind: Type, name: str, place: str) -> bytes | None:
         """A resource as google.protobuf.Any, for clients of one place; None: nothing can be said of it."""
-        make: dict[Type, Callable[[str], bytes]] = {
-            Type.LISTENER: _listener,
-            Type.ROUTES: _routes,
-            Type.CLUSTER: _cluster,
-        }
-        if not self.exists(name):
-            return None
-        return make[kind](name) if kind in make else self._assignment(name, place)
+        if kind is Type.ENDPOINTS:
+            return self._assignment(name, place)
+        return _MADE_OF_NAMES[kind](name) if self.exists(name) else None
+
+    def response(self, kind: Type, resources: Iterable[bytes]) -> tuple[str, bytes]:
+        """A DiscoveryResponse of encoded resources, and its nonce: made once for all streams that get the same."""
+        content = kind, tuple(resources)
+        made = self._responses.get(content)
+        if made is None:
+            if len(self._responses) >= _MOST_RESPONSES:
+                self._responses.clear()
+            self._nonces += 1
+            made = self._responses[content] = str(self._nonces), self._encoded_response(*content)
+        return made
+
+    def _encoded_response(self, kind: Type, resources: Iterable[bytes]) -> bytes:
+        version = f"{self._began}.{self._picture.changes}"
+        about = pb.DiscoveryResponse(version_info=version, nonce=str(self._nonces), type_url=kind.value)
+        return about.SerializeToString() + b"".join([_delimited(2, resource) for resource in resources])
 
     # --- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -138,18 +153,13 @@ class Resources:
         return kept
 
     def _changed(self, services: Collection[str]) -> None:
+        self._responses.clear()
         if not services:
             self._endpoints.clear()
         for service in services:
             self._endpoints.pop(service, None)
         if len(self._settled) > _MOST_KEPT:
             self._settled.clear()
-
-
-def response(version: str, nonce: str, kind: Type, resources: Iterable[bytes]) -> bytes:
-    """A DiscoveryResponse of encoded resources."""
-    about = pb.DiscoveryResponse(version_info=version, nonce=nonce, type_url=kind.value)
-    return about.SerializeToString() + b"".join([_delimited(2, resource) for resource in resources])
 
 
 def _source() -> pb.ConfigSource:
@@ -179,6 +189,13 @@ def _cluster(name: str) -> bytes:
         eds_cluster_config=pb.EdsClusterConfig(eds_config=_source(), service_name=name),
     )
     return _any(Type.CLUSTER.value, made.SerializeToString())
+
+
+_MADE_OF_NAMES: Final[dict[Type, Callable[[str], bytes]]] = {
+    Type.LISTENER: _listener,
+    Type.ROUTES: _routes,
+    Type.CLUSTER: _cluster,
+}
 
 
 def _any(type_url: str, value: bytes) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateways.xds.resources import IS_COMPLETE, Resources, Type, response
+from gateways.xds.resources import IS_COMPLETE, Resources, Type
 from serving.errors import invalid
 from xdspb.v1 import xds_pb2 as pb
 
@@ -73,15 +73,14 @@ class Subscriptions:
         self,
         resources: Resources,
         counts: Counts,
-        version: Callable[[], str],
         may_read: Callable[[str], bool] = lambda _: True,
         place: str = "",
     ) -> None:
         """`may_read`: whether the client may know of a service. `place`: of clients that do not say theirs."""
-        self._resources, self._counts, self._version, self._may_read = resources, counts, version, may_read
+        self._resources, self._counts, self._may_read = resources, counts, may_read
         self.place, self.peer = place, "a client"
         self._wanted = {kind: _Wanted() for kind in Type}
-        self._nonces = 0
+        self._endpoints = self._wanted[Type.ENDPOINTS]
         self._named: dict[str, set[str]] = {}  # by service, names of endpoints that are wanted
 
     def accepted(self, kind: Type) -> str:
@@ -118,14 +117,21 @@ class Subscriptions:
             self._verdict(kind, wanted, request)
         self._subscribe(kind, wanted, request)
 
-    def changed(self, services: Collection[str]) -> None:
-        """These services changed; none: what is known as a whole. Only endpoints do; the rest is made from names."""
-        endpoints = self._wanted[Type.ENDPOINTS]
+    def changed(self, services: Collection[str]) -> bool:
+        """These services changed; none: what is known as a whole. Whether an answer may be due.
+
+        Only endpoints change; the rest is made from names. Most changes of a service are none of its endpoints: an
+        instance that is created is not ready yet.
+        """
+        due = self._endpoints.due
         for service in services or self._named:
-            endpoints.due.update(self._named.get(service, ()))
+            due.update([name for name in self._named.get(service, ()) if self._is_other(name)])
+        if not self.wants_all:
+            return bool(due)
         for kind in (Type.CLUSTER, Type.LISTENER):
             if self._wanted[kind].is_all:
                 self._wanted[kind].due.update(self._resources.names())
+        return True
 
     def due(self) -> Iterator[bytes]:
         """The answers that are due, encoded, each made when it is taken."""
@@ -177,6 +183,11 @@ class Subscriptions:
             if (target := self._resources.target(name)) is not None:
                 self._named.setdefault(target.service, set()).add(name)
 
+    def _is_other(self, name: str) -> bool:
+        """Whether the endpoints of a target are others than the client has."""
+        made = self._resources.encoded(Type.ENDPOINTS, name, self.place)
+        return made is not None and made != self._endpoints.sent.get(name)
+
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def _names(self, wanted: _Wanted) -> list[str]:
@@ -211,7 +222,6 @@ class Subscriptions:
         return self._answer(kind, wanted, new.values()) if new else None
 
     def _answer(self, kind: Type, wanted: _Wanted, resources: Iterable[bytes]) -> bytes:
-        self._nonces += 1
-        wanted.nonce = str(self._nonces)
+        wanted.nonce, body = self._resources.response(kind, resources)
         self._counts.responses[kind.name.lower()] += 1
-        return response(self._version(), wanted.nonce, kind, resources)
+        return body

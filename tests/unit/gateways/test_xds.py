@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -36,10 +36,14 @@ class Client:
         self.pictured, self.counts = pictured, Counts()
         self.addressing = Addressing(pictured.picture.hosts)
         self.resources = Resources(pictured.picture, self.addressing)
-        self.stream = Subscriptions(self.resources, self.counts, lambda: f"v{pictured.picture.changes}", **options)
-        pictured.picture.listen(self.stream.changed)
+        self.stream = Subscriptions(self.resources, self.counts, **options)
+        self.told = 0  # how often an answer became due
+        pictured.picture.listen(self._changed)
         self.nonces: dict[Type, str] = {}
         self.names: dict[Type, Sequence[str]] = {}
+
+    def _changed(self, services: Collection[str]) -> None:
+        self.told += self.stream.changed(services)
 
     def wants(self, kind: Type, *names: str, **more: Any) -> dict[Type, list[Any]]:
         """Say so; the answers that are due, by type."""
@@ -167,6 +171,11 @@ def test_the_empty_prefix_of_a_route_is_there() -> None:
     assert match.SerializeToString() == b"\x0a\x00"
 
 
+def test_a_cluster_says_nothing_that_a_client_might_not_support() -> None:
+    [cluster] = client(*THREE).wants_all("web")[CDS]
+    assert [field.name for field, _ in cluster.ListFields()] == ["name", "type", "eds_cluster_config"]
+
+
 def test_an_unknown_service_is_a_target_without_endpoints_for_which_nobody_waits() -> None:
     one = client(*THREE)
     found = one.wants_all("nobody")
@@ -196,7 +205,22 @@ def test_an_unrelated_change_sends_nothing() -> None:
     one.wants_all("web")
     one.pictured.put(known("db-1", "db"))
     one.pictured.put(known("web-2", host="10.0.0.9", is_ready=False))
-    assert one.due() == {}
+    assert (one.told, one.due()) == (0, {})
+
+
+def test_streams_that_get_the_same_share_its_bytes_and_a_change_makes_others() -> None:
+    one = client(*THREE)
+    others = [Subscriptions(one.resources, one.counts) for _ in range(2)]
+    for other in others:
+        other.request(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"]))
+    (first,), (same,) = ([*other.due()] for other in others)
+    assert first is same
+    one.pictured.put(known("web-2", host="10.0.0.2"))
+    assert [other.changed(["web"]) for other in others] == [True, True]
+    (changed,), (same,) = ([*other.due()] for other in others)
+    assert changed is same
+    nonces = [pb.DiscoveryResponse.FromString(body).nonce for body in (first, changed)]
+    assert nonces[0] != nonces[1]
 
 
 def test_a_new_name_is_answered_and_the_old_ones_are_not_sent_again() -> None:
@@ -342,7 +366,7 @@ def test_ten_thousand_endpoints_are_one_answer() -> None:
 
 async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
     pictured = picture_of(*THREE, heard=BOTH)
-    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)))
     requests: asyncio.Queue[pb.DiscoveryRequest | None] = asyncio.Queue()
 
     async def incoming() -> AsyncIterator[pb.DiscoveryRequest]:
@@ -365,7 +389,7 @@ async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
 
 async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_all() -> None:
     pictured = picture_of(*THREE, heard=BOTH)
-    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)))
 
     async def asks(*requests: pb.DiscoveryRequest) -> AsyncIterator[pb.DiscoveryRequest]:
         for request in requests:
