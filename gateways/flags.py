@@ -43,8 +43,8 @@ following: Final = together(
         help="Keeps the last good list for restarts while HQ is away. Gateways may share it.",
     ),
 )
-# Callers of a gateway are readers with tokens; a certificate is taken where gRPC is served.
 security_flags: Final = settings.flags(FLAGS)
+security_flags_of_http: Final = settings.flags(FLAGS, serves_grpc=False)
 running: Final = together(
     option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
     option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),

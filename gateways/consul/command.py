@@ -14,7 +14,7 @@ from gateways.consul.answers import Answers, Settings
 from gateways.consul.api import ConsulApi
 from gateways.consul.indexes import Indexes
 from gateways.consul.metrics import METRICS
-from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags, security_from
+from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags_of_http, security_from
 from gateways.process import Gateway, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
@@ -40,7 +40,7 @@ from serving.transports import Addresses
     metavar="NAME",
     help="Named port that becomes the service's port, the first that an instance has. Repeatable.",
 )
-@security_flags
+@security_flags_of_http
 @running
 @FLAGS.limits()
 @FLAGS.logs()

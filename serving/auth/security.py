@@ -121,20 +121,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FILES: Final = {
     "--tls-cert": "Serve TLS with this certificate chain (PEM). All these files are reloaded when they change.",
     "--tls-key": "Its private key (PEM).",
-    "--client-ca": "Accept client certificates of this CA (PEM) as identities; --grpc-mtls requires them.",
+    "--client-ca": "Accept client certificates of this CA (PEM) as identities.",
     "--jwks": "Accept tokens (JWT) signed by one of these public keys.",
     "--policy": "Policy: which identity has which role (YAML).",
     "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",
 }
 
 
-def flags(made: Flags) -> Callable[[F], F]:
-    """All flags of security."""
+def flags(made: Flags, *, serves_grpc: bool = True) -> Callable[[F], F]:
+    """All flags of security. `serves_grpc`: there may be an address for callers with certificates."""
     files = [made.option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
     address = "Second gRPC address, which requires client certificates (--grpc then does not); port 0: a free one."
+    mtls = [made.option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)] if serves_grpc else []
     return together(
         *files,
-        made.option("--grpc-mtls", default="", metavar="HOST:PORT", help=address),
+        *mtls,
         made.option("--trust-domain", default="", help="Trust domain of the SPIFFE ids in client certificates."),
         made.option("--audience", default="hq", help="Required audience of tokens (aud)."),
         made.option("--issuer", default="", help="Required issuer of tokens (iss)."),
@@ -220,7 +221,7 @@ _NEEDS: Final = (
 
 def _check(given: Mapping[str, Any]) -> None:
     for name, needed in _NEEDS:
-        missing = [other for other in needed if given[name] and not given[other]]
+        missing = [other for other in needed if given.get(name) and not given[other]]
         if missing:
             raise BadSecurity(f"{_flag(name)} needs {' and '.join(map(_flag, missing))}")
     if given["policy"] and not given["jwks"] and not given["client_ca"]:
