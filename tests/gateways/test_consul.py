@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.gateway_process import GatewayProcess, Programs, fetched
-from tests.support.secured import Secured
+from tests.support.secured import Secured, served
 
 WEB = "/v1/health/service/web?passing"
 
@@ -87,6 +87,20 @@ async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> 
         assert json.loads(body) == {"web": []}
     assert (await gateway.get(WEB))[0] == 403
     assert (await gateway.get(WEB, {"x-consul-token": "forged"}))[0] == 403
+
+
+async def test_a_gateway_reads_from_hq_with_an_identity_of_its_own(started: Programs) -> None:
+    files = Secured(started.directory)
+    (started.directory / "token").write_text(files.issuer.token("web-reader"))
+    trust = ("--hq-ca", str(files.authority.cert), "--service", "web")
+    async with served(files.security()) as hq:
+        token = ("--hq-token-file", str(started.directory / "token"))
+        known = await started.gateway("consul", hq.addresses.grpc, *trust, *token)
+        assert await ids(known) == []
+        unknown = await started.gateway("consul", hq.addresses.grpc, *trust, name="unknown", until_ready=False)
+        assert [(await unknown.get(path))[0] for path in (WEB, "/readyz")] == [500, 503]
+        await known.terminate()
+        await unknown.terminate()
 
 
 async def test_what_writes_is_refused_with_the_way_to_do_it(started: Programs) -> None:

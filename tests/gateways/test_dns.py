@@ -1,4 +1,4 @@
-"""The DNS gateway as a process, over UDP and TCP, while HQ comes and goes."""
+"""The DNS gateway as a process, and its sockets: UDP and TCP, and what is bounded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import dns.message
 import dns.rcode
 import pytest
 
-from gateways.dns.rate import Rate
 from gateways.dns.responder import Responder
-from gateways.dns.sockets import Tcp, Udp, bound
+from gateways.dns.sockets import Rate, Tcp, Udp, bound
 from serving.clock import ManualClock
 from tests.support.gateway_process import GatewayProcess, Programs
 from tests.support.pictures import known, picture_of
@@ -37,45 +36,6 @@ async def answers(gateway: GatewayProcess, name: str, expected: tuple[str, list[
             await asyncio.sleep(0.01)
 
 
-async def test_a_gateway_follows_changes_and_outlives_hq_and_its_own_death(started: Programs) -> None:
-    hq = await started.registry()
-    await hq.put("web-1", host="10.0.0.1")
-    await hq.put("web-2", host="10.0.0.2")
-    gateway = await started.gateway("dns", hq)
-    await answers(gateway, WEB, ("NOERROR", ["10.0.0.1", "10.0.0.2"]))
-    await hq.report("web-2", is_ready=False)
-    await answers(gateway, WEB, ("NOERROR", ["10.0.0.1"]))
-    await answers(gateway, "db.service.hq.internal.", ("NXDOMAIN", []))
-    await gateway.is_saved("web-2", '"is_ready":false')
-
-    hq.pause()
-    assert await asked(gateway.dns, WEB, tcp=True) == ("NOERROR", ["10.0.0.1"])
-    await gateway.kill()
-    again = await started.gateway("dns", hq)
-    assert await asked(again.dns, WEB) == ("NOERROR", ["10.0.0.1"])
-    assert await asked(again.dns, "db.service.hq.internal.") == ("SERVFAIL", [])
-    _, [age, *_] = await asked(again.dns, f"_why.{WEB}", "TXT")
-    assert "saved, stale" in age
-
-    hq.resume()
-    await hq.delete("web-1")
-    await hq.delete("web-2")
-    await answers(again, WEB, ("NXDOMAIN", []))
-    assert await again.terminate() == 0
-
-
-async def test_hq_away_at_the_first_start_is_a_failure_until_it_is_there(started: Programs) -> None:
-    hq = await started.registry()
-    await hq.put("web-1", host="10.0.0.1")
-    hq.pause()
-    gateway = await started.gateway("dns", hq, until_ready=False)
-    assert await asked(gateway.dns, WEB) == ("SERVFAIL", [])
-    assert (await gateway.get("/readyz"))[0] == 503
-    assert (await gateway.get("/livez"))[0] == 200
-    hq.resume()
-    await answers(gateway, WEB, ("NOERROR", ["10.0.0.1"]))
-
-
 async def test_only_the_services_that_are_named_are_published(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
@@ -83,6 +43,7 @@ async def test_only_the_services_that_are_named_are_published(started: Programs)
     gateway = await started.gateway("dns", hq, "--service", "web")
     await answers(gateway, WEB, ("NOERROR", ["10.0.0.1"]))
     assert (await asked(gateway.dns, "db.service.hq.internal."))[0] == "NXDOMAIN"
+    assert await asked(gateway.dns, WEB, tcp=True) == ("NOERROR", ["10.0.0.1"])
 
 
 class Sockets:
@@ -115,7 +76,9 @@ async def test_one_address_gets_no_more_than_its_rate() -> None:
             await asked(sockets.where, WEB)
         with pytest.raises(dns.exception.Timeout):
             await dns.asyncquery.udp(dns.message.make_query(WEB, "A"), "127.0.0.1", port=sockets.where[1], timeout=0.3)
-        assert responder.counts.dropped["rate"] == 1
+        with pytest.raises(EOFError):
+            await asked(sockets.where, WEB, tcp=True)
+        assert responder.counts.dropped["rate"] == 2
 
 
 async def test_many_questions_on_one_connection_are_answered_in_order() -> None:

@@ -44,6 +44,18 @@ def test_every_flag_is_a_variable_and_says_what_it_is(kind: str) -> None:
         assert getattr(option, "help", "x"), option.name
 
 
+def test_gateways_listen_on_loopback_unless_told_otherwise() -> None:
+    for command in cli.commands.values():
+        addresses = [option.default for option in command.params if option.name in ("dns", "grpc", "http")]
+        assert addresses
+        assert all(str(address).startswith("127.0.0.1:") for address in addresses)
+
+
+def test_only_who_serves_grpc_has_an_address_for_callers_with_certificates() -> None:
+    found = [kind for kind, one in cli.commands.items() if any(option.name == "grpc_mtls" for option in one.params)]
+    assert found == ["xds"]
+
+
 def test_units_set_variables_of_flags_that_there_are() -> None:
     for kind in ("dns", "consul", "xds"):
         known = {option.envvar for option in cli.commands[kind].params}

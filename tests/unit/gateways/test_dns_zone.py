@@ -28,9 +28,9 @@ WEB = "web.service.hq.internal."
 class Asking:
     """Asks a responder, and reads its answers by dnspython."""
 
-    def __init__(self, pictured: PictureBuilder) -> None:
+    def __init__(self, pictured: PictureBuilder, ttl_s: int = 1) -> None:
         self.pictured = pictured
-        zone = Zone(Settings(ZONE, 1, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
+        zone = Zone(Settings(ZONE, ttl_s, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
         self.responder = Responder(zone, random.Random(3))
         pictured.picture.listen(self.responder.changed)
 
@@ -121,6 +121,14 @@ def test_what_has_no_records_is_denied_with_the_start_of_authority(name: str, ki
     assert (dns.rcode.to_text(said.rcode()), said.answer) == (code, [])
     [soa] = said.authority
     assert (str(soa.name), soa.ttl, soa[0].minimum) == ("hq.internal.", 1, 1)
+
+
+def test_all_records_live_as_long_as_settings_say_denials_too_and_ages_not_at_all() -> None:
+    ask = Asking(picture_of(*THREE), ttl_s=7)
+    for name, kind in ((WEB, "A"), (f"_http._tcp.{WEB}", "SRV"), ("hq.internal.", "NS"), (f"db.{WEB}", "A")):
+        said = ask(name, kind)
+        assert {rrset.ttl for rrset in (*said.answer, *said.authority, *said.additional)} == {7}
+    assert ask(f"_why.{WEB}", "TXT").answer[0].ttl == 0
 
 
 @pytest.mark.parametrize(("name", "kind"), [("example.com.", "A"), ("hq.internal.", "AXFR"), ("internal.", "SOA")])

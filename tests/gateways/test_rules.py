@@ -1,0 +1,274 @@
+"""A gateway never makes the world worse: the same rules for all three, each process killed (SIGKILL) in between.
+
+What is said of a service is its addresses, or one of
+
+    nobody      it exists and has nobody ready      DNS: no data     Consul: [] when `passing`   xDS: no endpoints
+    absent      every location said so              DNS: NXDOMAIN    Consul: []                  xDS: no endpoints
+    unknown     no word of somebody who may know    DNS: SERVFAIL    Consul: 500                 xDS: nothing is sent
+
+Where each rule is shown: "here" is this file, with processes; a word is part of a test's name, in tests/unit/gateways
+and tests/gateways.
+
+| rule | DNS | Consul | xDS |
+| --- | --- | --- | --- |
+| HQ away at the first start | here | here | here |
+| HQ away later, and then the gateway killed | here | here | here |
+| HQ away for five minutes, in real time (long) | here | here | here |
+| one location away, and then the gateway killed (long) | here | here | here |
+| one location away at the start (long) | here | here | here |
+| an empty service, a deleted one, one that never was | here | here | here |
+| 10,000 instances of one service | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
+| an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
+| changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with` |
+| an index never misleads | | `index_that_is_not`, `index_of_another` | |
+| a client that is slow | | `never_missed` | `stream_sends` |
+| hosts that are names | `host_whose_name` | their names are shown | `hosts_that_are_names` |
+| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `wait_are_bounded` | `names_of_one_stream` |
+| clients of others: 200 changes, SIGKILL, HQ away | tests/judges | tests/judges | tests/judges |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.gateways.test_dns import asked
+from tests.gateways.test_xds import stream
+from tests.support.gateway_process import GatewayProcess, Program, Programs, Registry
+
+NOBODY, ABSENT, UNKNOWN = ["nobody"], ["absent"], ["unknown"]
+_QUIET_S: Final = 0.5
+_AWAY_S: Final = 300.0
+
+
+async def dns_says(gateway: GatewayProcess, service: str, location: str) -> list[str]:
+    name = f"{service}.service.{f'{location}.dc.' if location else ''}hq.internal."
+    code, found = await asked(gateway.dns, name)
+    return found or {"NOERROR": NOBODY, "NXDOMAIN": ABSENT, "SERVFAIL": UNKNOWN}[code]
+
+
+async def consul_says(gateway: GatewayProcess, service: str, location: str) -> list[str]:
+    status, body, _ = await gateway.get(f"/v1/health/service/{service}?dc={location}")
+    if status == 500:
+        return UNKNOWN
+    entries = json.loads(body)
+    ready = [one["Service"]["Address"] for one in entries if one["Checks"][0]["Status"] == "passing"]
+    return sorted(ready) or (NOBODY if entries else ABSENT)
+
+
+async def xds_says(gateway: GatewayProcess, service: str, _location: str) -> list[str]:
+    async with stream(gateway) as follows:
+        await follows.wants(service)
+        try:
+            async with asyncio.timeout(_QUIET_S):
+                found = await follows.addresses()
+        except TimeoutError:
+            return UNKNOWN
+        return sorted(found[service]) or NOBODY
+
+
+SAYS: Final[dict[str, Callable[[GatewayProcess, str, str], Awaitable[list[str]]]]] = {
+    "dns": dns_says,
+    "consul": consul_says,
+    "xds": xds_says,
+}
+
+
+class Three:
+    """A gateway of each kind before one HQ."""
+
+    def __init__(self, started: Programs, hq: Registry | str) -> None:
+        self._started, self._hq = started, hq
+        self._gateways: dict[str, GatewayProcess] = {}
+
+    async def start(self, *, until_ready: bool = True) -> None:
+        found = [self._started.gateway(kind, self._hq, until_ready=until_ready) for kind in SAYS]
+        self._gateways = dict(zip(SAYS, await asyncio.gather(*found), strict=True))
+
+    async def say(self, expected: Sequence[str], service: str = "web", location: str = "") -> None:
+        """At once, all of them."""
+        for kind, gateway in self._gateways.items():
+            if kind == "xds" and location:
+                continue  # it has no question of one location
+            wanted = NOBODY if kind == "xds" and expected is ABSENT else expected
+            assert await SAYS[kind](gateway, service, location) == wanted, (kind, service, location)
+
+    async def come_to_say(self, expected: Sequence[str], service: str = "web", location: str = "") -> None:
+        """Within half a minute."""
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    return await self.say(expected, service, location)
+                except AssertionError:
+                    await asyncio.sleep(0.02)
+
+    async def why(self) -> list[str]:
+        """What DNS says of its answer's age and locations."""
+        return (await asked(self._gateways["dns"].dns, "_why.web.service.hq.internal.", "TXT"))[1]
+
+    async def last_contact_s(self) -> float:
+        """How old Consul's answer says that it is."""
+        _, _, headers = await self._gateways["consul"].get("/v1/health/service/web")
+        return int(headers["x-consul-lastcontact"]) / 1000
+
+    async def pages(self, *paths: str) -> list[tuple[int, ...]]:
+        """The status of each, by gateway."""
+        return [tuple([(await one.get(path))[0] for path in paths]) for one in self._gateways.values()]
+
+    async def are_terminated(self) -> list[int]:
+        """SIGTERM; their exit codes."""
+        return [await gateway.terminate() for gateway in self._gateways.values()]
+
+    async def are_killed(self) -> None:
+        """SIGKILL, and they start again on what they saved."""
+        await asyncio.gather(*(gateway.kill() for gateway in self._gateways.values()))
+        await asyncio.gather(*(gateway.again() for gateway in self._gateways.values()))
+
+    async def have_saved(self, *words: str) -> None:
+        await asyncio.gather(*(gateway.is_saved(*words) for gateway in self._gateways.values()))
+
+
+def test_the_tests_that_the_table_names_are_there() -> None:
+    folders = (Path(__file__).parent, Path(__file__).parents[1] / "unit" / "gateways")
+    tests = "".join(line for folder in folders for path in folder.glob("test_*.py") for line in _tests(path))
+    named = re.findall(r"`(\w+)`", (__doc__ or "").partition("| rule")[2])
+    assert [name for name in named if name not in tests] == []
+
+
+def _tests(path: Path) -> list[str]:
+    return re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+
+
+async def test_hq_away_at_the_first_start_is_unknown_until_it_is_there(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    hq.pause()
+    three = Three(started, hq)
+    await three.start(until_ready=False)
+    await three.say(UNKNOWN)
+    assert await three.pages("/readyz", "/livez") == [(503, 200)] * 3
+    hq.resume()
+    await three.come_to_say(["10.0.0.1"])
+    await three.say(ABSENT, "db")
+
+
+async def test_what_was_said_last_stands_while_hq_is_away_and_after_the_gateway_was_killed(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("web-2", host="10.0.0.2", is_ready=False)
+    await hq.put("idle-1", "idle", is_ready=False)
+    await hq.put("gone-1", "gone", host="10.0.0.3")
+    three = Three(started, hq)
+    await three.start()
+    await three.come_to_say(["10.0.0.3"], "gone")
+    await hq.delete("gone-1")
+    await three.come_to_say(ABSENT, "gone")
+    await hq.put("last-1", "last")
+    await three.have_saved("last-1")  # and so all that was before it
+
+    hq.pause()
+    for service, said in (("web", ["10.0.0.1"]), ("idle", NOBODY), ("gone", ABSENT), ("never", ABSENT)):
+        await three.say(said, service)
+    await three.are_killed()
+    # A file says who is there and never who is not: somebody may have come since.
+    for service, said in (("web", ["10.0.0.1"]), ("idle", NOBODY), ("gone", UNKNOWN), ("never", UNKNOWN)):
+        await three.say(said, service)
+    assert any("saved, stale" in line for line in await three.why())
+    hq.resume()
+    await hq.report("web-2", is_ready=True)
+    await three.come_to_say(["10.0.0.1", "10.0.0.2"])
+    for service, said in (("idle", NOBODY), ("gone", ABSENT), ("never", ABSENT)):
+        await three.come_to_say(said, service)
+    await hq.delete("web-1")
+    await hq.delete("web-2")
+    await three.come_to_say(ABSENT)
+    assert await three.are_terminated() == [0, 0, 0]
+
+
+async def federated(started: Programs, east: Registry, west: Registry) -> Program:
+    """`hq-federated` over both."""
+    config = Path(started.directory) / "federated.yaml"
+    config.write_text(f"locations:\n  east:\n    replicas: ['{east.grpc}']\n  west:\n    replicas: ['{west.grpc}']\n")
+    arguments = ("--config", str(config), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    front = Program("federated.main", arguments, started.directory / "federated.log")
+    await started.add(front)
+    return front
+
+
+@pytest.mark.long
+async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_it_might_have(
+    started: Programs,
+) -> None:
+    east, west = await started.registry("east", "east"), await started.registry("west", "west")
+    await east.put("web-1", host="10.0.0.1")
+    await west.put("web-2", host="10.0.0.2")
+    front = await federated(started, east, west)
+    three = Three(started, front.grpc)
+    await three.start()
+    await three.come_to_say(["10.0.0.1", "10.0.0.2"])
+    await three.say(["10.0.0.2"], location="west")
+    await three.say(ABSENT, "db")
+
+    await west.kill()
+    await east.put("web-3", host="10.0.0.3")
+    every = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    await three.come_to_say(every)
+    await three.say(ABSENT, "db")  # it has said so, and its word stands
+    async with asyncio.timeout(30):
+        while "missing locations: west" not in str(await three.why()):
+            await asyncio.sleep(0.02)
+
+    await three.have_saved("web-3")
+    await three.are_killed()
+    await three.come_to_say(every)
+    await three.come_to_say(ABSENT, "db", "east")
+    await three.say(UNKNOWN, "db")
+    await three.say(UNKNOWN, "db", "west")
+
+
+@pytest.mark.long
+async def test_gateways_that_start_while_a_location_is_away_show_the_others(started: Programs) -> None:
+    east, west = await started.registry("east", "east"), await started.registry("west", "west")
+    await east.put("web-1", host="10.0.0.1")
+    front = await federated(started, east, west)
+    await west.kill()
+    three = Three(started, front.grpc)
+    await three.start()
+    await three.come_to_say(["10.0.0.1"])
+    await three.say(UNKNOWN, "db")
+    await three.say(ABSENT, "db", "east")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_hq_away_for_five_minutes_changes_nothing_for_anybody(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("web-2", host="10.0.0.2", is_ready=False)
+    await hq.put("idle-1", "idle", is_ready=False)
+    three = Three(started, hq)
+    await three.start()
+    await three.come_to_say(["10.0.0.1"])
+    await three.have_saved("web-1", "idle-1")
+
+    hq.pause()
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + _AWAY_S
+    while loop.time() < ends:
+        for service, said in (("web", ["10.0.0.1"]), ("idle", NOBODY), ("never", ABSENT)):
+            await three.say(said, service)
+        await asyncio.sleep(1.0)
+    assert await three.last_contact_s() > _AWAY_S - 30
+    await three.are_killed()
+    await three.say(["10.0.0.1"])
+    await three.say(NOBODY, "idle")
+
+    hq.resume()
+    await hq.report("web-2", is_ready=True)
+    await three.come_to_say(["10.0.0.1", "10.0.0.2"])
