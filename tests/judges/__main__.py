@@ -14,7 +14,7 @@ from tests.judges.tools import FOLDER, install
 
 async def run_judges(names: tuple[str, ...]) -> int:
     """Each judge in turn, a line for each; the exit code."""
-    found = 0
+    found = skipped = 0
     for name in names:
         began = time.monotonic()
         verdict = await run_judge(name)
@@ -24,7 +24,8 @@ async def run_judges(names: tuple[str, ...]) -> int:
         for line in verdict.left_out:
             print(f"    left out: {line}", flush=True)
         found += not verdict.good
-    print(f"{len(names)} judges, {found} of them found something")
+        skipped += not verdict.ran
+    print(f"{len(names)} judges: {len(names) - skipped} ran, {skipped} skipped, {found} found something")
     return int(found > 0)
 
 

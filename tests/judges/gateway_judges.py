@@ -69,9 +69,6 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
         def lines() -> list[str]:
             return log.read_text(errors="replace").splitlines()
 
-        async def shows(id_: str) -> None:
-            await within(lambda: _said(lines())[-_SETTLED:] == [f"ok {id_}"] * _SETTLED)
-
         async def both() -> None:
             await within(lambda: {f"ok {id_}" for id_ in PAIR} <= {*lines()[-50:]}, _START_S)
 
@@ -80,10 +77,19 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
             assert not failed, f"{len(failed)} of {len(lines())} calls failed: {failed[:3]}"
 
         await verdict.case("both instances are called", both(), _START_S)
-        await follow(verdict, at, shows)
+        await follow(verdict, at, _settled(log))
         await verdict.case("no call failed", none_failed())
         await verdict.case("an unknown service fails at once", _unknown(order, directory, env), _START_S)
     return verdict
+
+
+def _settled(log: Path) -> Callable[[str], Awaitable[None]]:
+    async def shows(id_: str) -> None:
+        await within(
+            lambda: _said(log.read_text(errors="replace").splitlines())[-_SETTLED:] == [f"ok {id_}"] * _SETTLED
+        )
+
+    return shows
 
 
 def _said(lines: Sequence[str]) -> list[str]:
@@ -149,7 +155,7 @@ async def dig(directory: Path) -> Verdict:
     verdict = Verdict((await run((path, "-v"), 10.0)).text)
     async with world(directory, "dns") as at:
         host, port = at.gateway.dns
-        await follow(verdict, at, _looked_up((path, f"@{host}", "-p", str(port), "+short"), at), flips=50)
+        await follow(verdict, at, _looked_up((path, f"@{host}", "-p", str(port), "+short"), at))
         await verdict.case("SRV with a port", _srv((path, f"@{host}", "-p", str(port), "+short"), at))
     return verdict
 
@@ -160,7 +166,7 @@ async def kdig(directory: Path) -> Verdict:
     verdict = Verdict(version)
     async with world(directory, "dns") as at:
         host, port = at.gateway.dns
-        await follow(verdict, at, _looked_up((path, f"@{host}", "-p", str(port), "+tcp", "+short"), at), flips=50)
+        await follow(verdict, at, _looked_up((path, f"@{host}", "-p", str(port), "+tcp", "+short"), at))
     return verdict
 
 
@@ -175,8 +181,7 @@ async def dnsmasq(directory: Path) -> Verdict:
         forward = f"--server=/hq.internal/{host}#{upstream}"
         order = (path, "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--user=root", *flags, forward)
         async with started(order, directory / "dnsmasq.log"):
-            shows = _looked_up((asking, "@127.0.0.1", "-p", str(port), "+short", "+timeout=1"), at)
-            await follow(verdict, at, shows, flips=5)
+            await follow(verdict, at, _looked_up((asking, "@127.0.0.1", "-p", str(port), "+short", "+timeout=1"), at))
     return verdict
 
 
@@ -199,16 +204,11 @@ async def dns_grpc(directory: Path) -> Verdict:
 
     verdict, log = Verdict(f"grpcio {grpc.__version__}"), directory / "calls.log"
     async with world(directory, "dns") as at:
-        await at.only("web-1")
         host, port = at.gateway.dns
         target = f"dns://{host}:{port}/{_WEB}:{at.ports['web-1']}"
-        order = (sys.executable, "-m", "tests.judges.xds_caller", target, "50")
+        order = (sys.executable, "-m", "tests.judges.xds_caller", target, _CALL_MS, "anew")
         async with started(order, log, {"GRPC_DNS_RESOLVER": "ares"}):
-
-            async def called() -> None:
-                await within(lambda: "ok web-1" in log.read_text(errors="replace"))
-
-            await verdict.case("a call", called())
+            await follow(verdict, at, _settled(log))
     return verdict
 
 
@@ -229,7 +229,7 @@ async def dns_libc(directory: Path) -> Verdict:
         async def shows(id_: str) -> None:
             await within(lambda: _last(log) == f"found {_address(id_)}")
 
-        await follow(verdict, at, shows, flips=50)
+        await follow(verdict, at, shows)
     return verdict
 
 
@@ -300,9 +300,22 @@ async def consul_prometheus(directory: Path) -> Verdict:
     async with world(directory, "consul") as at, started((path, at.gateway.http, "web"), log):
 
         async def shows(id_: str) -> None:
-            await within(lambda: _last(log) == f"found {_place(at, id_)}", 60.0)
+            await within(lambda: _last(log) == f"found {_place(at, id_)}", 60.0)  # it waits for 15 s after an error
 
-        await follow(verdict, at, shows, flips=5)  # it limits its questions to one in a refresh interval
+        await follow(verdict, at, shows)
+    return verdict
+
+
+async def consul_traefik(directory: Path) -> Verdict:
+    """Traefik's provider of Consul's catalog, as a library: its program cannot be built from its module."""
+    path, version = await tools.go_program("traefikfollow", "github.com/traefik/traefik/v3", "traefik_go")
+    verdict, log = Verdict(version), directory / "found.log"
+    async with world(directory, "consul") as at, started((path, at.gateway.http, "web"), log):
+
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_place(at, id_)}")
+
+        await follow(verdict, at, shows)
     return verdict
 
 

@@ -15,6 +15,7 @@ from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, Programs, Registry, programs
 
 PAIR: Final = ("web-1", "web-2")
+_CHANGES: Final = 200
 _PATIENCE_S: Final = 30.0
 _QUIET_S: Final = 3.0  # in which a client shows that it goes on undisturbed
 
@@ -73,11 +74,11 @@ Shows = Callable[[str], Awaitable[None]]
 """Returns when the judge uses or shows this instance, and no other. Raises TimeoutError."""
 
 
-async def follow(verdict: Verdict, at: World, shows: Shows, flips: int = 100, prefix: str = "") -> None:
+async def follow(verdict: Verdict, at: World, shows: Shows) -> None:
     """The cases of every judge that follows: changes, a killed gateway, an HQ that is away."""
 
     async def changes() -> None:
-        for _ in range(flips):
+        for _ in range(_CHANGES // 2):
             await at.flip()
             await shows(at.ready)
 
@@ -103,9 +104,9 @@ async def follow(verdict: Verdict, at: World, shows: Shows, flips: int = 100, pr
         await at.flip()
         await shows(at.ready)
 
-    await verdict.case(f"{prefix}{2 * flips} changes", changes(), 240.0)
-    await verdict.case(f"{prefix}a killed gateway", killed(), 90.0)
-    await verdict.case(f"{prefix}HQ away, and the gateway killed meanwhile", away(), 90.0)
+    await verdict.case(f"{_CHANGES} changes", changes(), 240.0)
+    await verdict.case("a killed gateway", killed(), 90.0)
+    await verdict.case("HQ away, and the gateway killed meanwhile", away(), 90.0)
 
 
 async def within(what: Callable[[], bool], at_most_s: float = _PATIENCE_S) -> None:

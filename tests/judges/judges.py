@@ -43,6 +43,7 @@ JUDGES: Final[dict[str, Judge]] = {
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,
+    "consul-traefik": gateway_judges.consul_traefik,
 }
 
 

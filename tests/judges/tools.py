@@ -79,11 +79,11 @@ async def go_module(name: str) -> Path:
     return Path(json.loads(found.out)["Dir"])
 
 
-async def go_program(name: str, module: str) -> tuple[Path, str]:
+async def go_program(name: str, module: str, folder: str = "gateways_go") -> tuple[Path, str]:
     """One of our own programs over foreign libraries, and the version of that library. Raises Missing."""
     if shutil.which("go") is None:
         raise Missing("there is no go on PATH")
-    source, made = _HERE / "gateways_go", FOLDER / "bin" / name
+    source, made = _HERE / folder, FOLDER / "bin" / name
     made.parent.mkdir(parents=True, exist_ok=True)
     built = await run(("go", "build", "-o", made, f"./{name}"), _INSTALL_S, cwd=source)
     if built.code:

@@ -1,4 +1,4 @@
-"""Servers that say who they are, one for each name: `listening NAME PORT`, on 127.0.0.1 and the addresses after it.
+"""Servers that say who they are, one for each name: `listening NAME PORT`, at one port of 127.0.0.1, 127.0.0.2, ...
 
 python -m tests.judges.who_server NAME...
 """
@@ -16,7 +16,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 async def serve(names: list[str]) -> None:
     """Until it is ended."""
-    servers = []
+    servers, port = [], 0
     for number, name in enumerate(names, 1):
 
         async def who(_request: Empty, _context: Any, name: str = name) -> StringValue:
@@ -25,7 +25,7 @@ async def serve(names: list[str]) -> None:
         handler = grpc.unary_unary_rpc_method_handler(who, Empty.FromString, StringValue.SerializeToString)
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("judged.Who", {"Who": handler})])
-        port = server.add_insecure_port(f"127.0.0.{number}:0")
+        port = server.add_insecure_port(f"127.0.0.{number}:{port}")
         await server.start()
         print(f"listening {name} {port}", flush=True)
         servers.append(server)

@@ -21,7 +21,7 @@ import (
 func main() {
 	config := consul.DefaultSDConfig
 	config.Server, config.Services = os.Args[1], []string{os.Args[2]}
-	config.RefreshInterval = model.Duration(time.Second)
+	config.RefreshInterval = model.Duration(20 * time.Millisecond) // the least time between two questions
 	registry := prometheus.NewRegistry()
 	metrics := config.NewDiscovererMetrics(registry, discovery.NewRefreshMetrics(registry))
 	discoverer, err := config.NewDiscoverer(discovery.DiscovererOptions{Metrics: metrics})
