@@ -12,11 +12,11 @@ and tests/gateways.
 | rule | DNS | Consul | xDS |
 | --- | --- | --- | --- |
 | HQ away at the first start | here | here | here |
-| HQ away later, and then the gateway killed | here | here | here |
+| HQ away later, and then the gateway killed (long) | here | here | here |
 | HQ away for five minutes, in real time (long) | here | here | here |
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
-| an empty service, a deleted one, one that never was | here | here | here |
+| an empty service, a deleted one, one that never was (long) | here | here | here |
 | 10,000 instances of one service | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
 | an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
 | changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with` |
@@ -158,6 +158,7 @@ async def test_hq_away_at_the_first_start_is_unknown_until_it_is_there(started: 
     await three.say(ABSENT, "db")
 
 
+@pytest.mark.long
 async def test_what_was_said_last_stands_while_hq_is_away_and_after_the_gateway_was_killed(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
