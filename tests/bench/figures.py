@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds, gateways
+from tests.bench import abuse, feeds, gateways, leave
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short
 
@@ -272,5 +272,9 @@ FIGURES = (
     Figure(
         "Acknowledged write to the end of a blocking query, p99", 100, "ms", False, "gateways", _fact(gateways.QUERY)
     ),
+    Figure(
+        "CMS, 100,000 instances, 1,000 tasks wait: a new one decided, p99", 50, "ms", False, "cms", _fact(leave.NEW)
+    ),
+    Figure("… a poll with its details, p99", 5, "ms", False, "cms", _fact(leave.POLL)),
     Figure("DNS answers on one core", 30_000, "/s", True, "gateways", _fact(gateways.DNS)),
 )

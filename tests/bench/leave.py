@@ -35,6 +35,9 @@ PER_HOST: Final = 10
 SERVICES: Final = 1_000
 WAITING: Final = 1_000
 LOCATION: Final = "here"
+DECISION: Final = "a decision over all that wait, p99"
+POLL: Final = "a poll of a task that waits, with its details, p99"
+NEW: Final = "a new task, stored and decided, p99"
 
 
 class StillLocations(Locations):
@@ -111,12 +114,12 @@ async def _measure(bench: Bench, leave: Leave, rng: random.Random) -> None:
         await leave.create(_task(f"new-{rng.getrandbits(60)}", rng))
 
     for name, call, times in (
-        ("a decision over all that wait", decision, count),
-        ("a poll of a task that waits, with its details", poll, count * 5),
-        ("a dry run", dry_run, count),
-        ("a new task, stored and decided", create, count),
+        (DECISION, decision, count),
+        (POLL, poll, count * 5),
+        ("a dry run, p99", dry_run, count),
+        (NEW, create, count),
     ):
-        bench.fact(GROUP, f"{name}, p99", [await _p99_ms(call, times) for _ in range(bench.rounds)], "ms", note=note)
+        bench.fact(GROUP, name, [await _p99_ms(call, times) for _ in range(bench.rounds)], "ms", note=note)
 
 
 async def _p99_ms(call: Callable[[], Coroutine[Any, Any, None]], times: int) -> float:
