@@ -39,16 +39,14 @@ class Fault(Exception):
 class Machine:
     """Reads requests, one after the other. Nothing raises; a FAULT is the last event.
 
-    Clients say the same head over and over. What the parser made of one is remembered by all of its bytes, from the
-    end of a request on: nothing else decides what they mean, so that whoever says the same is told the same.
+    Clients say the same head over and over: it is remembered by all of its bytes with what the parser made of it.
     """
 
     def __init__(self, max_header_bytes: int) -> None:
         self._max_header_bytes = max_header_bytes
         self._parser = httptools.HttpRequestParser(self)
         self._events: list[Event] = []
-        self._raw_bytes = 0
-        self._in_this = 0  # requests that began in the bytes that are being read
+        self._raw_bytes = self._in_this = 0  # of the head; requests that began in the bytes that are being read
         self._known: dict[bytes, tuple[Begun, int]] = {}  # and how long the body is
         self._begin()
         self.is_reading_head = False  # some of a request's head has come, and not all
@@ -70,10 +68,10 @@ class Machine:
             self._remember(data[:end], events[0][1], len(data) - end)
         return events
 
-    def _remember(self, said: bytes, begun: Any, size: int) -> None:
+    def _remember(self, said: bytes, begun: Begun, size: int) -> None:
         """All of one request has come at once, with so many bytes behind its first empty line."""
-        told = begun.head.named.get(b"content-length", b"0") if isinstance(begun, Begun) and begun.keep_alive else b""
-        if told.isdigit() and int(told) == size and not begun.expects_continue:
+        announced = int(begun.head.named.get(b"content-length", b"0"))
+        if begun.keep_alive and not begun.expects_continue and announced == size:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[said] = begun, size

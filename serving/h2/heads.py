@@ -8,8 +8,7 @@ from typing import Any, Final
 from serving.h2.frames import StreamFault
 from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
 
-Raw = Sequence[Sequence[Any]]
-"""Names and values of all headers; more about each is ignored."""
+Raw = Sequence[Sequence[Any]]  # names and values of all headers; more about each is ignored
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
 

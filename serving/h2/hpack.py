@@ -14,8 +14,6 @@ from typing import Final
 from serving.h2 import huffman
 from serving.h2.huffman import HpackError
 
-__all__ = ["Decoder", "Field", "HpackError", "encode", "field"]
-
 REGULAR: Final = 0
 PSEUDO: Final = 1
 REFUSED: Final = 2  # no request or answer may hold it

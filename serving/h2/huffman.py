@@ -6,6 +6,7 @@ The code is canonical, so the lengths alone say all of it. A row of the state ma
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 _REMEMBERED: Final = 1_024
@@ -52,17 +53,9 @@ def _tree() -> list[list[int]]:
     return nodes
 
 
-def _paddings(nodes: list[list[int]]) -> frozenset[int]:
-    """States in which a string may end: fewer than eight bits into a code, all of them ones."""
-    states, node = [0], 0
-    for _ in range(7):
-        node = nodes[node][1]
-        states.append(node)
-    return frozenset(states)
-
-
 _NODES: Final = _tree()
-_ENDS: Final = _paddings(_NODES)
+# States in which a string may end: fewer than eight bits into a code, all of them ones.
+_ENDS: Final = frozenset(accumulate(range(7), lambda node, _: _NODES[node][1], initial=0))
 _ROWS: Final[list[Row | None]] = [None] * len(_NODES)
 
 
@@ -83,11 +76,7 @@ def _row(state: int) -> Row:
 
 
 def decode(data: bytes) -> bytes:
-    """The string.
-
-    Raises:
-        HpackError: it holds the end-of-string code, or its padding is not a beginning of that.
-    """
+    """The string. Raises HpackError: it holds the end-of-string code, or its padding is not a beginning of that."""
     return _remembered(data) if len(data) <= _LONGEST else _decoded(data)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from serving.h2 import frames, heads, hpack
 from serving.h2.control import Control
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
+from serving.h2.huffman import HpackError
 from serving.h2.state import BY_US, DATA, HEADERS, TRAILERS, Event
 from serving.h2.stream import Stream
 
@@ -129,7 +130,7 @@ class Machine(Control):
         most = self.settings.max_header_bytes
         try:
             fields, size = self._decoder.decode(block, most)
-        except hpack.HpackError as error:
+        except HpackError as error:
             raise ConnectionFault(str(error), ErrorCode.COMPRESSION_ERROR) from None
         stream = self.streams.get(stream_id)
         if stream is None and stream_id > self.last_id and not self.is_client:

@@ -17,7 +17,7 @@ from serving.transport.exchange import Peer
 
 log = logging.getLogger(__name__)
 
-_PER_TURN: Final = 4  # connections taken before others have their turn: each handshake takes half a millisecond
+_PER_TURN: Final = 4  # connections taken before others have their turn (decision 063)
 _MAX_SURPLUS: Final = 256  # beyond the limits that may still shake hands to be told so; more are closed at once
 _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptors
 

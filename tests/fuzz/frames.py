@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 import click
 import hpack as library
 
-from serving.h2.hpack import Decoder, HpackError
+from serving.h2.hpack import Decoder
+from serving.h2.huffman import HpackError
 from tests.fuzz import sides, talk
 
 _MOST: Final = 1 << 30

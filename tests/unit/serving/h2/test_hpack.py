@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.h2.hpack import Decoder, HpackError, encode
+from serving.h2.hpack import Decoder, encode
+from serving.h2.huffman import HpackError
 from tests.fuzz.talk import spoiled_block
 from tests.support.h2_peer import Pairs
 
