@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,12 @@ _BEHAVIOUR = together(
         help="Name of this installation, in the ids of its tasks in CMS's. Unique among all that share a CMS.",
     ),
     _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
-    _option("--hq", default="", metavar="HOST:PORT[,...]", help="Replicas of HQ, or federation gateways; empty: none."),
+    _option(
+        "--location",
+        multiple=True,
+        metavar="NAME=HOST:PORT,...",
+        help="An installation of HQ and its replicas; repeatable. None: nobody's silence is looked at.",
+    ),
     _option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
     _option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (PEM)."),
     _option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
@@ -118,10 +123,22 @@ class _Settings:
         self.file = _file(given["config"])
         files = CredentialFiles(*(given[f"hq_{name}"] for name in ("ca", "cert", "key", "token_file")))
         self.credentials = Credentials(files)
-        self.hq = [part.strip() for part in given["hq"].split(",") if part.strip()]
+        self.locations = _locations(given["location"])
 
-    def client(self) -> Client | None:
-        return Client(self.hq, credentials=self.credentials) if self.hq else None
+    def clients(self) -> dict[str, Client]:
+        return {name: Client(each, credentials=self.credentials) for name, each in self.locations.items()}
+
+
+def _locations(given: Iterable[str]) -> dict[str, list[str]]:
+    """Replicas of each location, by name."""
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, _, addresses = text.partition("=")
+        replicas = [one.strip() for one in addresses.split(",") if one.strip()]
+        if not name or not replicas or name in found:
+            raise BadConfig(f"--location {text}: write NAME=HOST:PORT[,HOST:PORT...], each name once")
+        found[name] = replicas
+    return found
 
 
 def _file(path: Path | None) -> FileConfig:
@@ -140,9 +157,7 @@ def _checked(make: Callable[[], Any]) -> Any:
 
 def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
     settings = _checked(lambda: _Settings(given))
-    logging.getLogger("httpx").setLevel(
-        logging.WARNING
-    )  # a line for each call of a CMS says nothing that events do not
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # every call of a CMS is an event already
     run_program("walle", given, lambda: main(settings))
 
 
@@ -161,7 +176,7 @@ async def _serve(
     """`make_store`: a store of etcd belongs to the loop that it was made in."""
     config = config_of(given, "walle")
     shared = context_of(given, "walle", config, security)
-    client = settings.client()
+    clients = settings.clients()
     server = Server(
         config,
         given["installation"],
@@ -170,12 +185,12 @@ async def _serve(
         shared,
         random.SystemRandom(),
         addresses_of(given, "WALLE_"),
-        Hq(client) if client is not None else None,
+        Hq(clients) if clients else None,
         int(given["settle"] * 1000),
         given["grace"],
     )
     try:
         await until_stopped("walle", server, server.controller, own)
     finally:
-        if client is not None:
+        for client in clients.values():
             await client.close()

@@ -76,7 +76,7 @@ async def everything() -> AsyncIterator[Everything]:
         async with (
             process("cms.main", "dev", "--store", "memory", *_ANY, *at) as (cms, _),
             process("nanny.main", "dev", "--store", "memory", *_ANY, *at, "--cms", cms) as (nanny, _),
-            process("walle.main", "dev", "--store", "memory", *_ANY, "--hq", hq) as (walle, _),
+            process("walle.main", "dev", "--store", "memory", *_ANY, *at) as (walle, _),
             process(
                 *("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq),
                 *("--cms", cms, "--nanny", nanny, "--walle", walle),

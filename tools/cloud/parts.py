@@ -80,7 +80,7 @@ def write_executors(path: Path, server: str) -> Path:
 def _walle(known: Known) -> list[str]:
     socket = f"unix:{known.directory / 'walle.sock'}"  # its own programs find it there
     config = write_executors(known.directory / "walle.yaml", socket)
-    return _controller(known, f"--hq={known.gateway}", "--settle=2s", f"--config={config}", f"--http={socket}")
+    return _controller(known, *known.location_flags, "--settle=2s", f"--config={config}", f"--http={socket}")
 
 
 def _controller(known: Known, *more: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from hqclient import Client, HqApiError
@@ -22,48 +22,60 @@ _BY: Final = "wall-e"
 
 
 class Hq:
-    """`suspend` and `resume` raise ServiceError: the planned work waits and shows it.
+    """The locations of HQ, each with its own guard; a federation gateway has none.
+
+    `suspend` and `resume` raise ServiceError: the planned work waits and shows it.
 
     Attributes:
-        doubt: why silence is not believed now; empty: it is.
+        doubts: why silence is not believed now, by location; empty: it is.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client, self.doubt = client, "HQ was not asked yet"
+    def __init__(self, locations: Mapping[str, Client]) -> None:
+        self._clients = locations
+        self._nodes: dict[str, set[str]] = {}  # by location, as it was looked at last
+        self.doubts = dict.fromkeys(locations, "HQ was not asked yet")
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
-        await _translated(self._client.admin.suspend_node(node, duration_s=seconds, by=_BY, reason=reason))
+        for client in self._of(node):
+            await _translated(client.admin.suspend_node(node, duration_s=seconds, by=_BY, reason=reason))
 
     async def resume(self, node: str, reason: str) -> None:
-        await _translated(self._client.admin.resume_node(node))
+        for client in self._of(node):
+            await _translated(client.admin.resume_node(node))
+
+    def _of(self, node: str) -> list[Client]:
+        """Where the node has instances; everywhere, while that is not known."""
+        known = [client for name, client in self._clients.items() if node in self._nodes.get(name, ())]
+        return known or list(self._clients.values())
 
     async def run(self, tell: Callable[[list[HostChecks], str], Awaitable[object]], acts: Callable[[], bool]) -> None:
         """Look every half minute at the acting process, and tell what HQ says of nodes."""
         while True:
             if acts():
-                try:
-                    await self._look(tell)
-                except (HqApiError, ServiceError) as error:
-                    self.doubt = f"HQ does not answer: {error}"
-                    log.warning("%s", self.doubt)
+                await asyncio.gather(*(self._look(name, tell) for name in self._clients))
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _look(self, tell: Callable[[list[HostChecks], str], Awaitable[object]]) -> None:
-        instances: list[Instance] = []
-        sources: list[Source] = []
-        async for page in self._client.find(fields=_FIELDS):
+    async def _look(self, name: str, tell: Callable[[list[HostChecks], str], Awaitable[object]]) -> None:
+        try:
+            said = await self._silent_nodes(name)
+            await tell(said, FROM_HQ)
+        except (HqApiError, ServiceError) as error:
+            self.doubts[name] = f"HQ does not answer: {error}"
+            log.warning("location %s: %s", name, self.doubts[name])
+
+    async def _silent_nodes(self, name: str) -> list[HostChecks]:
+        """What one location says of its nodes; nothing while it is not believed."""
+        client, instances, sources = self._clients[name], list[Instance](), list[Source]()
+        async for page in client.find(fields=_FIELDS):
             instances += page.instances
             sources += page.sources
-        guard = (await self._client.admin.get_guard()).guard
-        self.doubt = why_not_believed(sources, guard)
-        if not self.doubt:
-            await tell(reports(instances), FROM_HQ)
+        self._nodes[name] = {one.spec.node_name for one in instances}
+        self.doubts[name] = why_not_believed(sources, (await client.admin.get_guard()).guard)
+        return [] if self.doubts[name] else reports(instances)
 
 
 class NoHq:
     """Without an HQ: nobody's silence is counted, so there is nothing to suspend."""
-
-    doubt = "no HQ is configured"
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
         """Nothing to do."""

@@ -14,6 +14,7 @@ from walle.tables import Event
 from walle.work.book import HOST, Book, Notice
 from walle.work.repairs import move
 from wallepb.v1.host_pb2 import (
+    STAGE_ENDING,
     STAGE_REQUESTED,
     STAGE_RUNNING,
     VERDICT_IN_PROCESS,
@@ -65,7 +66,8 @@ def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: s
         for task in host.operation.task:
             if task.id == task_id:
                 task.message = text[:1000]
-        host.operation.message = text[:1000]
+        if host.operation.stage != STAGE_ENDING:  # why it ended stays to be read
+            host.operation.message = text[:1000]
         book.put(HOST, name, host)
 
 

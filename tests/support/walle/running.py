@@ -121,7 +121,7 @@ async def running(
         shared,
         random.Random(name),
         addresses,
-        Hq(hq) if hq is not None else None,
+        Hq({"ams": hq}) if hq is not None else None,
         settle_ms,
         0.1,
     )
