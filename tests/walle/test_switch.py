@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hqclient import Client
+from serving.errors import StoreUnavailable
 from tests.cms.cloud import Cloud, service_of
 from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import Running, running
+from walle.process.hq import NoHq
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Location
 from wallepb.v1.project_pb2 import (
@@ -19,6 +21,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CANCELLED,
+    SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
     SCENARIO_STAGE_REFUSED,
     SCENARIO_STAGE_WORKING,
@@ -125,6 +128,24 @@ async def test_an_owner_who_refuses_by_hand_forbids_the_work_and_says_why() -> N
         assert "the last copy" in walle.scenario("net-7").message
         assert not walle.of("h1").scenario
         assert "nothing is left to agree on" in (await walle.call(refusal, 400))["message"]
+
+
+async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise StoreUnavailable("etcd is away")
+
+    with fake_cms() as cms:
+        async with running() as walle:
+            await walle.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
+            await walle.host("h1", location=Location(switch="s1"))
+            monkeypatch.setattr(NoHq, "suspend", refuse)
+            await walle.call(SWITCH)
+            await walle.until(lambda: "etcd is away" in walle.scenario("net-7").message, "it says what it waits for")
+            assert walle.scenario("net-7").stage == SCENARIO_STAGE_CONFIRMING
+            monkeypatch.undo()
+            await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
 
 
 async def test_hosts_are_rebooted_a_few_at_a_time() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from serving.errors import ServiceError
 from walle.approval.protocol import Answer, Cms, CmsFailure, UnknownTask
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Do, Effect
@@ -13,7 +14,14 @@ from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, req
 from walle.process.healer import Parts
 from walle.process.storing import Storing
 from walle.work.book import Book, Notice, World
-from walle.work.scenarios import may_begin, settle_scenario, step_wave, take_scenario_answer, take_scenario_failure
+from walle.work.scenarios import (
+    may_begin,
+    settle_scenario,
+    show_waiting,
+    step_wave,
+    take_scenario_answer,
+    take_scenario_failure,
+)
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -72,8 +80,17 @@ class Planner:
         await self._settle(name)
         fresh = self._scenario(name)
         if fresh is not None and is_confirmed(fresh):
-            await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
+            await self._suspend(name, held)
             self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
+
+    async def _suspend(self, name: str, held: Sequence[str]) -> None:
+        """HQ does not count silence. An HQ that does not take this is shown as what is waited for."""
+        try:
+            await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
+        except ServiceError as error:
+            text = f"HQ counts silence still: {error}"
+            await self._storing.transact(lambda book: show_waiting(book, name, text))
+            raise
 
     async def _resume(self, scenario: Scenario, held: Sequence[str]) -> None:
         """HQ counts silence again. An HQ that is away does not hold the hosts: suspensions end by themselves."""

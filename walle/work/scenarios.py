@@ -201,6 +201,14 @@ def _host(book: Book, name: str) -> Host:
     return host
 
 
+def show_waiting(book: Book, name: str, text: str) -> None:
+    """What the scenario waits for."""
+    scenario = book.get(SCENARIO, name)
+    if scenario is not None and scenario.stage not in OVER:
+        scenario.message = text[:1000]
+        book.put(SCENARIO, name, scenario)
+
+
 def take_scenario_failure(book: Book, name: str, task_id: str, text: str) -> None:
     """A CMS did not answer as it should: it is asked again, and shown as who blocks."""
     scenario = book.get(SCENARIO, name)
