@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,16 +14,22 @@ from google.protobuf.json_format import ParseDict
 
 from hqclient import Client, HqApiError
 from hqclient.credential_files import CredentialFiles
+from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as hq_pb
 from nannyctl.nanny_server import NannyServer, new_request_id
 from nannypb.v1 import service_pb2 as pb
 from tests.clients.instancectl.supervised import Ctl
-from tests.support.gateway_process import Program, Registry
+from tests.cms.cloud import http, task
+from tests.nanny.callers import SERVER
+from tests.support.gateway_process import Program
+from tests.support.reserved_port import kept_addresses, kept_ports
 from tests.support.sample_instances import eventually
 
 LOCATIONS = ("sas", "man", "vla")
 SERVICE = "web"
 BAD = "exit 1"
+_TRUE = instance_pb2.CONDITION_STATUS_TRUE
+_FREE = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
 class Reader:
@@ -57,40 +64,88 @@ class Reader:
         await self._client.close()
 
 
+class Location:
+    """An installation of HQ on the shared etcd: replicas that may be killed, and started again on their addresses."""
+
+    def __init__(self, directory: Path, name: str, etcd: str, prefix: str, replicas: int) -> None:
+        words = ("serve", "--etcd", etcd, "--prefix", f"{prefix}hq-{name}/", "--cluster", name)
+        self.replicas = [
+            Program(
+                "hq.main",
+                (*words, "--report-interval", "2s", *kept_addresses()),
+                directory / f"hq-{name}-{number}.log",
+            )
+            for number in range(replicas)
+        ]
+
+    @property
+    def addresses(self) -> list[str]:
+        return [replica.grpc for replica in self.replicas]
+
+    async def start(self) -> None:
+        await asyncio.gather(*(replica.start() for replica in self.replicas))
+        self.client = Client(self.addresses)
+
+    def pause(self) -> None:
+        for replica in self.replicas:
+            replica.pause()
+
+    def resume(self) -> None:
+        for replica in self.replicas:
+            replica.resume()
+
+    async def kill(self) -> None:
+        await asyncio.gather(*(replica.kill() for replica in self.replicas))
+        if hasattr(self, "client"):
+            await self.client.close()
+
+
 class Cloud:
     """Everything together. Orders go to whichever Nanny answers."""
 
     def __init__(self, directory: Path, etcd: str, prefix: str) -> None:
         self.directory, self._etcd, self._prefix = directory, etcd, prefix
-        self.registries = {name: Registry(directory, f"hq-{name}", name) for name in LOCATIONS}
+        self.locations = {
+            name: Location(directory, name, etcd, prefix, 2 if name == LOCATIONS[0] else 1) for name in LOCATIONS
+        }
         self.agents: dict[str, Ctl] = {}
         self.nannies: list[Program] = []
+        self._ports: dict[str, int] = {}
         self._started = 0
         self.gateway: Program | None = None
+        self.cms: Program | None = None
 
-    async def start(self, per_location: int) -> None:
-        await asyncio.gather(*(registry.start() for registry in self.registries.values()))
+    @property
+    def _location_flags(self) -> list[str]:
+        return [f"--location={name}={','.join(location.addresses)}" for name, location in self.locations.items()]
+
+    async def start(self, per_location: int, *, with_cms: bool) -> None:
+        await asyncio.gather(*(location.start() for location in self.locations.values()))
         config = self.directory / "gateway.yaml"
-        replicas = {name: {"replicas": [registry.grpc]} for name, registry in self.registries.items()}
+        replicas = {name: {"replicas": location.addresses} for name, location in self.locations.items()}
         config.write_text(json.dumps({"locations": replicas}))
-        addresses = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
-        self.gateway = Program("federated.main", ("--config", str(config), *addresses), self.directory / "gateway.log")
+        self.gateway = Program("federated.main", ("--config", str(config), *_FREE), self.directory / "gateway.log")
         await self.gateway.start()
+        if with_cms:
+            words = ("serve", "--etcd", self._etcd, "--prefix", f"{self._prefix}cms/", *self._location_flags)
+            more = ("--term", "2s", "--settle", "0.5s", "--fence", "500ms", "--default-budget", "10%")
+            self.cms = Program("cms.main", (*words, *more, *_FREE), self.directory / "cms.log")
+            await self.cms.start()
         for name in LOCATIONS:
             for number in range(per_location):
                 await self.add_agent(name, f"{name}-{number}")
 
     async def add_agent(self, location: str, instance: str) -> None:
-        server = self.registries[location].grpc
-        words = ("--instance", instance, "--node", f"node-{instance}", "--server", server)
+        servers = [f"--server={address}" for address in self.locations[location].addresses]
+        words = ("--instance", instance, "--node", f"node-{instance}", *servers)
         self.agents[instance] = await Ctl(self.directory / instance, *words).start()
 
     async def start_nanny(self) -> Program:
         self._started += 1
-        words = ["serve", "--etcd", self._etcd, "--prefix", self._prefix, "--term", "3s", "--drift-every", "2s"]
-        words += ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-        for name, registry in self.registries.items():
-            words += ["--location", f"{name}={registry.grpc}"]
+        words = ["serve", "--etcd", self._etcd, "--prefix", f"{self._prefix}nanny/", "--term", "3s"]
+        words += ["--drift-every", "2s", *_FREE, *self._location_flags]
+        if self.cms is not None:
+            words += ["--cms", self.cms.grpc]
         nanny = Program("nanny.main", words, self.directory / f"nanny-{self._started}.log")
         await nanny.start()
         self.nannies.append(nanny)
@@ -124,22 +179,57 @@ class Cloud:
         await self.call("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info))
 
     async def add(self, title: str, names: list[str], command: str = "exec sleep 1000") -> str:
-        """A snapshot; the id of it."""
-        content = {
-            "service": SERVICE,
-            "instances": [{"id": name, "installation": name.split("-")[0], "node": f"node-{name}"} for name in names],
-            "revisions": [
-                {"id": title, "container": [{"name": "web", "command": ["sh", "-c", f": {title}; {command}"]}]}
-            ],
-        }
+        """A snapshot of a shell command; the id of it."""
+        return await self.add_container(title, names, {"command": ["sh", "-c", f": {title}; {command}"]})
+
+    async def add_server(self, title: str, names: list[str]) -> str:
+        """A snapshot of an HTTP server that answers its title; the id of it."""
+        ready = {"http": {"port": "http", "path": "/"}, "period": "0.2s"}
+        command = [sys.executable, "-c", SERVER, title]
+        return await self.add_container(title, names, {"command": command, "readinessCheck": ready})
+
+    async def add_container(self, title: str, names: list[str], container: dict[str, Any]) -> str:
+        """A snapshot with this container; each instance has a port `http` of its own."""
+        instances = [
+            {
+                "id": name,
+                "installation": name.split("-")[0],
+                "node": f"node-{name}",
+                "allocation": {"host": "127.0.0.1", "ports": {"http": self._port_of(name)}},
+            }
+            for name in names
+        ]
+        revision = {"id": title, "container": [{"name": "web", **container}]}
+        content = {"service": SERVICE, "instances": instances, "revisions": [revision]}
         request = pb.CreateSnapshotRequest(service_id=SERVICE, content=json.dumps(content).encode())
         snapshot = (await self.call("CreateSnapshot", request)).snapshot
         return str(snapshot.id)
 
-    async def target(self, snapshot: str, target: pb.Target = pb.TARGET_ACTIVE) -> None:
+    def _port_of(self, name: str) -> int:
+        if name not in self._ports:
+            self._ports[name] = kept_ports()[0]
+        return self._ports[name]
+
+    async def target(self, snapshot: str, target: pb.Target = pb.TARGET_ACTIVE, *, fill: bool = False) -> None:
         request = pb.SetTargetRequest(service_id=SERVICE, snapshot_id=snapshot, target=target)
+        request.fill_pods_configuration = fill
         request.request_id = new_request_id()
         await self.call("SetTarget", request)
+
+    async def stop_service(self) -> None:
+        await self.call("StopService", pb.StopServiceRequest(service_id=SERVICE, request_id=new_request_id()))
+
+    async def batches(self, snapshot: str, count: int) -> None:
+        """So many batches of its roll-out are done, or all of it."""
+
+        async def done() -> bool:
+            try:
+                found = [one for one in (await self.service()).snapshot if one.snapshot_id == snapshot]
+            except HqApiError:
+                return False
+            return any(one.action.batches_done >= count or one.current == pb.CURRENT_STATE_ACTIVE for one in found)
+
+        await eventually(done, 60.0, f"{count} batches of {snapshot}")
 
     async def until(self, snapshot: str, *states: pb.CurrentState, timeout_s: float = 60.0) -> pb.Service:
         """The snapshot is in one of the states."""
@@ -163,6 +253,27 @@ class Cloud:
         assert isinstance(found, pb.Service)
         return found
 
+    async def reboot(self, instance: str) -> None:
+        """As an operator would: with leave of the CMS for its host, given back once it is ready again."""
+        assert self.cms is not None
+        url = f"http://{self.cms.http}/v1.4/tasks"
+        body = json.dumps(task(f"reboot-{instance}", f"node-{instance}")).encode()
+
+        async def granted() -> bool:
+            answer = (await asyncio.to_thread(http, "POST", url, body)).body
+            return bool(answer["status"] == "ok")
+
+        await eventually(granted, 120.0, f"leave to reboot the host of {instance}")
+        await self.agents[instance].terminate()
+        await self.agents[instance].start()
+        client = self.locations[instance.split("-")[0]].client
+
+        async def is_ready() -> bool:
+            return (await client.get(instance)).instance.status.ready.status == _TRUE
+
+        await eventually(is_ready, 30.0, f"{instance} to be ready again")
+        await asyncio.to_thread(http, "DELETE", f"{url}/reboot-{instance}")
+
     async def _acting(self) -> None:
         async def acts() -> bool:
             return bool((await self.call("GetControl", pb.GetControlRequest())).control.acting)
@@ -172,11 +283,9 @@ class Cloud:
     async def stop(self) -> None:
         for agent in self.agents.values():
             await agent.clean_up()
-        for program in (*self.nannies, *([self.gateway] if self.gateway else []), *self.registries.values()):
-            await program.kill()
-        for registry in self.registries.values():
-            if hasattr(registry, "_client"):
-                await registry.client.close()
+        for program in (*self.nannies, self.cms, self.gateway, *self.locations.values()):
+            if program is not None:
+                await program.kill()
 
 
 def _current(service: pb.Service, snapshot: str) -> int:
@@ -184,12 +293,14 @@ def _current(service: pb.Service, snapshot: str) -> int:
 
 
 @asynccontextmanager
-async def cloud_of(directory: Path, etcd: str, prefix: str, per_location: int) -> AsyncIterator[tuple[Cloud, Reader]]:
+async def cloud_of(
+    directory: Path, etcd: str, prefix: str, per_location: int, *, with_cms: bool = False
+) -> AsyncIterator[tuple[Cloud, Reader]]:
     """Everything runs, and the reader reads."""
     cloud = Cloud(directory, etcd, prefix)
     reading = None
     try:
-        await cloud.start(per_location)
+        await cloud.start(per_location, with_cms=with_cms)
         await cloud.start_nanny()
         assert cloud.gateway is not None
         reader = Reader(cloud.gateway.grpc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -83,27 +84,66 @@ async def test_scale_up_and_down(scene: tuple[Cloud, Reader]) -> None:
     assert_held(reader)
 
 
-@pytest.mark.parametrize(
-    "phase",
-    [pb.CURRENT_STATE_PREPARING, pb.CURRENT_STATE_ACTIVATING],
-    ids=["preparing", "activating"],
-)
-async def test_nanny_killed_in_a_phase_is_succeeded_and_the_roll_out_ends(
-    scene: tuple[Cloud, Reader], phase: pb.CurrentState
+async def test_nanny_killed_in_every_phase_is_succeeded_and_each_order_takes_effect_once(
+    scene: tuple[Cloud, Reader],
 ) -> None:
+    """A location that does not answer holds each phase open; the roll-out is struck between two batches."""
     cloud, reader = scene
     v1 = await first(cloud, reader)
     await cloud.start_nanny()
-    reader.during = f"killed in {pb.CurrentState.Name(phase)}"
-    v2 = await cloud.add("v2", NAMES, "exec sleep 1000" if phase != pb.CURRENT_STATE_PREPARING else "exec sleep 1001")
-    await cloud.target(v2)
-    await cloud.until(v2, phase)
-    await cloud.kill_acting()
-    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+    v2 = await cloud.add("v2", NAMES)
+    for order, phase, end in (
+        (pb.TARGET_CREATED, pb.CURRENT_STATE_GENERATING, pb.CURRENT_STATE_CREATED),
+        (pb.TARGET_PREPARED, pb.CURRENT_STATE_PREPARING, pb.CURRENT_STATE_PREPARED),
+        (pb.TARGET_ACTIVE, pb.CURRENT_STATE_ACTIVATING, pb.CURRENT_STATE_ACTIVE),
+        (None, pb.CURRENT_STATE_DEACTIVATING, pb.CURRENT_STATE_PREPARED),
+        (pb.TARGET_CREATED, pb.CURRENT_STATE_REMOVING, pb.CURRENT_STATE_CREATED),
+        (pb.TARGET_DESTROYED, pb.CURRENT_STATE_DESTROYING, 0),
+    ):
+        reader.during = f"killed in {pb.CurrentState.Name(phase)}"
+        if order is None:
+            reader.floor = 0  # the order is to switch off
+        if phase != pb.CURRENT_STATE_ACTIVATING:
+            cloud.locations["vla"].pause()
+        try:
+            await (
+                cloud.target(v2, order, fill=phase == pb.CURRENT_STATE_GENERATING) if order else cloud.stop_service()
+            )
+            await cloud.until(v2, phase)
+            if phase == pb.CURRENT_STATE_ACTIVATING:
+                await cloud.batches(v2, 2)
+            await cloud.kill_acting()
+        finally:
+            cloud.locations["vla"].resume()
+        await cloud.until(v2, end, timeout_s=90.0)
     await cloud.until(v1, pb.CURRENT_STATE_PREPARED)
     history = (await cloud.call("ListHistory", pb.ListHistoryRequest(service_id="web"))).entry
-    ordered = [entry for entry in history if entry.snapshot_id == v2 and entry.what == "target ACTIVE"]
-    assert len(ordered) == 1
+    assert [entry.what for entry in reversed(history) if entry.what.startswith(("target ", "stopped"))] == [
+        "target ACTIVE",
+        "target CREATED with the fill flag",
+        "target PREPARED",
+        "target ACTIVE",
+        "stopped",
+        "target CREATED",
+        "target DESTROYED",
+    ]
+    assert_held(reader)
+
+
+async def test_a_replica_of_hq_killed_in_the_middle_of_a_roll_out_delays_it_at_most(
+    scene: tuple[Cloud, Reader],
+) -> None:
+    cloud, reader = scene
+    await first(cloud, reader)
+    reader.during = "a replica of HQ killed"
+    v2 = await cloud.add("v2", NAMES)
+    await cloud.target(v2)
+    await cloud.batches(v2, 1)
+    for replica in cloud.locations[LOCATIONS[0]].replicas:
+        await replica.kill()
+        await cloud.batches(v2, 2)
+        await replica.start()
+    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=90.0)
     assert_held(reader)
 
 
@@ -112,7 +152,7 @@ async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tupl
     await first(cloud, reader)
     reader.during = "a location away"
     v2 = await cloud.add("v2", NAMES)
-    cloud.registries["vla"].pause()
+    cloud.locations["vla"].pause()
     try:
         await cloud.target(v2)
 
@@ -122,7 +162,7 @@ async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tupl
 
         await eventually(others_wait, 60.0, "it says that vla is waited for")
     finally:
-        cloud.registries["vla"].resume()
+        cloud.locations["vla"].resume()
     await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=90.0)
     assert_held(reader)
 
@@ -130,7 +170,7 @@ async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tupl
 async def test_what_somebody_else_changes_is_shown_as_drift_and_brought_back(scene: tuple[Cloud, Reader]) -> None:
     cloud, reader = scene
     v1 = await first(cloud, reader)
-    client = cloud.registries["sas"].client
+    client = cloud.locations["sas"].client
     instance = (await client.get("sas-0")).instance
     instance.spec.revision[0].target = INSTALLED
     await client.apply([instance])
@@ -144,3 +184,16 @@ async def test_what_somebody_else_changes_is_shown_as_drift_and_brought_back(sce
 
     await eventually(told, 30.0, "the drift is shown")
     await eventually(brought_back, 60.0, "it is brought back")
+
+
+async def test_reboots_by_the_cms_in_the_middle_of_a_roll_out_share_its_floor(tmp_path: Path, etcd: SharedEtcd) -> None:
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, with_cms=True) as (cloud, reader):
+        await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=60)
+        await first(cloud, reader)
+        reader.during = "roll-out and reboots"
+        v2 = await cloud.add("v2", NAMES)
+        await cloud.target(v2)
+        reboots = asyncio.gather(*(cloud.reboot(f"{location}-1") for location in LOCATIONS))
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=150.0)
+        await asyncio.wait_for(reboots, 60.0)
+        assert_held(reader)

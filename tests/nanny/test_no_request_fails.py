@@ -1,0 +1,49 @@
+"""Clients that follow discovery and keep their connections open lose no request to a roll-out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from nannypb.v1 import service_pb2 as pb
+from tests.nanny.callers import Callers
+from tests.nanny.cloud import LOCATIONS, SERVICE, cloud_of
+from tests.support.etcd import SharedEtcd
+
+ROLL_OUTS = 10
+REQUESTS = 100_000
+NAMES = [f"{location}-{number}" for location in LOCATIONS for number in range(2)]
+
+
+@pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_none_of_100_000_requests_fails_during_ten_roll_outs(tmp_path: Path, etcd: SharedEtcd) -> None:
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2) as (cloud, reader):
+        await cloud.create(maxUnavailable="2", minReadyS=1, progressDeadlineS=30)
+        both = [await cloud.add_server(title, NAMES) for title in ("v1", "v2")]
+        await cloud.target(both[0])
+        await cloud.until(both[0], pb.CURRENT_STATE_ACTIVE)
+        reader.floor = len(NAMES) - 2
+        assert cloud.gateway is not None
+        callers = Callers(cloud.gateway.grpc, SERVICE, pause_s=0.005)
+        calling = asyncio.create_task(callers.run())
+        try:
+            for number in range(1, ROLL_OUTS + 1):
+                reader.during = f"roll-out {number}"
+                await cloud.target(both[number % 2])
+                await cloud.until(both[number % 2], pb.CURRENT_STATE_ACTIVE, timeout_s=120.0)
+            while callers.answers.total() < REQUESTS:
+                assert not calling.done()
+                await asyncio.sleep(0.1)
+        finally:
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+        print(
+            f"\n{callers.answers.total()} requests, {callers.connections} connections, {len(callers.failures)} failed"
+        )
+        assert not callers.failures, (len(callers.failures), callers.failures[:5])
+        assert set(callers.answers) == {"v1", "v2"}
+        assert not reader.below, reader.below[:5]
