@@ -15,6 +15,7 @@ from nanny.world.leave import Leave, NoCms
 from nannyctl.descriptions.installations import merged, parse_option
 from nannyctl.descriptions.reading import read_installations
 from serving.auth import security as settings
+from serving.clock import SystemClock
 from serving.flags import Duration, Flags, is_loopback, together
 from serving.storage.flags import etcd_flags
 
@@ -71,7 +72,7 @@ def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], Leave]:
     try:
         credentials = Credentials(files)
         clients = {name: Client(each, credentials=credentials) for name, each in addresses.items()}
-        return clients, CmsLeave(cms, credentials) if cms else NoCms()
+        return clients, CmsLeave(cms, SystemClock(), credentials) if cms else NoCms()
     except (BadCredentials, ValueError) as error:
         raise click.UsageError(str(error)) from error
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from control import Config, Controller
 from hqclient import Client
 from nanny.actions.contents import Contents
+from nanny.actions.declaring import Declaring
 from nanny.actions.hands import Hands
 from nanny.actions.worker import Worker
 from nanny.api.nanny_api import NannyApi
@@ -85,6 +86,7 @@ class Server:
         services = controller.records(kinds.SERVICE)
         work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)
         services.listen(work.trigger)
+        controller.reconcile("cms", Declaring(controller, leave).run, lambda: ["running work"], workers=1)
         pictures.changed = lambda service: work.trigger(service, 0.05)
         self.health = NannyHealth(controller)
         self.metrics = metrics = process_metrics(shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -31,8 +31,8 @@ class Activation:
     async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
         record = self._hands.record(subject, running)
-        views = views_of(subject, content)
         progress = progress_of(record)
+        views = views_of(subject, content, own=progress.batch)
         if not running.number:
             progress = _forgiving(progress, views)
         done = sum(view.stage in (Stage.DONE, Stage.SETTLING) for view in views)
@@ -145,10 +145,15 @@ class Activation:
         return SOON_S
 
 
-def views_of(subject: Subject, content: Content) -> list[View]:
-    """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out."""
+def views_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> list[View]:
+    """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
+
+    Args:
+        own: the batch under way: it is held by this roll-out, whoever else holds it.
+    """
     keys = (key for key in content.placements if key not in subject.own_targets)
-    return [View(key, _stage(subject, content, key)) for key in keys]
+    held = subject.held_by_others.difference(own)
+    return [View(key, _stage(subject, content, key, is_held=key in held)) for key in keys]
 
 
 def progress_of(record: ActionRecord) -> Progress:
@@ -163,9 +168,14 @@ def _forgiving(progress: Progress, views: Sequence[View]) -> Progress:
     return replace(progress, failed=progress.failed | down)
 
 
-def _stage(subject: Subject, content: Content, key: Key) -> Stage:
+def _stage(subject: Subject, content: Content, key: Key, *, is_held: bool) -> Stage:
     if key[0] in subject.away:
         return Stage.AWAY
+    stage = _own_stage(subject, content, key)
+    return Stage.HELD if is_held and stage is not Stage.DONE else stage
+
+
+def _own_stage(subject: Subject, content: Content, key: Key) -> Stage:
     instance = subject.instances.get(key)
     if instance is None:
         return Stage.DOWN

@@ -77,6 +77,7 @@ class LevelSteps:
         if not answer.granted:
             look.waiting[key] = f"waits for leave: {answer.why}"
             return
+        record.granted = True
         held = subject.held(key)
         after = lowered(content.id, held, INSTALLED, subject.generation) if held is not None else None
         if after is not None:
@@ -84,6 +85,6 @@ class LevelSteps:
 
     async def _give_back(self, subject: Subject, running: Running, record: ActionRecord) -> None:
         if not record.cms_task or await self._hands.leave.give_back(record.cms_task):
-            record.cms_task = ""
+            record.cms_task, record.granted = "", False
             del record.batch[:]
             await self._hands.store(subject, running, record)

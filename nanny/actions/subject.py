@@ -23,6 +23,7 @@ class Subject:
         own_targets: orders for single instances that hold, by instance.
         instances: as HQ shows them, by instance.
         away: locations that must not be acted on, with the reason.
+        held_by_others: instances that somebody else has leave to take away.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Subject:
     own_targets: Mapping[Key, InstanceTargetRecord] = field(default_factory=dict)
     instances: Mapping[Key, instance_pb2.Instance] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
+    held_by_others: frozenset[Key] = frozenset()
 
     @property
     def generation(self) -> int:

@@ -64,7 +64,7 @@ class Worker:
             await picture.settle(
                 lambda: not any(seen.error == "not read yet" for seen in picture.seen.values()), _READ_S
             )
-            subject = self._subject(service_id, record, picture)
+            subject = await self._with_holds(self._subject(service_id, record, picture))
             if await self._went_back(subject):
                 return None
             is_clean = await self._hands.clean(subject)
@@ -145,6 +145,15 @@ class Worker:
         )
         await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
         return True
+
+    async def _with_holds(self, subject: Subject) -> Subject:
+        holds = await self._hands.leave.holds_of_others(subject.id)
+        held = (
+            key
+            for key, instance in subject.instances.items()
+            if any(hold.covers(key, instance.spec.node_name) for hold in holds)
+        )
+        return replace(subject, held_by_others=frozenset(held)) if holds else subject
 
     def _subject(self, service_id: str, record: ServiceRecord, picture: Picture) -> Subject:
         subject = Subject(

@@ -20,7 +20,7 @@ class Stage(enum.StrEnum):
     LEAVING = "leaving"  # not switched; what serves there gives way to a third revision: an order before this one
     UNSEEN = "unseen"  # not switched; it is ready, and its agent has not seen the newest spec
     SILENT = "silent"  # not switched; its agent is not heard, so it may serve or not
-    HELD = "held"  # not switched; others hold it
+    HELD = "held"  # others hold it: it comes later, and is no failure
     LOST = "lost"  # switched, and its agent is not heard: it is left alone
     AWAY = "away"  # its location does not answer: nothing is known, nothing can be written
 

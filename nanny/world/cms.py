@@ -14,13 +14,15 @@ from cmspb.v1 import cms_pb2_grpc
 from hqclient import Credentials
 from hqclient.links import insecure_channel
 from nanny.rollout.views import Key
-from nanny.world.leave import GRANTED, Answer
+from nanny.world.leave import GRANTED, Answer, Hold
+from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 
 ISSUER: Final = "nanny"
 ACTION: Final = "roll-out"
 _TIMEOUT_S: Final = 5.0
+_HOLDS_FOR_S: Final = 2.0
 _AWAY: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
@@ -31,7 +33,9 @@ class CmsLeave:
         addresses: host:port of each of its processes.
     """
 
-    def __init__(self, addresses: Sequence[str], credentials: Credentials | None = None) -> None:
+    def __init__(self, addresses: Sequence[str], clock: Clock, credentials: Credentials | None = None) -> None:
+        self._clock = clock
+        self._holds: dict[str, tuple[float, Sequence[Hold]]] = {}
         self.address = ",".join(addresses)
         open_channel = credentials.channel if credentials is not None else insecure_channel
         self._metadata = credentials.metadata if credentials is not None else tuple
@@ -39,18 +43,13 @@ class CmsLeave:
         self._stubs = [cms_pb2_grpc.CmsServiceStub(channel) for channel in self._channels]
 
     async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
-        wanted = pb.Task(
-            id=task,
-            action=ACTION,
-            instance=[pb.InstanceRef(location=location, id=name) for location, name in instances],
-            issuer=ISSUER,
-            comment=f"{service}: {comment}",
-            confirm=True,
-        )
+        wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True)
         try:
             answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=wanted))
         except grpc.aio.AioRpcError as error:
-            return _refused(error)
+            if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+                return _refused(error)
+            return await self._look(task)  # it was declared: the same work in other words
         return _answer(answer.state)
 
     async def confirm(self, task: str) -> Answer:
@@ -69,6 +68,56 @@ class CmsLeave:
                 return False
         return True
 
+    async def holds_of_others(self, service: str) -> Sequence[Hold]:
+        """Remembered for a moment; the last answer stands while the CMS is away, which grants nothing either."""
+        at, holds = self._holds.get(service, (float("-inf"), ()))
+        if self._clock.now() - at < _HOLDS_FOR_S:
+            return holds
+        try:
+            answer = await self._call(lambda stub: stub.ListTasks, pb.ListTasksRequest(service=service))
+            granted = (one.task for one in answer.state if one.status == pb.TASK_STATUS_OK)
+            holds = [_hold(task) for task in granted if task.issuer != ISSUER]
+        except grpc.aio.AioRpcError as error:
+            log.debug("%s: the CMS does not say who holds it: %s", service, error.details())
+        self._holds[service] = self._clock.now(), holds
+        return holds
+
+    async def declare(self, running: Sequence[Hold]) -> bool:
+        try:
+            status = await self._call(lambda stub: stub.GetStatus, pb.GetStatusRequest())
+            if ISSUER not in status.missing:
+                return False
+            for hold in running:
+                await self._declare(hold)
+            answer = await self._call(lambda stub: stub.EndDeclaration, pb.EndDeclarationRequest(issuer=ISSUER))
+        except grpc.aio.AioRpcError as error:
+            log.warning("could not declare the running work to the CMS, retrying: %s", error.details())
+            return True
+        others = f"; it waits for {', '.join(answer.missing)}" if answer.missing else ""
+        log.warning("the CMS has a new history: declared %d running batches%s", len(running), others)
+        return True
+
+    async def _declare(self, hold: Hold) -> None:
+        """Raises AioRpcError."""
+        task = _task(hold.task, sorted(hold.instances), comment="was under way before", already_running=True)
+        try:
+            await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=task))
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+                raise
+            known = await self._call(lambda stub: stub.GetTask, pb.GetTaskRequest(id=hold.task))
+            if known.state.status == pb.TASK_STATUS_OK:
+                return
+            await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=hold.task))
+            await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=task))
+
+    async def _look(self, task: str) -> Answer:
+        try:
+            answer = await self._call(lambda stub: stub.GetTask, pb.GetTaskRequest(id=task))
+        except grpc.aio.AioRpcError as error:
+            return _refused(error)
+        return _answer(answer.state)
+
     async def close(self) -> None:
         """End the connections."""
         for channel in self._channels:
@@ -83,6 +132,15 @@ class CmsLeave:
                 if error.code() not in _AWAY or number + 1 == len(self._stubs):
                     raise
         raise AssertionError("there is no address")
+
+
+def _task(task: str, instances: Sequence[Key], **more: Any) -> pb.Task:
+    refs = [pb.InstanceRef(location=location, id=name) for location, name in instances]
+    return pb.Task(id=task, action=ACTION, instance=refs, issuer=ISSUER, **more)
+
+
+def _hold(task: pb.Task) -> Hold:
+    return Hold(task.id, frozenset((one.location, one.id) for one in task.instance), frozenset(task.host))
 
 
 def _answer(state: pb.TaskState) -> Answer:

@@ -21,6 +21,18 @@ class Answer:
 GRANTED = Answer(granted=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Leave that somebody has: of these instances, and of all that stand on these hosts."""
+
+    task: str
+    instances: frozenset[Key] = frozenset()
+    hosts: frozenset[str] = frozenset()
+
+    def covers(self, key: Key, host: str) -> bool:
+        return key in self.instances or host in self.hosts
+
+
 class Leave(Protocol):
     """Who gives leave. A task is known by its id: asked for twice, it is one."""
 
@@ -38,6 +50,14 @@ class Leave(Protocol):
         """The instances serve again, or the task is not needed any more. False: it is not known to be gone."""
         ...
 
+    async def holds_of_others(self, service: str) -> Sequence[Hold]:
+        """What others were granted of a service: such instances are left for later. As of a moment ago."""
+        ...
+
+    async def declare(self, running: Sequence[Hold]) -> bool:
+        """Say what is under way, if the CMS asks for it: its store has a new history. Whether it did ask."""
+        ...
+
 
 class NoCms:
     """Nobody to ask: the plan's own bound is all there is, and messages say so."""
@@ -52,3 +72,9 @@ class NoCms:
 
     async def give_back(self, task: str) -> bool:
         return True
+
+    async def holds_of_others(self, service: str) -> Sequence[Hold]:
+        return ()
+
+    async def declare(self, running: Sequence[Hold]) -> bool:
+        return False

@@ -25,6 +25,7 @@ from tests.control import command as control
 from tests.rig.assembling import anomalies, assemble
 from tests.rig.cms_run import LEAST_GRANTS_PER_MINUTE, CmsRun
 from tests.rig.installation import MEMBERS, PREFIX
+from tests.rig.nanny_run import LEAST_ROLL_OUTS_PER_MINUTE, NannyRun
 from tests.rig.places import NoNamespaces, Places, apart, on_the_loopback, rig_command
 from tests.rig.report import report
 from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
@@ -136,6 +137,24 @@ def walle(duration: float, seed: int | None, out: Path | None) -> None:
     click.echo(f"faults: {dict(run.struck)}; {run.repairs} repairs ({per_minute:.0f} a minute); {seen}")
     click.echo("\n".join(run.broken) or "ALLOWED, ONCE, LEAVE, SETTLED hold")
     sys.exit(1 if run.broken else 0)
+
+
+@_of_a_controller
+def nanny(duration: float, seed: int | None, out: Path | None) -> None:
+    """Nanny: processes killed, paused, cut off, replicas of HQ, too; the floor is kept, each order happens once."""
+    run = NannyRun(*_begun("nanny", duration, seed, out), say)
+    _ran(run.run(duration))
+    broken = [str(one) for one in run.violations()]
+    per_minute = len(run.arrived) * 60 / duration
+    if per_minute < LEAST_ROLL_OUTS_PER_MINUTE:
+        broken.append(f"USEFUL is broken: {per_minute:.1f} roll-outs a minute; at least {LEAST_ROLL_OUTS_PER_MINUTE}")
+    accepted = sum(run.answers.values())
+    click.echo(
+        f"faults: {dict(run.struck)}; {accepted} of {len(run.answers)} orders accepted, {len(run.arrived)} roll-outs "
+        f"arrived, {len(run.looks)} looks, fewest ready {min((len(one.ready) for one in run.looks), default=0)}"
+    )
+    click.echo("\n".join(broken[:10]) or "SERVES, ONCE and ARRIVES hold")
+    sys.exit(1 if broken else 0)
 
 
 def _begun(name: str, duration: float, seed: int | None, out: Path | None) -> tuple[Path, int]:

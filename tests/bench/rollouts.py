@@ -1,0 +1,173 @@
+"""Nanny at size: orders to one of 1,000 services with 100,000 instances, and a roll-out over 10,000 instances.
+
+Real processes of Nanny and HQ over etcd and memory; the agents are simulated in this process: an instance that is
+switched needs START_S to be ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hqclient import Changes, Client, SnapshotPart
+from hqclient.credential_files import CredentialFiles
+from hqpb.v1 import service_pb2 as hq_pb
+from nannyctl.nanny_server import NannyServer
+from nannypb.v1 import service_pb2 as pb
+from store.embedded import EmbeddedEtcd
+from tests.bench.bench import Bench
+from tests.bench.stats import percentile
+from tests.rig.cms_run import Process
+from tools.demo.events import Events
+from tools.demo.nodes import Node
+
+GROUP: Final = "nanny"
+SERVICES: Final = 1_000
+PER_SERVICE: Final = 100
+WIDE: Final = 10_000
+PER_NODE: Final = 100
+MIN_READY_S: Final = 1
+BATCHES: Final = 10
+_FREE: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+_WIDE_NAMES: Final = [f"wide-{number}" for number in range(WIDE)]
+
+
+async def run(bench: Bench) -> None:
+    """The group `nanny`."""
+    async with _started(bench.directory) as (nanny, hq):
+        await _many_services(bench, nanny)
+        async with Client([hq]) as client:
+            await _wide_roll_out(bench, nanny, client)
+
+
+@asynccontextmanager
+async def _started(directory: Path) -> AsyncIterator[tuple[NannyServer, str]]:
+    """Nanny, and the address of its HQ."""
+    async with AsyncExitStack() as stack:
+        etcd = EmbeddedEtcd(directory / "nanny-etcd")
+        await etcd.start()
+        stack.push_async_callback(etcd.kill)
+        hq = Process(("hq.main", "dev", "--store", "memory", *_FREE), directory / "nanny-hq.log")
+        stack.push_async_callback(hq.kill)
+        await hq.start()
+        words = ("nanny.main", "serve", "--etcd", etcd.endpoint, "--location", f"default={hq.grpc}", *_FREE)
+        nanny = Process(words, directory / "nanny.log")
+        stack.push_async_callback(nanny.kill)
+        await nanny.start()
+        server = NannyServer((nanny.grpc,), 30.0, CredentialFiles())
+        while not (await server.call("GetControl", pb.GetControlRequest())).control.acting:
+            await asyncio.sleep(0.1)
+        yield server, hq.grpc
+
+
+async def _many_services(bench: Bench, nanny: NannyServer) -> None:
+    """All services are prepared one after the other, which is 100,000 instances; then any of them takes orders."""
+    names = [f"s{number}" for number in range(SERVICES)]
+    together = asyncio.Semaphore(16)
+
+    async def made(name: str) -> None:
+        async with together:
+            await nanny.call("CreateService", pb.CreateServiceRequest(service_id=name))
+            instances = [f"{name}-{number}" for number in range(PER_SERVICE)]
+            await _snapshot(nanny, name, "r1", instances)
+
+    await asyncio.gather(*(made(name) for name in names))
+    began = time.monotonic()
+    under_load = [await _order_ms(nanny, name, pb.TARGET_PREPARED) for name in names]
+    note = f"{SERVICES:,} services, {SERVICES * PER_SERVICE:,} instances"
+    bench.fact(GROUP, "an order while all others are being written to HQ, p99", [_p99(under_load)], "ms", note=note)
+    await _all(nanny, lambda one: one.pending_events == 0 and "to write" not in str(one))
+    rate = SERVICES * PER_SERVICE / (time.monotonic() - began)
+    bench.fact(GROUP, "instances created in HQ", [rate], "per s", note=note)
+    rng = random.Random(1)
+    for _ in range(bench.rounds):
+        alone = [await _order_ms(nanny, rng.choice(names), pb.TARGET_CREATED, fill=True) for _ in range(200)]
+        bench.fact(GROUP, "an order, p99", [_p99(alone)], "ms", note=note)
+
+
+async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> None:
+    """Agents that take a second; Nanny shall add little to that."""
+    info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable="10%", min_ready_s=MIN_READY_S))
+    await nanny.call("CreateService", pb.CreateServiceRequest(service_id="wide", info=info))
+    agents = asyncio.create_task(_agents(client))
+    try:
+        took = []
+        for title in ("r1", "r2"):
+            snapshot = await _snapshot(nanny, "wide", title, _WIDE_NAMES)
+            began = time.monotonic()
+            await nanny.call(
+                "SetTarget", pb.SetTargetRequest(service_id="wide", snapshot_id=snapshot, target=pb.TARGET_PREPARED)
+            )
+            await _until(nanny, snapshot, pb.CURRENT_STATE_PREPARED)
+            prepared = time.monotonic()
+            await nanny.call(
+                "SetTarget", pb.SetTargetRequest(service_id="wide", snapshot_id=snapshot, target=pb.TARGET_ACTIVE)
+            )
+            await _until(nanny, snapshot, pb.CURRENT_STATE_ACTIVE)
+            took = [prepared - began, time.monotonic() - prepared]
+            bench.say(f"{title}: prepared in {took[0]:.1f} s, active in {took[1]:.1f} s")
+    finally:
+        agents.cancel()
+        await asyncio.gather(agents, return_exceptions=True)
+    note = f"{WIDE:,} instances, {BATCHES} batches; an agent takes 0.4 to 1 s, and {MIN_READY_S} s of readiness"
+    bench.fact(GROUP, "a roll-out: prepared everywhere", [took[0]], "s", note=note)
+    bench.fact(GROUP, "a roll-out: switched, batch by batch", [took[1]], "s", note=note)
+    own = took[1] - BATCHES * (1.0 + MIN_READY_S)
+    bench.fact(GROUP, "a roll-out: what a batch takes beyond its agents", [own / BATCHES], "s", note=note)
+
+
+async def _agents(client: Client) -> None:
+    rng = random.Random(1)
+    nodes = {f"n{number}": Node(f"n{number}", client, rng, Events()) for number in range(WIDE // PER_NODE)}
+    async with asyncio.TaskGroup() as tasks:
+        for node in nodes.values():
+            tasks.create_task(node.run())
+        async with client.watch(hq_pb.InstanceFilter(service_id=["wide"])) as items:
+            async for item in items:
+                changed = item.instances if isinstance(item, SnapshotPart) else ()
+                if isinstance(item, Changes):
+                    changed = tuple(event.put for event in item.events if event.HasField("put"))
+                for instance in changed:
+                    nodes[instance.spec.node_name].told(instance)
+
+
+async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
+    instances = [{"id": name, "node": f"n{number // PER_NODE}"} for number, name in enumerate(names)]
+    content = json.dumps({"service": service, "instances": instances, "revisions": [{"id": title}]}).encode()
+    answer = await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id=service, content=content))
+    return str(answer.snapshot.id)
+
+
+async def _order_ms(nanny: NannyServer, service: str, target: pb.Target, **more: Any) -> float:
+    more = {"fill_pods_configuration": True} if more else {}
+    began = time.perf_counter()
+    await nanny.call("SetTarget", pb.SetTargetRequest(service_id=service, target=target, **more))
+    return (time.perf_counter() - began) * 1000
+
+
+async def _all(nanny: NannyServer, holds: Any) -> None:
+    async with asyncio.timeout(400):
+        while True:
+            services = (await nanny.call("ListServices", pb.ListServicesRequest())).service
+            if all(holds(one) for one in services):
+                return
+            await asyncio.sleep(1.0)
+
+
+async def _until(nanny: NannyServer, snapshot: str, state: pb.CurrentState) -> None:
+    async with asyncio.timeout(300):
+        while True:
+            service = (await nanny.call("GetService", pb.GetServiceRequest(service_id="wide"))).service
+            if any(one.snapshot_id == snapshot and one.current == state for one in service.snapshot):
+                return
+            await asyncio.sleep(0.2)
+
+
+def _p99(taken: list[float]) -> float:
+    return percentile(sorted(taken), 0.99)

@@ -1,0 +1,31 @@
+"""Real processes of Nanny and HQ, killed, paused and cut off, while orders contradict each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.checker.orders import ONCE, SERVES, Look, check_orders, check_served
+from tests.rig.nanny_run import NannyRun
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_the_floor_is_kept_and_orders_happen_once_whatever_is_killed_paused_or_cut_off(tmp_path: Path) -> None:
+    run = NannyRun(tmp_path, seed=1)
+    await run.run(30.0)
+    assert [str(one) for one in run.violations()] == []
+    assert run.arrived  # a Nanny that touches nothing is safe and useless
+
+
+def test_the_checker_finds_a_look_below_the_floor() -> None:
+    [found] = check_served([Look(1.0, ("a", "b")), Look(1.1, ("a",))], 2)
+    assert found.promise is SERVES
+
+
+def test_the_checker_finds_orders_that_were_lost_or_happened_twice_or_though_refused_or_by_nobody() -> None:
+    answers = {"fine": True, "lost": True, "twice": True, "no": False}
+    found = list(check_orders(answers, ["fine", "twice", "twice", "no", "ghost"]))
+    assert {one.what.split()[0] for one in found} == {"lost", "twice", "no", "ghost"}
+    assert all(one.promise is ONCE for one in found)

@@ -1,0 +1,97 @@
+"""Nanny at a real CMS: what is under way is declared in a new epoch, and what others hold is left for later."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import cast
+
+from hqclient import Client
+from hqpb.v1 import instance_pb2
+from nanny.actions.activation import views_of
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Service
+from nanny.rollout.policy import Policy
+from nanny.rollout.views import Stage
+from nanny.snapshots.content import read_content
+from nanny.snapshots.wanted import READY
+from nanny.world.cms import CmsLeave
+from nanny.world.leave import Hold
+from nanny.world.pictures import Picture
+from nannypb.v1.records_pb2 import ServiceRecord
+from serving.clock import SystemClock
+from tests.cms.cloud import Cms, service_of
+
+WEB_0 = Hold("nanny-web-1-0-1", frozenset({("ams", "web-0")}))
+
+
+@asynccontextmanager
+async def leave_of(cms: Cms) -> AsyncIterator[CmsLeave]:
+    leave = CmsLeave([(await cms.server.listening).grpc], SystemClock())
+    try:
+        yield leave
+    finally:
+        await leave.close()
+
+
+async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_granted() -> None:
+    async with service_of(10, issuers=("nanny",)) as (_, cms), leave_of(cms) as leave:
+        assert not await leave.declare([WEB_0])  # nobody asked
+        cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
+        answer = await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1")
+        assert not answer.granted
+        assert "new history" in answer.why
+        assert await leave.declare([WEB_0])
+        assert not await leave.declare([WEB_0])
+        assert cms.server.desk.tasks[WEB_0.task].state == "granted"
+        assert (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "the same work")).granted
+        assert await leave.give_back(WEB_0.task)
+        await cms.becomes_granted("nanny-web-2-0-1")
+
+
+async def test_a_batch_that_the_restored_cms_knows_as_waiting_is_declared_as_running() -> None:
+    async with service_of(10, issuers=("nanny",)) as (_, cms), leave_of(cms) as leave:
+        cms.server.controller._epoch.is_first = False
+        assert not (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
+        assert await leave.declare([WEB_0])
+        assert cms.server.desk.tasks[WEB_0.task].state == "granted"
+
+
+async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:
+    async with service_of(30) as (_, cms), leave_of(cms) as leave:
+        await cms.ask("reboot", "h1")
+        await cms.becomes("reboot", "ok")
+        assert (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
+        [hold] = await leave.holds_of_others("web")
+        assert hold.task == "reboot"
+        assert hold.covers(("ams", "web-1"), "h1")
+        assert not hold.covers(("ams", "web-0"), "h0")
+
+
+def test_an_instance_that_others_hold_is_left_for_later_unless_it_is_of_the_own_batch() -> None:
+    text = b"{service: web, instances: [{id: web-0}, {id: web-1}], revisions: [{id: v2}]}"
+    content = read_content("web", text, ["ams"])
+    picture = Picture(cast("Mapping[str, Client]", {"ams": None}), SystemClock())
+    instances = {("ams", name): _ready(name) for name in ("web-0", "web-1")}
+    subject = Subject(
+        "web",
+        ServiceRecord(),
+        Service(),
+        Policy(),
+        picture,
+        instances=instances,
+        held_by_others=frozenset({("ams", "web-1")}),
+    )
+    assert {view.key[1]: view.stage for view in views_of(subject, content)} == {"web-0": Stage.UP, "web-1": Stage.HELD}
+    own = views_of(subject, content, own=[("ams", "web-1")])
+    assert {view.stage for view in own} == {Stage.UP}
+
+
+def _ready(name: str) -> instance_pb2.Instance:
+    made = instance_pb2.Instance()
+    made.meta.id, made.meta.service_id, made.meta.version = name, "web", 1
+    made.spec.revision.add(id="v1", target=READY)
+    made.status.revision.add(id="v1").ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    made.status.revision[0].ready.reason = "Ready"
+    made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    return made
