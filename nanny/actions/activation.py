@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hqpb.v1 import instance_pb2
 from nanny.actions import looks
 from nanny.actions.hands import Hands, keys_of, messages_of
 from nanny.actions.stalls import Stalls
@@ -180,9 +181,19 @@ def _own_stage(subject: Subject, content: Content, key: Key) -> Stage:
     if instance is None:
         return Stage.DOWN
     stage = looks.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
-    if stage in SWITCHED and switched(content, key, subject.held(key), subject.generation) is not None:
+    if stage in SWITCHED and not _is_as_described(subject, content, key, instance):
         # Labels, ports or the revision itself are not as described: to be written again, at the same price.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY) and looks.is_ready(instance):
             return Stage.UNSEEN
         return Stage.UP if looks.is_ready(instance) else Stage.DOWN
     return stage
+
+
+def _is_as_described(subject: Subject, content: Content, key: Key, instance: instance_pb2.Instance) -> bool:
+    """Nothing would be written to switch it. Found out once for each state of an instance: each step asks."""
+    verdicts = subject.picture.verdicts
+    of, verdict = verdicts.get((key, content.id), (None, False))
+    if of is not instance:
+        verdict = switched(content, key, subject.held(key), subject.generation) is None
+        verdicts[key, content.id] = instance, verdict
+    return verdict

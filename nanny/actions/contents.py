@@ -44,7 +44,7 @@ class Contents:
             self._kept.move_to_end(key)
             return self._kept[key][0]
         text = self.text(service, snapshot)
-        content = await asyncio.to_thread(read_content, service, text, self._locations)
+        content = await asyncio.to_thread(read_content, service, text, self._locations, snapshot)
         self._keep(key, content, len(text))
         return content
 

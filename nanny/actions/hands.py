@@ -134,5 +134,5 @@ def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
 
 
 def _shows(subject: Subject, written: Written) -> bool:
-    shown = {key: instance.meta.version for key, instance in subject.picture.instances()}
-    return all(shown.get(key, version) >= version for key, version in written.versions.items())
+    shown = ((subject.picture.version(key), version) for key, version in written.versions.items())
+    return all(seen is None or seen >= version for seen, version in shown)

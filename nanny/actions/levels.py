@@ -117,11 +117,18 @@ def _holding(subject: Subject, content: Content, look: Look) -> Iterator[Key]:
 
 def _raise(subject: Subject, content: Content, look: Look, key: Key, target: int) -> bool:
     """Whether something is to be written."""
+    instance = subject.instances.get(key)
+    if instance is not None and wanted.is_between(instance, content.id, lowest=target):
+        look.done += 1
+        return False
     after = wanted.with_revision(content, key, subject.held(key), target, subject.generation)
     return _noted(subject, look, key, after)
 
 
 def _lower(subject: Subject, content: Content, look: Look, key: Key, target: int | None) -> bool:
+    if target is not None and wanted.is_between(subject.instances[key], content.id, highest=target):
+        look.done += 1
+        return False
     held = subject.held(key)
     assert held is not None
     return _noted(subject, look, key, wanted.lowered(content.id, held, target, subject.generation))

@@ -60,10 +60,7 @@ class Worker:
         if service.paused:
             self._stalls.forget(service_id)
             return await self._paused(service_id, record)
-        async with self._pictures.of(service_id) as picture:
-            await picture.settle(
-                lambda: not any(seen.error == "not read yet" for seen in picture.seen.values()), _READ_S
-            )
+        async with self.picture(service_id) as picture:
             subject = await self._with_holds(self._subject(service_id, record, picture))
             if await self._went_back(subject):
                 return None
@@ -73,10 +70,16 @@ class Worker:
             return again_s if is_clean else min(again_s or 1.0, 1.0)
 
     @asynccontextmanager
-    async def subject(self, service_id: str) -> AsyncIterator[Subject]:
-        """A service as it is now, once every location that answers was read. Raises KeyError."""
+    async def picture(self, service_id: str) -> AsyncIterator[Picture]:
+        """A service in HQ, once every location that answers was read."""
         async with self._pictures.of(service_id) as picture:
             await picture.settle(picture.is_read, _READ_S)
+            yield picture
+
+    @asynccontextmanager
+    async def subject(self, service_id: str) -> AsyncIterator[Subject]:
+        """A service as it is now, once every location that answers was read. Raises KeyError."""
+        async with self.picture(service_id) as picture:
             yield self._subject(service_id, self.controller.records(kinds.SERVICE)[service_id], picture)
 
     async def _steps(self, subject: Subject) -> float | None:

@@ -13,7 +13,7 @@ from nanny.records import kinds
 from nanny.world.leave import Leave
 from nanny.world.pictures import Pictures
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
+from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
@@ -61,7 +61,12 @@ class NannyApi:
     async def _create(self, request: pb.CreateServiceRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         check_info(request.info, self._pictures.locations)
-        await self._send(request, ServiceEvent(created=request.info), call)
+        event = ServiceEvent(created=request.info)
+        if request.adopt:
+            instances = await self._queries.instances_in_hq(request.service_id)
+            snapshot = await self._orders.adoption(request.service_id, instances, request.by)
+            event = ServiceEvent(adopted=Adoption(info=request.info, snapshot=snapshot))
+        await self._send(request, event, call)
         return MessageAnswer(pb.CreateServiceResponse(service=await self._queries.service(request.service_id)))
 
     async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:

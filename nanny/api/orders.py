@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from control import Controller, Events
 from control.amounts import Amount
+from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.contents import Contents
 from nanny.records import kinds
 from nanny.rollout.views import Key
+from nanny.snapshots.adopting import adopted
 from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import ServiceEvent
+from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
 from serving.errors import InvalidRequest, NotFound, Violation, invalid
 
@@ -63,6 +65,16 @@ class Orders:
         event.snapshot.CopyFrom(records_pb2.SnapshotRecord(snapshot=snapshot, chunks=stored))
         await self.send(request.service_id, event, request.by, call, request.request_id)
         return self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(request.service_id, content.id)].snapshot
+
+    async def adoption(self, service: str, instances: Mapping[Key, Instance], by: pb.Authorship) -> SnapshotRecord:
+        """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
+        content, text = await asyncio.to_thread(adopted, service, instances)
+        stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
+        snapshot = pb.Snapshot(
+            id=content.id, service_id=service, instances=len(content.placements), size_bytes=len(text), created=by
+        )
+        snapshot.created.comment = snapshot.created.comment or "adopted as it ran"
+        return SnapshotRecord(snapshot=snapshot, chunks=stored)
 
     def snapshot_id(self, service: str, told: str) -> str:
         """The full id of a snapshot that is told by its first characters; empty: HEAD. Raises NotFound."""

@@ -20,7 +20,7 @@ from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import CREATED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord
-from serving.errors import NotFound
+from serving.errors import NotFound, StoreUnavailable
 
 _WATCH_EVERY_S: Final = 1.0
 _NOT_IN_HQ: Final = (Current.GENERATING, Current.PARTIALLY_CREATED, Current.CREATED)
@@ -100,6 +100,14 @@ class Queries:
             for location, why in subject.away.items():
                 answer.missing[location] = why
         return answer
+
+    async def instances_in_hq(self, service: str) -> dict[Key, instance_pb2.Instance]:
+        """All that HQ holds of a service that need not be known here. Raises StoreUnavailable: a location is away."""
+        async with self._worker.picture(service) as picture:
+            if away := picture.away():
+                told = "; ".join(f"{location} {why}" for location, why in sorted(away.items()))
+                raise StoreUnavailable(f"not all instances of {service} can be seen: {told}: retry")
+            return dict(picture.instances())
 
     def _row(
         self, content: Content, key: Key, instance: instance_pb2.Instance | None, current: Current | None

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from control import Change, Refused, UnreadableEvent
-from nanny.automaton.service import Service
+from nanny.automaton.service import Service, SnapshotState
 from nanny.automaton.showing import ServiceState, service_state
-from nanny.automaton.states import Event
+from nanny.automaton.states import Current, Event, Target
 from nanny.automaton.step import Step, instance_refusal, refusal
 from nanny.automaton.table import State
 from nanny.records import kinds
@@ -42,7 +42,7 @@ def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
     """One event of one service. Raises Refused, UnreadableEvent."""
     kind = event.WhichOneof("event")
     record = change.get(kinds.SERVICE, service_id)
-    if kind == "created":
+    if kind in ("created", "adopted"):
         return _create(change, service_id, event, record)
     if record is None:
         raise Refused(f"there is no service {service_id}", "NOT_FOUND")
@@ -62,9 +62,30 @@ def _create(change: Change, service_id: str, event: ServiceEvent, record: Servic
         raise Refused(f"service {service_id} exists already", "ALREADY_EXISTS")
     made = ServiceRecord(info=event.created, created=event.by, generation=1)
     story = Story(change, service_id, event.by)
-    story.tell("created")
+    if event.HasField("adopted"):
+        _adopt(change, service_id, event, made)
+        story.tell("adopted as it runs", made.head)
+    else:
+        story.tell("created")
     story.store()
     change.put(kinds.SERVICE, service_id, made)
+
+
+def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRecord) -> None:
+    """What runs is HEAD and ACTIVE from the start."""
+    made.info.CopyFrom(event.adopted.info)
+    key = kinds.of_snapshot(service_id, event.adopted.snapshot.snapshot.id)
+    change.get(kinds.SNAPSHOT, key)
+    stored = records_pb2.SnapshotRecord()
+    stored.CopyFrom(event.adopted.snapshot)
+    stored.snapshot.created.time.CopyFrom(event.by.time)
+    change.put(kinds.SNAPSHOT, key, stored)
+    snapshot = stored.snapshot.id
+    made.known.append(snapshot)
+    active = SnapshotState(Current.ACTIVE, Target.ACTIVE)
+    service = Service({snapshot: active}, head=snapshot, last_active=snapshot)
+    write_back(made, service, event.by.time.ToMilliseconds())
+    made.snapshot[0].target_set.CopyFrom(event.by)
 
 
 def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:

@@ -52,8 +52,11 @@ class Content:
         return self.description.definitions[0].message
 
 
-def read_content(service: str, text: bytes, locations: Collection[str]) -> Content:
+def read_content(service: str, text: bytes, locations: Collection[str], as_id: str = "") -> Content:
     """The content of a snapshot from its text.
+
+    Args:
+        as_id: the snapshot's id, where it is not the hash of the content: what was adopted keeps the revision's.
 
     Raises:
         TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
@@ -68,7 +71,7 @@ def read_content(service: str, text: bytes, locations: Collection[str]) -> Conte
     faults += _not_here(value, description, service)
     if faults:
         raise InvalidRequest(*(_violation(fault) for fault in faults))
-    snapshot_id = _hash(value)
+    snapshot_id = as_id or _hash(value)
     title = description.definitions[0].id
     return Content(snapshot_id, title, _under(description, snapshot_id), placements)
 

@@ -27,6 +27,16 @@ def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
     return next((revision.target for revision in instance.spec.revision if revision.id == snapshot), None)
 
 
+def is_between(
+    instance: instance_pb2.Instance, snapshot: str, *, lowest: int | None = None, highest: int | None = None
+) -> bool:
+    """Whether the snapshot's revision is there with a target in this range: nothing is to be written to get there."""
+    there = target_of(instance, snapshot)
+    if there is None:
+        return False
+    return (lowest is None or _rank(there) >= _rank(lowest)) and (highest is None or _rank(there) <= _rank(highest))
+
+
 def with_revision(
     content: Content, key: Key, held: Held | None, target: int, generation: int
 ) -> instance_pb2.Instance | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from hqclient import Client, HqApiError, Interrupted, Shown, WatchItem
+from hqclient import Changes, Client, HqApiError, Interrupted, Resync, Shown, SnapshotPart, WatchItem
 from hqpb.v1 import instance_pb2, service_pb2
 from nanny.rollout.views import Key
 from serving.clock import Clock
@@ -24,6 +24,7 @@ class Seen:
     """One service in one location.
 
     Attributes:
+        instances: by id.
         error: why it must not be acted on; empty: it is current.
         epoch: that the versions of its instances belong to.
     """
@@ -31,17 +32,14 @@ class Seen:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._shown = Shown()
-        self._ready_since: dict[tuple[str, int, str], float] = {}
+        self._ready_since: dict[str, dict[tuple[int, str], float]] = {}
+        self.instances: dict[str, instance_pb2.Instance] = {}
         self.error = UNREAD
         self.epoch = ""
 
-    @property
-    def instances(self) -> Iterator[instance_pb2.Instance]:
-        yield from self._shown.instances.values()
-
     def ready_s(self, instance: instance_pb2.Instance, revision: str) -> float:
         """For how long a revision has been ready without a break, as seen from here; -1: it is not."""
-        since = self._ready_since.get((instance.meta.id, instance.meta.uid, revision))
+        since = self._ready_since.get(instance.meta.id, {}).get((instance.meta.uid, revision))
         return -1.0 if since is None else self._clock.now() - since
 
     def took(self, item: WatchItem) -> None:
@@ -51,7 +49,14 @@ class Seen:
             return
         for source in getattr(item, "sources", ()):
             self._sourced(source)
-        self._look()
+        match item:
+            case SnapshotPart(instances):
+                self._put(instances)
+            case Changes(events):
+                self._change(events)
+            case Resync():
+                self.instances, self._ready_since = {}, {}
+                self._put(self._shown.instances.values())
 
     def _sourced(self, source: service_pb2.Source) -> None:
         if source.epoch:
@@ -61,14 +66,22 @@ class Seen:
         if not self._shown.is_whole:
             self.error = UNREAD
 
-    def _look(self) -> None:
-        now, ready = self._clock.now(), {}
-        for instance in self.instances:
-            for status in instance.status.revision:
-                if status.ready.status == _TRUE:
-                    key = instance.meta.id, instance.meta.uid, status.id
-                    ready[key] = self._ready_since.get(key, now)
-        self._ready_since = ready
+    def _change(self, events: Iterable[service_pb2.WatchEvent]) -> None:
+        for event in events:
+            if event.HasField("put"):
+                self._put([event.put])
+            else:
+                gone = event.delete if event.HasField("delete") else event.left
+                self.instances.pop(gone.id, None)
+                self._ready_since.pop(gone.id, None)
+
+    def _put(self, instances: Iterable[instance_pb2.Instance]) -> None:
+        now = self._clock.now()
+        for instance in instances:
+            known = self._ready_since.get(instance.meta.id, {})
+            ready = [(instance.meta.uid, one.id) for one in instance.status.revision if one.ready.status == _TRUE]
+            self.instances[instance.meta.id] = instance
+            self._ready_since[instance.meta.id] = {key: known.get(key, now) for key in ready}
 
 
 class Picture:
@@ -76,17 +89,24 @@ class Picture:
 
     Attributes:
         seen: by location.
+        verdicts: what somebody found out about an instance as it is, so that it need not be found out again.
     """
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
         self.seen = {name: Seen(clock) for name in locations}
+        self.verdicts: dict[tuple[Key, str], tuple[instance_pb2.Instance, bool]] = {}
         self.moved = asyncio.Event()
 
     def instances(self) -> Iterator[tuple[Key, instance_pb2.Instance]]:
         """All that are seen, also those of locations that do not answer by now."""
         for location, seen in self.seen.items():
-            for instance in seen.instances:
-                yield (location, instance.meta.id), instance
+            for name, instance in seen.instances.items():
+                yield (location, name), instance
+
+    def version(self, key: Key) -> int | None:
+        """Of an instance; None: it is not seen."""
+        instance = self.seen[key[0]].instances.get(key[1])
+        return None if instance is None else instance.meta.version
 
     def away(self) -> dict[str, str]:
         """Locations that must not be acted on, with the reason."""

@@ -14,7 +14,7 @@ from nanny.rollout.views import Key
 
 _AT_ONCE: Final = 50
 _BATCH_BYTES: Final = 1 << 20
-_PARALLEL: Final = 4
+_PARALLEL: Final = 16
 _RACES: Final = frozenset({"VERSION_CONFLICT", "EPOCH_CHANGED"})
 
 

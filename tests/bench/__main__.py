@@ -34,6 +34,7 @@ from tests.bench import (
     processes,
     reconnecting,
     report,
+    rollouts,
     scale,
     security,
     sizes,
@@ -68,6 +69,7 @@ _MODULES = (
     failures,
     reconnecting,
     leave,
+    rollouts,
 )
 _QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}

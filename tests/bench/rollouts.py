@@ -15,17 +15,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from hqclient import Changes, Client, SnapshotPart
+from hqclient import Client
 from hqclient.credential_files import CredentialFiles
-from hqpb.v1 import service_pb2 as hq_pb
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
 from store.embedded import EmbeddedEtcd
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
 from tests.rig.cms_run import Process
-from tools.demo.events import Events
-from tools.demo.nodes import Node
+from tests.support.following_agents import following_agents
 
 GROUP: Final = "nanny"
 SERVICES: Final = 1_000
@@ -87,7 +85,10 @@ async def _many_services(bench: Bench, nanny: NannyServer) -> None:
     bench.fact(GROUP, "instances created in HQ", [rate], "per s", note=note)
     rng = random.Random(1)
     for _ in range(bench.rounds):
-        alone = [await _order_ms(nanny, rng.choice(names), pb.TARGET_CREATED, fill=True) for _ in range(200)]
+        alone = [
+            await _order_ms(nanny, rng.choice(names), pb.TARGET_CREATED, fill_pods_configuration=True)
+            for _ in range(200)
+        ]
         bench.fact(GROUP, "an order, p99", [_p99(alone)], "ms", note=note)
 
 
@@ -95,46 +96,23 @@ async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> No
     """Agents that take a second; Nanny shall add little to that."""
     info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable="10%", min_ready_s=MIN_READY_S))
     await nanny.call("CreateService", pb.CreateServiceRequest(service_id="wide", info=info))
-    agents = asyncio.create_task(_agents(client))
-    try:
-        took = []
+    took = [0.0, 0.0]
+    async with following_agents(client, ["wide"], random.Random(1)):
         for title in ("r1", "r2"):
             snapshot = await _snapshot(nanny, "wide", title, _WIDE_NAMES)
-            began = time.monotonic()
-            await nanny.call(
-                "SetTarget", pb.SetTargetRequest(service_id="wide", snapshot_id=snapshot, target=pb.TARGET_PREPARED)
-            )
-            await _until(nanny, snapshot, pb.CURRENT_STATE_PREPARED)
-            prepared = time.monotonic()
-            await nanny.call(
-                "SetTarget", pb.SetTargetRequest(service_id="wide", snapshot_id=snapshot, target=pb.TARGET_ACTIVE)
-            )
-            await _until(nanny, snapshot, pb.CURRENT_STATE_ACTIVE)
-            took = [prepared - began, time.monotonic() - prepared]
+            steps = ((pb.TARGET_PREPARED, pb.CURRENT_STATE_PREPARED), (pb.TARGET_ACTIVE, pb.CURRENT_STATE_ACTIVE))
+            for number, (target, state) in enumerate(steps):
+                began = time.monotonic()
+                order = pb.SetTargetRequest(service_id="wide", snapshot_id=snapshot, target=target)
+                await nanny.call("SetTarget", order)
+                await _until(nanny, snapshot, state)
+                took[number] = time.monotonic() - began
             bench.say(f"{title}: prepared in {took[0]:.1f} s, active in {took[1]:.1f} s")
-    finally:
-        agents.cancel()
-        await asyncio.gather(agents, return_exceptions=True)
     note = f"{WIDE:,} instances, {BATCHES} batches; an agent takes 0.4 to 1 s, and {MIN_READY_S} s of readiness"
     bench.fact(GROUP, "a roll-out: prepared everywhere", [took[0]], "s", note=note)
     bench.fact(GROUP, "a roll-out: switched, batch by batch", [took[1]], "s", note=note)
     own = took[1] - BATCHES * (1.0 + MIN_READY_S)
     bench.fact(GROUP, "a roll-out: what a batch takes beyond its agents", [own / BATCHES], "s", note=note)
-
-
-async def _agents(client: Client) -> None:
-    rng = random.Random(1)
-    nodes = {f"n{number}": Node(f"n{number}", client, rng, Events()) for number in range(WIDE // PER_NODE)}
-    async with asyncio.TaskGroup() as tasks:
-        for node in nodes.values():
-            tasks.create_task(node.run())
-        async with client.watch(hq_pb.InstanceFilter(service_id=["wide"])) as items:
-            async for item in items:
-                changed = item.instances if isinstance(item, SnapshotPart) else ()
-                if isinstance(item, Changes):
-                    changed = tuple(event.put for event in item.events if event.HasField("put"))
-                for instance in changed:
-                    nodes[instance.spec.node_name].told(instance)
 
 
 async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
@@ -145,7 +123,6 @@ async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[st
 
 
 async def _order_ms(nanny: NannyServer, service: str, target: pb.Target, **more: Any) -> float:
-    more = {"fill_pods_configuration": True} if more else {}
     began = time.perf_counter()
     await nanny.call("SetTarget", pb.SetTargetRequest(service_id=service, target=target, **more))
     return (time.perf_counter() - began) * 1000

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hqclient import Changes, Client, HqApiError, SnapshotPart
+from hqclient import Client, HqApiError
 from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import service_pb2 as hq_pb
 from nannyctl.nanny_server import NannyServer
@@ -29,8 +29,7 @@ from tests.checker.violation import Violation
 from tests.rig.cms_run import Process
 from tests.support.faulty_proxy import Proxy
 from tests.support.reserved_port import kept_addresses
-from tools.demo.events import Events
-from tools.demo.nodes import Node
+from tests.support.following_agents import following_agents
 
 SERVICE: Final = "web"
 SIZE: Final = 6
@@ -122,8 +121,7 @@ class NannyRun:
             process = await self._process(stack, name, (*nanny, "--location", location, *_FREE))
             self._seats.append(Seat(process, to_etcd, to_hq))
         self._client = await stack.enter_async_context(Client([hq.grpc for hq in self._hqs]))
-        agents = asyncio.create_task(self._agents())
-        stack.callback(agents.cancel)
+        await stack.enter_async_context(following_agents(self._client, [SERVICE], self.rng))
         await self._fill()
 
     async def _process(self, stack: AsyncExitStack, name: str, words: tuple[str, ...]) -> Process:
@@ -131,20 +129,6 @@ class NannyRun:
         stack.push_async_callback(process.kill)
         await process.start()
         return process
-
-    async def _agents(self) -> None:
-        """Each instance has a node of its own."""
-        nodes = {f"node-{name}": Node(f"node-{name}", self._client, self.rng, Events()) for name in _NAMES}
-        async with asyncio.TaskGroup() as tasks:
-            for node in nodes.values():
-                tasks.create_task(node.run())
-            async with self._client.watch(hq_pb.InstanceFilter(service_id=[SERVICE])) as items:
-                async for item in items:
-                    changed = item.instances if isinstance(item, SnapshotPart) else ()
-                    if isinstance(item, Changes):
-                        changed = [event.put for event in item.events if event.HasField("put")]
-                    for instance in changed:
-                        nodes[instance.spec.node_name].told(instance)
 
     async def _fill(self) -> None:
         """A service with three snapshots, of which the first is active."""

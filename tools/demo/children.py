@@ -54,6 +54,10 @@ class Child:
         except TimeoutError:
             raise self.failure(f"is not ready after {START_S:.0f} s") from None
 
+    def output(self) -> str:
+        """What it has said since it was started."""
+        return self._log()
+
     def failure(self, what: str) -> ChildFailed:
         """An error with the end of its log."""
         end = "\n".join(self._log().splitlines()[-8:])

@@ -27,13 +27,14 @@ class Cast:
         locations: dict[str, Location],
         nodes: Mapping[str, int],
         gateway: Gateway,
+        directory: Path,
         rng: random.Random,
         events: Events,
     ) -> None:
         self.discovery = Discovery(gateway.grpc, events)
         self.guards = GuardWatch(locations)
         self.crews = {name: Crew(location, nodes[name], rng, events) for name, location in locations.items()}
-        self.deployer = Deployer(clients_of(gateway.grpc), nodes, self.discovery.view, events)
+        self.deployer = Deployer(clients_of(gateway.grpc), locations, nodes, directory, events)
 
     async def run(self, events: Events) -> None:
         """Until cancelled."""
@@ -54,6 +55,7 @@ class Stage:
         self.events, self._nodes = events, nodes
         self.locations = {name: Location(name, directory / name) for name in LOCATIONS}
         self.gateway = Gateway(directory)
+        self._directory = directory
         self._rng = rng
         self._cast: Cast | None = None
 
@@ -72,7 +74,7 @@ class Stage:
                 tasks.create_task(self._start(location))
         await self.gateway.start(self.locations.values())
         self.events.say(f"the federation gateway serves: gRPC {self.gateway.grpc}, HTTP {self.gateway.http}")
-        self._cast = Cast(self.locations, self._nodes, self.gateway, self._rng, self.events)
+        self._cast = Cast(self.locations, self._nodes, self.gateway, self._directory, self._rng, self.events)
         await self._cast.run(self.events)
 
     async def end(self) -> None:

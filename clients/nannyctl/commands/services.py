@@ -32,11 +32,16 @@ def service() -> None:
 @click.option("--set-current-on-activation", is_flag=True, help="Activating a snapshot makes it HEAD, too.")
 @click.option("--description", default="", help="For people.")
 @click.option("--replace", is_flag=True, help="Replace the attributes of a service that exists.")
+@click.option("--adopt", is_flag=True, help="Adopt the instances that HQ holds of it, as they run; nothing is touched.")
 @why_options
 @output_option("table", "json")
 @nanny_server
-def create(server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, **told: Any) -> None:
+def create(
+    server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, adopt: bool, **told: Any
+) -> None:
     """Create a service, or (--replace) its attributes anew."""
+    if replace and adopt:
+        raise click.UsageError("--adopt is for a new service: leave out --replace")
     policy = pb.RolloutPolicy(
         max_unavailable=told["max_unavailable"],
         max_failures=told["max_failures"],
@@ -50,8 +55,9 @@ def create(server: NannyServer, name: str, by: pb.Authorship, output: str, *, re
         rollout=policy,
         description=told["description"],
     )
-    kind = pb.UpdateServiceRequest if replace else pb.CreateServiceRequest
-    request = kind(service_id=name, info=info, by=by, request_id=new_request_id())
+    request: Any = pb.CreateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id(), adopt=adopt)
+    if replace:
+        request = pb.UpdateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id())
     method = "UpdateService" if replace else "CreateService"
     run(_shown(server, method, request, output, lambda answer: out.show_service(answer.service)))
 

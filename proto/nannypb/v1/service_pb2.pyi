@@ -261,16 +261,18 @@ class HistoryEntry(_message.Message):
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., author: _Optional[str] = ..., what: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
 
 class CreateServiceRequest(_message.Message):
-    __slots__ = ("service_id", "info", "by", "request_id")
+    __slots__ = ("service_id", "info", "by", "request_id", "adopt")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ADOPT_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     info: InfoAttributes
     by: Authorship
     request_id: str
-    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    adopt: bool
+    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., adopt: _Optional[bool] = ...) -> None: ...
 
 class CreateServiceResponse(_message.Message):
     __slots__ = ("service",)

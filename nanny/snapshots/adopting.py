@@ -1,0 +1,89 @@
+"""The content of a snapshot of a service that runs already: what HQ holds, so that nothing changes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from hqpb.v1.instance_pb2 import Instance, InstanceRevision, ResourceAllocation
+from nanny.rollout.views import Key
+from nanny.snapshots.content import Content, read_content
+from nanny.snapshots.wanted import OWNER, READY, switched
+from nannyctl.plans.held import held
+from serving.errors import InvalidRequest, Violation
+
+
+def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, bytes]:
+    """The content and its text; the snapshot's id is that of the revision that runs everywhere.
+
+    Raises:
+        InvalidRequest: with every instance that keeps the service from being adopted.
+    """
+    if not instances:
+        raise InvalidRequest(Violation("adopt", f"HQ holds no instance of {service}"))
+    running = {key: _running(instance) for key, instance in sorted(instances.items())}
+    common = next((one for one in running.values() if one is not None), InstanceRevision())
+    _complain(_unlike(instances, running, common))
+    text = json.dumps(_value(service, instances, common)).encode()
+    content = read_content(service, text, {location for location, _ in instances}, as_id=common.id)
+    _complain(
+        f"{name} ({location}) would be changed by its own description: report this"
+        for (location, name), instance in instances.items()
+        if switched(content, (location, name), held(instance, ""), 0) is not None
+    )
+    return content, text
+
+
+def _complain(faults: Iterator[str]) -> None:
+    """Raises InvalidRequest."""
+    if found := [Violation("adopt", fault) for fault in faults]:
+        raise InvalidRequest(*found)
+
+
+def _unlike(
+    instances: Mapping[Key, Instance], running: Mapping[Key, InstanceRevision | None], common: InstanceRevision
+) -> Iterator[str]:
+    for key, revision in running.items():
+        name = f"{key[1]} ({key[0]})"
+        if OWNER in instances[key].meta.annotations:
+            yield f"{name} belongs to a Nanny already"
+        elif revision is None:
+            yield f"{name} has no READY revision: activate one, or delete the instance"
+        elif revision.id != common.id:
+            yield f"{name} runs {revision.id}, others {common.id}: activate one of them everywhere first"
+        elif revision != common:
+            yield f"{name} has other content in {revision.id} than others: upload it anew first"
+
+
+def _running(instance: Instance) -> InstanceRevision | None:
+    return next((revision for revision in instance.spec.revision if revision.target == READY), None)
+
+
+def _value(service: str, instances: Mapping[Key, Instance], revision: InstanceRevision) -> dict[str, Any]:
+    definition = MessageToDict(revision)
+    for name in ("target", "secretCount"):
+        definition.pop(name, None)
+    placed = [_instance(location, one) for (location, _), one in sorted(instances.items())]
+    return {"service": service, "instances": placed, "revisions": [definition]}
+
+
+def _instance(location: str, instance: Instance) -> dict[str, Any]:
+    spec = instance.spec
+    value: dict[str, Any] = {"id": instance.meta.id, "installation": location}
+    if spec.node_name:
+        value["node"] = spec.node_name
+    if instance.meta.labels:
+        value["labels"] = dict(instance.meta.labels)
+    if spec.HasField("allocation"):
+        value["allocation"] = _allocation(spec.allocation)
+    return value
+
+
+def _allocation(allocation: ResourceAllocation) -> dict[str, Any]:
+    value: dict[str, Any] = MessageToDict(allocation)
+    if ports := value.pop("port", []):
+        value["ports"] = {port["name"]: port["number"] for port in ports}
+    return value

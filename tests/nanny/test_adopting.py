@@ -1,0 +1,52 @@
+"""A service that runs already becomes a snapshot that says just what HQ holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqpb.v1.instance_pb2 import Instance
+from nanny.snapshots.adopting import adopted
+from nanny.snapshots.wanted import INSTALLED, OWNER, READY
+from serving.errors import InvalidRequest
+
+
+def instance(name: str, revision: str = "r1", target: int = READY, command: str = "serve") -> Instance:
+    made = Instance()
+    made.meta.id, made.meta.service_id, made.meta.version = name, "web", 7
+    made.meta.labels["zone"] = "a"
+    made.spec.node_name = f"node-{name}"
+    made.spec.allocation.host = "10.0.0.1"
+    made.spec.allocation.port.add(name="http", number=80)
+    made.spec.revision.add(id="r0", target=INSTALLED)
+    made.spec.revision.add(id=revision, target=target).container.add(name="main", command=[command])
+    return made
+
+
+def all_of(*instances: Instance) -> dict[tuple[str, str], Instance]:
+    return {("ams", one.meta.id): one for one in instances}
+
+
+def refused(*instances: Instance) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        adopted("web", all_of(*instances))
+    return str(caught.value)
+
+
+def test_the_snapshot_has_the_id_of_the_revision_and_would_change_nothing() -> None:
+    content, text = adopted("web", all_of(instance("web-0"), instance("web-1")))
+    assert content.id == "r1"
+    assert set(content.placements) == {("ams", "web-0"), ("ams", "web-1")}
+    assert b"secretCount" not in text
+
+
+def test_a_service_that_is_not_of_one_piece_is_refused_with_every_instance_that_is_unlike() -> None:
+    odd = [instance("b", target=INSTALLED), instance("c", "r2"), instance("d", command="other"), instance("e")]
+    odd[3].meta.annotations[OWNER] = "4"
+    said = refused(instance("a"), *odd)
+    for words in ("b (ams) has no READY", "c (ams) runs r2", "d (ams) has other content", "e (ams) belongs to a Nanny"):
+        assert words in said
+    assert "a (ams)" not in said
+
+
+def test_a_service_without_instances_is_refused() -> None:
+    assert "holds no instance" in refused()

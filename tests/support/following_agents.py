@@ -1,0 +1,39 @@
+"""Agents that follow HQ, in this process: they do what it wants of their services within a second or two."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from hqclient import Changes, Client, SnapshotPart
+from hqpb.v1 import service_pb2 as pb
+from tools.demo.events import Events
+from tools.demo.nodes import Node
+
+
+@asynccontextmanager
+async def following_agents(client: Client, services: Iterable[str], rng: random.Random) -> AsyncIterator[None]:
+    """They live as long as the block."""
+    agents = asyncio.create_task(_play(client, services, rng))
+    try:
+        yield
+    finally:
+        agents.cancel()
+        await asyncio.gather(agents, return_exceptions=True)
+
+
+async def _play(client: Client, services: Iterable[str], rng: random.Random) -> None:
+    nodes: dict[str, Node] = {}
+    async with asyncio.TaskGroup() as tasks, client.watch(pb.InstanceFilter(service_id=services)) as items:
+        async for item in items:
+            changed = item.instances if isinstance(item, SnapshotPart) else ()
+            if isinstance(item, Changes):
+                changed = tuple(event.put for event in item.events if event.HasField("put"))
+            for instance in changed:
+                name = instance.spec.node_name
+                if name not in nodes:
+                    nodes[name] = Node(name, client, rng, Events())
+                    tasks.create_task(nodes[name].run())
+                nodes[name].told(instance)
