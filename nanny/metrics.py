@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from control import Controller
-from nanny.actions.hands import Hands
+from nanny.actions.effects import Effects
 from nanny.automaton.showing import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
@@ -24,7 +24,7 @@ class Measured:
     controller: Controller
     pictures: Pictures
     writer: Writer
-    hands: Hands
+    effects: Effects
 
     def states(self) -> dict[tuple[str, ...], float]:
         records = self.controller.records(kinds.SERVICE).values()
@@ -76,7 +76,7 @@ METRICS: Final = (
         "counter",
         "nanny_actions_ended_total",
         "Actions that ended at this process.",
-        lambda one: {(outcome,): float(count) for outcome, count in one.hands.ended.items()},
+        lambda one: {(outcome,): float(count) for outcome, count in one.effects.ended.items()},
         ("outcome",),
     ),
     D("counter", "nanny_hq_writes_total", "Instances written to HQ.", lambda one: float(one.writer.sent)),

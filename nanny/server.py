@@ -12,7 +12,7 @@ from control import Config, Controller
 from hqclient import Client
 from nanny.actions.contents import Contents
 from nanny.actions.declaring import Declaring
-from nanny.actions.hands import Hands
+from nanny.actions.effects import Effects
 from nanny.actions.worker import Worker
 from nanny.api.nanny_api import NannyApi
 from nanny.api.orders import Orders
@@ -81,8 +81,8 @@ class Server:
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
         contents = Contents(snapshots, chunks, locations)
         writer = Writer(locations)
-        hands = Hands(controller, events, writer, leave)
-        worker = Worker(controller, events, pictures, contents, hands, drift_every_s)
+        effects = Effects(controller, events, writer, leave)
+        worker = Worker(controller, events, pictures, contents, effects, drift_every_s)
         services = controller.records(kinds.SERVICE)
         work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)
         services.listen(work.trigger)
@@ -90,7 +90,7 @@ class Server:
         pictures.changed = lambda service: work.trigger(service, 0.05)
         self.health = NannyHealth(controller)
         self.metrics = metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, Measured(controller, pictures, writer, hands)))
+        metrics.register(Table(METRICS, Measured(controller, pictures, writer, effects)))
         shown = Shown(controller, events)
         orders = Orders(controller, events, contents, locations)
         api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave)

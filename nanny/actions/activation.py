@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from hqpb.v1 import instance_pb2
-from nanny.actions import looks
-from nanny.actions.hands import Hands, keys_of, messages_of
-from nanny.actions.stalls import Stalls
+from nanny.actions import reports
+from nanny.actions.effects import Effects, keys_of, messages_of
+from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
@@ -26,18 +26,18 @@ SHRINK_AFTER_S: Final = 30.0
 class Activation:
     """A roll-out step by step. With the number 0 it repairs drift of the ACTIVE snapshot: that never fails."""
 
-    def __init__(self, hands: Hands, stalls: Stalls) -> None:
-        self._hands, self._stalls = hands, stalls
+    def __init__(self, effects: Effects, progress: ProgressClock) -> None:
+        self._effects, self._progress = effects, progress
 
     async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
-        record = self._hands.record(subject, running)
+        record = self._effects.record(subject, running)
         progress = progress_of(record)
         views = views_of(subject, content, own=progress.batch)
         if not running.number:
             progress = _forgiving(progress, views)
         done = sum(view.stage in (Stage.DONE, Stage.SETTLING) for view in views)
-        stalled_s = self._stalls.stalled_s(subject.id, running.number, (done, progress.batch, record.granted))
+        stalled_s = self._progress.stalled_s(subject.id, running.number, (done, progress.batch, record.granted))
         if progress.batch and not record.granted:
             return await self._ask(subject, running, record, stalled_s)
         step = next_step(subject.policy, views, progress, stalled_s)
@@ -62,7 +62,7 @@ class Activation:
 
     async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
         """While the service is paused: a batch that is ready holds no leave. Nothing else is done."""
-        record = self._hands.record(subject, running)
+        record = self._effects.record(subject, running)
         if not record.batch:
             return None
         stages = {view.key: view.stage for view in views_of(subject, content)}
@@ -75,29 +75,29 @@ class Activation:
         self, subject: Subject, running: Running, record: ActionRecord, batch: Sequence[Key], costs: Sequence[Key]
     ) -> float:
         record.batch.extend(messages_of(batch))
-        asks = bool(costs) and bool(self._hands.leave.address)
+        asks = bool(costs) and bool(self._effects.leave.address)
         record.granted = not asks
         if asks:
             record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
         said = "" if asks or not costs else ", by max_unavailable alone: there is no CMS"
         record.message = f"batch {record.batches_done + 1}: {len(batch)} instances{said}"
-        await self._hands.store(subject, running, record)
+        await self._effects.store(subject, running, record)
         return 0.0
 
     async def _ask(self, subject: Subject, running: Running, record: ActionRecord, waited_s: float) -> float:
         batch = keys_of(record.batch)
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
-        answer = await self._hands.ask(record.cms_task, subject, batch, comment)
+        answer = await self._effects.ask(record.cms_task, subject, batch, comment)
         if answer.granted:
             record.granted, record.message = True, f"batch {record.batches_done + 1}: {len(batch)} instances"
-            await self._hands.store(subject, running, record)
+            await self._effects.store(subject, running, record)
             return 0.0
-        if waited_s > SHRINK_AFTER_S and len(batch) > 1 and await self._hands.leave.give_back(record.cms_task):
+        if waited_s > SHRINK_AFTER_S and len(batch) > 1 and await self._effects.leave.give_back(record.cms_task):
             record.at_most = len(batch) // 2
             record.cms_task = ""
             del record.batch[:]
         record.message = f"waits for leave for {len(batch)} instances: {answer.why}"
-        await self._hands.store(subject, running, record)
+        await self._effects.store(subject, running, record)
         return answer.retry_s
 
     async def _switch(
@@ -108,7 +108,7 @@ class Activation:
             after = switched(content, key, subject.held(key), subject.generation)
             if after is not None:
                 writes.append(subject.write(key, after))
-        written = await self._hands.write(subject, running, record, writes)
+        written = await self._effects.write(subject, running, record, writes)
         if written.refused:
             (location, name), why = next(iter(written.refused.items()))
             failed = f"HQ refuses {name} ({location}): {why}"
@@ -120,29 +120,29 @@ class Activation:
     async def _give_back(
         self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]
     ) -> float:
-        if record.cms_task and not await self._hands.leave.give_back(record.cms_task):
+        if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
             return await self._say(subject, running, record, "the CMS does not take its leave back yet")
         record.batches_done += bool(record.batch) and record.granted
         record.cms_task, record.granted = "", False
         record.failed.extend(messages_of(failed))
         del record.batch[:]
-        await self._hands.store(subject, running, record)
+        await self._effects.store(subject, running, record)
         return 0.0
 
     async def _end(
         self, subject: Subject, running: Running, record: ActionRecord, outcome: Event, why: str
     ) -> float | None:
-        if record.cms_task and not await self._hands.leave.give_back(record.cms_task):
+        if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
             return await self._say(subject, running, record, "the CMS does not take its leave back yet")
         if not running.number:
             return None
         done = f"active; left: {why}" if outcome is Event.DONE and why else why
-        await self._hands.end(subject, running, outcome, done)
+        await self._effects.end(subject, running, outcome, done)
         return None
 
     async def _say(self, subject: Subject, running: Running, record: ActionRecord, why: str) -> float:
         record.message = why
-        await self._hands.store(subject, running, record)
+        await self._effects.store(subject, running, record)
         return SOON_S
 
 
@@ -180,12 +180,12 @@ def _own_stage(subject: Subject, content: Content, key: Key) -> Stage:
     instance = subject.instances.get(key)
     if instance is None:
         return Stage.DOWN
-    stage = looks.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
+    stage = reports.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
     if stage in SWITCHED and not _is_as_described(subject, content, key, instance):
         # Labels, ports or the revision itself are not as described: to be written again, at the same price.
-        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and looks.is_ready(instance):
+        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
             return Stage.UNSEEN
-        return Stage.UP if looks.is_ready(instance) else Stage.DOWN
+        return Stage.UP if reports.is_ready(instance) else Stage.DOWN
     return stage
 
 

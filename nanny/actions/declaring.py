@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from control import Controller
-from nanny.actions.hands import keys_of
+from nanny.actions.effects import keys_of
 from nanny.records import kinds
 from nanny.world.leave import Hold, Leave
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from nanny.actions.hands import Hands, keys_of, messages_of
+from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.levels import LEVEL_ACTIONS
-from nanny.actions.stalls import Stalls
+from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
@@ -22,16 +22,16 @@ SOON_S: Final = 1.0
 class LevelSteps:
     """Looks, writes what is missing, waits, ends."""
 
-    def __init__(self, hands: Hands, stalls: Stalls) -> None:
-        self._hands, self._stalls = hands, stalls
+    def __init__(self, effects: Effects, progress: ProgressClock) -> None:
+        self._effects, self._progress = effects, progress
 
     async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
-        record = self._hands.record(subject, running)
-        waited_s = (self._hands.controller.clock.wall_ms() - record.since_unix_ms) / 1000
+        record = self._effects.record(subject, running)
+        waited_s = (self._effects.controller.clock.wall_ms() - record.since_unix_ms) / 1000
         look = LEVEL_ACTIONS[running.action](subject, content, waited_s >= HEARD_S)
         if look.refused:
-            await self._hands.end(subject, running, Event.FAILED, look.refused)
+            await self._effects.end(subject, running, Event.FAILED, look.refused)
             return None
         if record.batch and record.batch[0].id not in {key[1] for key in look.costly}:
             await self._give_back(subject, running, record)
@@ -43,25 +43,25 @@ class LevelSteps:
 
     async def _write(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         record.message = look.message()
-        written = await self._hands.write(subject, running, record, look.writes)
+        written = await self._effects.write(subject, running, record, look.writes)
         if written.refused:
             (location, name), why = next(iter(written.refused.items()))
-            await self._hands.end(subject, running, Event.FAILED, f"HQ refuses {name} ({location}): {why}")
+            await self._effects.end(subject, running, Event.FAILED, f"HQ refuses {name} ({location}): {why}")
             return None
         return 0.0 if written.versions else SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         if look.is_over:
-            await self._hands.end(subject, running, Event.DONE)
+            await self._effects.end(subject, running, Event.DONE)
             return None
-        stalled_s = self._stalls.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
+        stalled_s = self._progress.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
         if look.waiting and stalled_s >= subject.policy.progress_deadline_s:
-            await self._hands.end(
+            await self._effects.end(
                 subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message()}"
             )
             return None
         record.message = look.message() or record.message
-        await self._hands.store(subject, running, record)
+        await self._effects.store(subject, running, record)
         return SOON_S
 
     async def _take_one(
@@ -72,8 +72,8 @@ class LevelSteps:
         record.cms_task = record.cms_task or f"nanny-{subject.id}-{running.number}-{key[0]}-{key[1]}"
         del record.batch[:]
         record.batch.extend(messages_of([key]))
-        await self._hands.store(subject, running, record)
-        answer = await self._hands.ask(record.cms_task, subject, [key], f"{running.action} {running.snapshot}")
+        await self._effects.store(subject, running, record)
+        answer = await self._effects.ask(record.cms_task, subject, [key], f"{running.action} {running.snapshot}")
         if not answer.granted:
             look.waiting[key] = f"waits for leave: {answer.why}"
             return
@@ -81,10 +81,10 @@ class LevelSteps:
         held = subject.held(key)
         after = lowered(content.id, held, INSTALLED, subject.generation) if held is not None else None
         if after is not None:
-            await self._hands.write(subject, running, record, [subject.write(key, after)])
+            await self._effects.write(subject, running, record, [subject.write(key, after)])
 
     async def _give_back(self, subject: Subject, running: Running, record: ActionRecord) -> None:
-        if not record.cms_task or await self._hands.leave.give_back(record.cms_task):
+        if not record.cms_task or await self._effects.leave.give_back(record.cms_task):
             record.cms_task, record.granted = "", False
             del record.batch[:]
-            await self._hands.store(subject, running, record)
+            await self._effects.store(subject, running, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from nanny.actions import looks
+from nanny.actions import reports
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.states import Action
 from nanny.rollout.views import Key
@@ -37,8 +37,8 @@ def prepare(subject: Subject, content: Content, heard: bool) -> Look:
         if _raise(subject, content, look, key, INSTALLED):
             continue
         instance = subject.instances[key]
-        if not looks.is_installed(instance, content.id) and not (heard and looks.is_silent(instance)):
-            look.waiting[key] = looks.why_not(instance, content.id)
+        if not reports.is_installed(instance, content.id) and not (heard and reports.is_silent(instance)):
+            look.waiting[key] = reports.why_not(instance, content.id)
             look.done -= 1
     return look
 
@@ -49,7 +49,7 @@ def deactivate(subject: Subject, content: Content, heard: bool) -> Look:
     for key in _holding(subject, content, look):
         if _lower(subject, content, look, key, INSTALLED):
             continue
-        if looks.is_ready(subject.instances[key], content.id):
+        if reports.is_ready(subject.instances[key], content.id):
             look.waiting[key] = "still runs"
             look.done -= 1
     return look
@@ -67,7 +67,7 @@ def remove(subject: Subject, content: Content, heard: bool) -> Look:
         if wanted.target_of(instance, content.id) == READY:
             look.costly.append(key)
             continue
-        gone = not looks.is_installed(instance, content.id) or looks.is_silent(instance)
+        gone = not reports.is_installed(instance, content.id) or reports.is_silent(instance)
         keeps = CREATED is not None and (not gone or (state is not None and state.fill))
         if _lower(subject, content, look, key, CREATED if keeps else None):
             continue

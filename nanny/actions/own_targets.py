@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from hqpb.v1 import instance_pb2
-from nanny.actions import looks
+from nanny.actions import reports
 from nanny.actions.contents import Contents
-from nanny.actions.hands import Hands
+from nanny.actions.effects import Effects
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Action
@@ -23,8 +23,8 @@ SOON_S: Final = 2.0
 class OwnTargets:
     """Brings single instances to the targets they were given."""
 
-    def __init__(self, hands: Hands, contents: Contents) -> None:
-        self._hands, self._contents = hands, contents
+    def __init__(self, effects: Effects, contents: Contents) -> None:
+        self._effects, self._contents = effects, contents
 
     async def step(self, subject: Subject) -> float | None:
         """One look at all of them; in how many seconds to look again."""
@@ -42,13 +42,13 @@ class OwnTargets:
 
     async def forget_wiped(self, subject: Subject) -> None:
         """Orders that a roll-out or a stop has wiped go away."""
-        orders = self._hands.controller.records(kinds.INSTANCE_TARGET)
+        orders = self._effects.controller.records(kinds.INSTANCE_TARGET)
         for name in [name for name in orders if name.startswith(f"{subject.id}/")]:
             if holds(subject, orders[name]):
                 continue
             _, location, instance = name.split("/", 2)
-            await self._hands.leave.give_back(_task(subject, (location, instance), orders[name]))
-            change = self._hands.controller.change()
+            await self._effects.leave.give_back(_task(subject, (location, instance), orders[name]))
+            change = self._effects.controller.change()
             change.get(kinds.INSTANCE_TARGET, name)
             change.delete(kinds.INSTANCE_TARGET, name)
             await change.commit()
@@ -66,22 +66,22 @@ class OwnTargets:
         self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
     ) -> None:
         """What serves is taken away with leave only: switched to another revision, or off."""
-        if looks.is_ready(subject.instances[key]):
+        if reports.is_ready(subject.instances[key]):
             comment = f"target of instance {key[1]}"
-            answer = await self._hands.ask(_task(subject, key, order), subject, [key], comment)
+            answer = await self._effects.ask(_task(subject, key, order), subject, [key], comment)
             if not answer.granted:
                 return
         running = Running(order.snapshot_id, Action.ACTIVATE, 0)
         record = ActionRecord(batch=[InstanceKey(location=key[0], id=key[1])], message=f"target of {key[1]}")
-        await self._hands.write(subject, running, record, [subject.write(key, after)])
+        await self._effects.write(subject, running, record, [subject.write(key, after)])
 
     async def _settled(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> bool:
         """It is as ordered; its leave is given back once it serves again, or shall not serve."""
         instance = subject.instances[key]
         wants = any(revision.target == READY for revision in instance.spec.revision)
-        if wants and not looks.is_ready(instance):
+        if wants and not reports.is_ready(instance):
             return False
-        return await self._hands.leave.give_back(_task(subject, key, order))
+        return await self._effects.leave.give_back(_task(subject, key, order))
 
 
 def holds(subject: Subject, order: InstanceTargetRecord) -> bool:

@@ -12,10 +12,10 @@ from control import Controller, Events
 from nanny.actions import drift
 from nanny.actions.activation import Activation
 from nanny.actions.contents import Contents
-from nanny.actions.hands import Hands
+from nanny.actions.effects import Effects
 from nanny.actions.level_steps import LevelSteps
 from nanny.actions.own_targets import OwnTargets, holds
-from nanny.actions.stalls import Stalls
+from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Action, Current
@@ -41,15 +41,15 @@ class Worker:
         events: Events[ServiceEvent],
         pictures: Pictures,
         contents: Contents,
-        hands: Hands,
+        effects: Effects,
         drift_every_s: float,
     ) -> None:
         self.controller, self._events, self._pictures = controller, events, pictures
-        self._contents, self._hands, self._drift_every_s = contents, hands, drift_every_s
-        self._stalls = Stalls(controller.clock)
-        self._levels = LevelSteps(hands, self._stalls)
-        self._activation = Activation(hands, self._stalls)
-        self._own = OwnTargets(hands, contents)
+        self._contents, self._effects, self._drift_every_s = contents, effects, drift_every_s
+        self._progress = ProgressClock(controller.clock)
+        self._levels = LevelSteps(effects, self._progress)
+        self._activation = Activation(effects, self._progress)
+        self._own = OwnTargets(effects, contents)
 
     async def run(self, service_id: str) -> float | None:
         """One look, and one step of each action. Return in how many seconds to look again."""
@@ -58,13 +58,13 @@ class Worker:
             return None
         service = service_of(record)
         if service.paused:
-            self._stalls.forget(service_id)
+            self._progress.forget(service_id)
             return await self._paused(service_id, record)
         async with self.picture(service_id) as picture:
             subject = await self._with_holds(self._subject(service_id, record, picture))
             if await self._went_back(subject):
                 return None
-            is_clean = await self._hands.clean(subject)
+            is_clean = await self._effects.clean(subject)
             await self._own.forget_wiped(subject)
             again_s = await self._steps(subject)
             return again_s if is_clean else min(again_s or 1.0, 1.0)
@@ -87,7 +87,7 @@ class Worker:
         waits += [await self._step(subject, running) for running in list(subject.service.running())]
         if not any(True for _ in subject.service.running()):
             if not subject.record.drift:
-                self._stalls.forget(subject.id)
+                self._progress.forget(subject.id)
             waits.append(await self._rest(subject))
         told = [wait_s for wait_s in waits if wait_s is not None]
         return min(told) if told else None
@@ -150,7 +150,7 @@ class Worker:
         return True
 
     async def _with_holds(self, subject: Subject) -> Subject:
-        holds = await self._hands.leave.holds_of_others(subject.id)
+        holds = await self._effects.leave.holds_of_others(subject.id)
         held = (
             key
             for key, instance in subject.instances.items()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from hqpb.v1 import instance_pb2
-from nanny.actions import looks
+from nanny.actions import reports
 from nanny.actions.contents import Contents
 from nanny.actions.worker import Worker
 from nanny.api.shown import Shown, by_location
@@ -114,12 +114,12 @@ class Queries:
     ) -> pb.InstanceRow:
         row = pb.InstanceRow(id=key[1], location=key[0], node_name=content.placements[key].node)
         wanted = target_of(instance, content.id) if instance is not None else None
-        status = looks.status_of(instance, content.id) if instance is not None else None
+        status = reports.status_of(instance, content.id) if instance is not None else None
         state = instance_state(wanted, status)
         if instance is not None:
             row.node_name = instance.spec.node_name
-            row.serving = looks.is_ready(instance)
-            row.message = looks.why_not(instance, content.id) if wanted is not None else ""
+            row.serving = reports.is_ready(instance)
+            row.message = reports.why_not(instance, content.id) if wanted is not None else ""
         if wanted is None:
             why = "it has no configuration yet" if current in _NOT_IN_HQ or current is None else "HQ does not hold it"
             row.message = why

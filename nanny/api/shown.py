@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions import looks
+from nanny.actions import reports
 from nanny.actions.activation import views_of
-from nanny.actions.hands import keys_of
+from nanny.actions.effects import keys_of
 from nanny.actions.subject import Subject
 from nanny.automaton.showing import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
@@ -133,9 +133,9 @@ def _level_stage(subject: Subject, snapshot: str, key: Key, action: str) -> Stag
         return Stage.UNDER_WAY if action in (Action.PREPARE, Action.GENERATE) else Stage.DONE
     there = {
         Action.GENERATE: target_of(instance, snapshot) is not None,
-        Action.PREPARE: looks.is_installed(instance, snapshot),
-        Action.DEACTIVATE: target_of(instance, snapshot) != READY and not looks.is_ready(instance, snapshot),
-        Action.REMOVE: not looks.is_installed(instance, snapshot),
+        Action.PREPARE: reports.is_installed(instance, snapshot),
+        Action.DEACTIVATE: target_of(instance, snapshot) != READY and not reports.is_ready(instance, snapshot),
+        Action.REMOVE: not reports.is_installed(instance, snapshot),
         Action.DESTROY: target_of(instance, snapshot) is None,
     }
     return Stage.DONE if there[Action(action)] else Stage.UNDER_WAY

@@ -8,7 +8,7 @@ from typing import Final
 
 from control import Controller, Events, Refused
 from control.errors import EventRefused
-from nanny.actions import looks
+from nanny.actions import reports
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running, SnapshotState
 from nanny.automaton.states import Current, Event
@@ -29,7 +29,7 @@ _OUTCOMES: Final = {
 }
 
 
-class Hands:
+class Effects:
     """Effects of the acting process. `leave` is asked; `events` takes the ends of actions."""
 
     def __init__(self, controller: Controller, events: Events[ServiceEvent], writer: Writer, leave: Leave) -> None:
@@ -103,7 +103,7 @@ class Hands:
             if stored is None or _is_current(stored, subject.service.tuples.get(snapshot)):
                 continue
             batch = [subject.instances[one] for one in keys_of(stored.batch) if one in subject.instances]
-            if stored.cms_task and not all(looks.is_settled(instance) for instance in batch):
+            if stored.cms_task and not all(reports.is_settled(instance) for instance in batch):
                 is_clean = False
             elif not stored.cms_task or await self.leave.give_back(stored.cms_task):
                 await self._forget(key)

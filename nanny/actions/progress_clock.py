@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from serving.clock import Clock
 
 
-class Stalls:
+class ProgressClock:
     """One watch for each action; what is not looked at for a while (a pause) is counted anew."""
 
     def __init__(self, clock: Clock) -> None:

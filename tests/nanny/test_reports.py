@@ -6,7 +6,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, Instance, RevisionStatus
-from nanny.actions.looks import is_settled, is_silent, stage_of
+from nanny.actions.reports import is_settled, is_silent, stage_of
 from nanny.rollout.views import Stage
 from nanny.snapshots.wanted import INSTALLED, READY
 
