@@ -8,7 +8,7 @@ from pathlib import Path
 from nanny.automaton import showing
 from nanny.automaton.states import ACTIONS, MEANINGS, NEVER_STORED, Current, Event
 from nanny.automaton.table import TABLE, State
-from nanny.instances.states import STATES
+from nanny.instances import STATES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "nanny-states.md"
 HEAD = """# Nanny's states

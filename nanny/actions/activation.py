@@ -16,7 +16,7 @@ from nanny.automaton.states import Event
 from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
 from nanny.rollout.views import SWITCHED, Key, Progress, Stage, View
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import switched
+from nanny.snapshots.wanted import READY, switched
 from nannypb.v1.records_pb2 import ActionRecord
 
 SOON_S: Final = 0.5
@@ -197,3 +197,25 @@ def _is_as_described(subject: Subject, content: Content, key: Key, instance: ins
         verdict = switched(content, key, subject.held(key), subject.generation) is None
         verdicts[key, content.id] = instance, verdict
     return verdict
+
+
+_SHOWN: Final = 5
+
+
+def differences(subject: Subject, content: Content) -> list[str]:
+    """One line for each of the first few instances, and a count of the others; empty: all is as it should be."""
+    stages = (Stage.UP, Stage.DOWN, Stage.SILENT)
+    found = [_line(subject, content, view.key) for view in views_of(subject, content) if view.stage in stages]
+    more = len(found) - _SHOWN
+    return [*found[:_SHOWN], *([f"and {more} more instances"] if more > 0 else [])]
+
+
+def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
+    location, name = key
+    instance = subject.instances.get(key)
+    if instance is None:
+        return f"{name} ({location}) is not in HQ"
+    ready = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
+    if ready != content.id:
+        return f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.id}"
+    return f"{name} ({location}) is not as snapshot {content.id} describes it"

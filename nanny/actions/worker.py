@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions import drift
-from nanny.actions.activation import Activation
+from nanny.actions.activation import Activation, differences
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
 from nanny.actions.level_steps import LevelSteps
@@ -104,7 +103,7 @@ class Worker:
         if not active:
             return None
         content = await self._contents.of(subject.id, active)
-        found = drift.differences(subject, content)
+        found = differences(subject, content)
         await self._show(subject, found)
         if not found:
             return self._drift_every_s

@@ -12,7 +12,7 @@ from nanny.actions.contents import Contents
 from nanny.actions.worker import Worker
 from nanny.api.shown import Shown, by_location
 from nanny.automaton.states import Current
-from nanny.instances.observed import instance_state
+from nanny.instances import instance_state
 from nanny.records import kinds
 from nanny.records.services import CURRENT
 from nanny.rollout.views import Key

@@ -8,8 +8,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, ContainerState, ContainerStatus, ContainerTerminated, RevisionStatus
-from nanny.instances.observed import instance_state
-from nanny.instances.states import BY_REASON, STATES
+from nanny.instances import BY_REASON, STATES, instance_state
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 READY, INSTALLED = instance_pb2.REVISION_TARGET_READY, instance_pb2.REVISION_TARGET_INSTALLED

@@ -107,6 +107,7 @@ class Deployer:
         return f"{words}: `{' '.join(('nanny', *commands[-1][:2]))} ...` goes from location to location"
 
     async def _roll(self, service: str, words: str, commands: Sequence[Sequence[str]]) -> None:
+        last: list[str] = []
         for command in commands:
             last = await self._nanny(service, command)
         for line in last:

@@ -52,7 +52,7 @@ def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exi
 
     async def work() -> Exit:
         async def one(name: str, client: Client) -> list[Plan]:
-            from nannyctl.sending.checking import checked
+            from nannyctl.sending.writing import checked
 
             plans = await make_plans(client, shares[name], prune)
             return [await checked(client, plan) for plan in plans]

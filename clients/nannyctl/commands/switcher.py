@@ -14,11 +14,9 @@ from hqctl.output.formats import output_option
 from nannyctl.commands.choosing import Chosen, choose, of_services
 from nannyctl.commands.uploader import PARALLEL, carry_out
 from nannyctl.exits import Exit
-from nannyctl.output.progress import Lines, LiveBars, progress
-from nannyctl.output.telling import tell
-from nannyctl.plans.actions import Kind
+from nannyctl.output.telling import Lines, LiveBars, progress, tell
 from nannyctl.plans.desired import ready_of
-from nannyctl.plans.plan import Plan, make_plan
+from nannyctl.plans.plan import Kind, Plan, make_plan
 from nannyctl.plans.rolling import Pace
 from nannyctl.plans.switching import CannotRollBack, Switch, previous
 from nannyctl.sending.results import Outcome, Result
@@ -27,7 +25,7 @@ from nannyctl.session import Session, complain, connected, finish
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.plans.held import Held
+    from nannyctl.plans.desired import Held
     from nannyctl.sending.holdings import Holdings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,14 +10,13 @@ import click
 from hqctl.output.formats import output_option
 from nannyctl.commands.planning import described, make_plans, read_work
 from nannyctl.exits import Exit
-from nannyctl.output.progress import progress
-from nannyctl.output.telling import tell
+from nannyctl.output.telling import progress, tell
 from nannyctl.sending.results import Result
 from nannyctl.session import Session, connected, finish
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.output.progress import Lines, LiveBars
+    from nannyctl.output.telling import Lines, LiveBars
     from nannyctl.plans.plan import Plan
 
 PARALLEL = 4

@@ -11,9 +11,8 @@ import click
 
 from hqcli.readable import plural
 from hqctl.asking.session import colour_of
-from nannyctl.plans.actions import Action, Kind
 from nannyctl.plans.diff import Change, shown
-from nannyctl.plans.plan import Plan
+from nannyctl.plans.plan import Action, Kind, Plan
 
 SHOWN = 10
 SIGNS = {Kind.CREATE: "+", Kind.UPDATE: "~", Kind.DELETE: "-", Kind.REFUSED: "!", Kind.UNCHANGED: " "}

@@ -1,13 +1,72 @@
-"""A plan: what is to be done in one installation. Pure."""
+"""What is to be done in one installation: actions by instance, the plan of them, and portions to send. Pure."""
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
 
-from nannyctl.plans.actions import Action, Intent, Kind
-from nannyctl.plans.held import Held
+from hqpb.v1 import instance_pb2
+from nannyctl.plans.desired import Held
+from nannyctl.plans.diff import Change
+
+
+class Kind(enum.StrEnum):
+    """What is to be done."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    REFUSED = "refused"
+    UNCHANGED = "unchanged"
+
+
+WRITES = frozenset({Kind.CREATE, Kind.UPDATE, Kind.DELETE})
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is to be done with one instance.
+
+    Attributes:
+        before: as it is held; None: it is not there.
+        after: as it shall be; None for DELETE, REFUSED and UNCHANGED.
+        note: why, or what to take into account; empty: nothing.
+        clears_secrets: descriptors go away, which HQ does only if told so.
+    """
+
+    id: str
+    kind: Kind
+    before: Held | None = None
+    after: instance_pb2.Instance | None = None
+    changes: tuple[Change, ...] = ()
+    note: str = ""
+    clears_secrets: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Something is to be sent."""
+        return self.kind in WRITES
+
+    @property
+    def epoch(self) -> str:
+        """That the versions belong to; empty: there is nothing to compare with."""
+        return self.before.epoch if self.before is not None else ""
+
+
+class Intent(Protocol):
+    """What somebody wants of instances: asked again whenever an instance turned out to be another than it was."""
+
+    def needs_secrets(self, held: Held) -> bool:
+        """Descriptors have to be read before `action` can decide."""
+        ...
+
+    def action(self, instance_id: str, held: Held | None) -> Action:
+        """What is to be done with what is there now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +102,42 @@ def make_plan(service: str, intent: Intent, ids: Iterable[str], holdings: Mappin
     """The plan for these instances and for all that are held."""
     every = sorted({*ids, *holdings})
     return Plan(service, intent, tuple(intent.action(one, holdings.get(one)) for one in every))
+
+
+BATCH_ITEMS = 50
+BATCH_BYTES = 1024 * 1024
+
+
+def batches(
+    actions: Iterable[Action], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
+) -> Iterator[list[Action]]:
+    """Portions of one way of sending and one epoch each, in order of ids within."""
+    for _, alike in groupby(sorted(actions, key=_way), key=lambda action: _way(action)[:2]):
+        yield from _portions(alike, items, size_bytes)
+
+
+def way_of(action: Action) -> str:
+    """How an action is sent: `apply` takes many at once, everything else goes one by one."""
+    if action.kind is Kind.CREATE:
+        return "create"
+    if action.kind is Kind.DELETE:
+        return "delete"
+    return "clear" if action.clears_secrets else "apply"
+
+
+def _way(action: Action) -> tuple[str, str, str]:
+    return way_of(action), action.epoch, action.id
+
+
+def _portions(actions: Iterable[Action], items: int, size_bytes: int) -> Iterator[list[Action]]:
+    batch: list[Action] = []
+    filled_bytes = 0
+    for action in actions:
+        own_bytes = action.after.ByteSize() if action.after is not None else 0
+        if batch and (len(batch) == items or filled_bytes + own_bytes > size_bytes):
+            yield batch
+            batch, filled_bytes = [], 0
+        batch.append(action)
+        filled_bytes += own_bytes
+    if batch:
+        yield batch

@@ -13,8 +13,7 @@ from hqclient.errors import HqApiError
 from hqclient.watch_items import Shown
 from hqpb.v1.instance_pb2 import Instance
 from nannyctl.following import instances_as_they_change, instances_now
-from nannyctl.plans.actions import Action
-from nannyctl.plans.plan import Plan
+from nannyctl.plans.plan import Action, Plan
 from nannyctl.plans.rolling import Pace, Roll, Step
 from nannyctl.sending.results import Outcome, Result
 from nannyctl.sending.uploading import Upload, result_without_write

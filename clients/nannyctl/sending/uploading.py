@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable
 
 from hqclient.client import Client
 from hqclient.errors import HqApiError
-from nannyctl.plans.actions import Action, Kind
-from nannyctl.plans.batches import batches
-from nannyctl.plans.plan import Plan
+from nannyctl.plans.plan import Action, Kind, Plan, batches
 from nannyctl.sending.holdings import Holdings
 from nannyctl.sending.results import Outcome, Result
 from nannyctl.sending.writing import write

@@ -1,15 +1,15 @@
-"""Sending actions to one installation, once. What a failure means for the whole is for `uploading.py` to say."""
+"""One portion of actions as a call to HQ, and asking HQ what it would say to a plan."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hqclient.client import Client
 from hqclient.errors import HqApiError
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.actions import Action
-from nannyctl.plans.batches import way_of
+from nannyctl.plans.plan import Action, Kind, Plan, batches, way_of
 from nannyctl.sending.results import Outcome, Result, failure, of_item
 
 SECRETS = "spec.revision.secret"
@@ -86,3 +86,25 @@ def _failed(action: Action, error: HqApiError) -> Result:
         return Result(action.id, Outcome.UNKNOWN, message=error.message)
     field = error.violations[0].field if error.violations else ""
     return failure(action.id, error.code.name, error.reason, error.message, field)
+
+
+_NO = frozenset({Outcome.REFUSED, Outcome.NOT_ALLOWED})
+
+
+async def checked(client: Client, plan: Plan) -> Plan:
+    """The plan, with what HQ would refuse as REFUSED.
+
+    A conflict is no refusal: an upload would read again. Nor is silence: an upload would tell.
+    """
+    refused: dict[str, Result] = {}
+    for batch in batches(plan.writes):
+        results = await write(client, batch, validate_only=True)
+        refused |= {result.id: result for result in results if result.outcome in _NO}
+    return replace(plan, actions=tuple(_judged(action, refused) for action in plan.actions))
+
+
+def _judged(action: Action, refused: dict[str, Result]) -> Action:
+    if action.id not in refused:
+        return action
+    note = f"HQ would refuse it: {refused[action.id].message}"
+    return Action(action.id, Kind.REFUSED, action.before, note=note)

@@ -7,11 +7,10 @@ from typing import Any
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.descriptions.description import parse_description
 from nannyctl.output.showing import plan_lines
-from nannyctl.plans.actions import Action, Kind
 from nannyctl.plans.describing import Described
+from nannyctl.plans.desired import Held, held
 from nannyctl.plans.diff import shown
-from nannyctl.plans.held import Held, held
-from nannyctl.plans.plan import make_plan
+from nannyctl.plans.plan import Action, Kind, make_plan
 from nannyctl.sending.writing import to_send
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED

@@ -1,4 +1,4 @@
-"""The states of an instance: the old name, the new one, what it means, and which reasons of a report lead to it.
+"""Instance states: the seed's table, and from an agent's report to the state of that instance. Pure.
 
 Reasons are those of the conditions and containers that agents report, instancectl's first. Names of Porto, Skynet and
 dynamic resources come from agents that have these.
@@ -6,9 +6,12 @@ dynamic resources come from agents that have these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import RevisionStatus
 
 ARRIVED, INSTALLING, STARTING = "in its target state", "being installed", "being started"
 COMMON, DYNAMIC, HOST = "at any time", "dynamic resources", "the host's own troubles"
@@ -186,3 +189,51 @@ STATES: Final = (
 
 BY_OLD_NAME: Final[Mapping[str, InstanceState]] = {state.old: state for state in STATES}
 BY_REASON: Final[Mapping[str, InstanceState]] = {reason: state for state in STATES for reason in state.reasons}
+
+
+_TRUE = instance_pb2.CONDITION_STATUS_TRUE
+_READY = instance_pb2.REVISION_TARGET_READY
+_SERVING = frozenset({"DynamicResourceDownloading", "NotifyFailed", "Notifying", "DynamicResourcePrepareFailed"})
+"""Reasons of a ready revision that say more than that it is ready."""
+
+
+def instance_state(target: int | None, status: RevisionStatus | None) -> InstanceState:
+    """The state of one revision of an instance.
+
+    Args:
+        target: hq.v1.RevisionTarget as HQ holds it; None: HQ does not hold the revision there.
+        status: what was reported last; None: nothing.
+    """
+    if target is None or status is None or _is_unheard(status):
+        return BY_OLD_NAME["UNKNOWN"]
+    if status.ready.status == _TRUE:
+        return _while_ready(target, status)
+    if target != _READY and status.installed.status == _TRUE:
+        return BY_REASON.get(status.ready.reason if status.ready.reason == "Stopping" else "", BY_OLD_NAME["PREPARED"])
+    for reason in _reasons(status):
+        if reason in BY_REASON:
+            return BY_REASON[reason]
+    return BY_OLD_NAME["HOOK_SEMI_FAILED" if status.installed.status == _TRUE else "HOOK_FAILED"]
+
+
+def _is_unheard(status: RevisionStatus) -> bool:
+    reasons = {status.ready.reason, status.installed.reason}
+    said_something = status.ready.status or status.installed.status or any(reasons)
+    return not said_something or bool(reasons & set(BY_OLD_NAME["UNKNOWN"].reasons))
+
+
+def _while_ready(target: int, status: RevisionStatus) -> InstanceState:
+    if target != _READY:
+        return BY_OLD_NAME["HOOK_IN_PROGRESS"]  # it still runs, and shall not
+    return BY_REASON[status.ready.reason] if status.ready.reason in _SERVING else BY_OLD_NAME["ACTIVE"]
+
+
+def _reasons(status: RevisionStatus) -> Iterator[str]:
+    """The most telling first: why it is not installed, how a container ended, why it is not ready."""
+    if status.installed.status != _TRUE:
+        yield status.installed.reason
+    for container in status.container:
+        ended = container.state.terminated if container.state.HasField("terminated") else container.last_termination
+        if not container.ready and ended.reason in ("OOMKilled", "Killed"):
+            yield ended.reason
+    yield status.ready.reason

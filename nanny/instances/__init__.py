@@ -1,1 +1,0 @@
-"""The states of single instances as people see them, from what agents report. Pure."""
