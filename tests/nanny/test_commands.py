@@ -17,9 +17,9 @@ from hqclient import Client
 from hqpb.v1 import instance_pb2
 from nanny.snapshots.wanted import READY, target_of
 from nannyctl.main import cli
+from tests.support.following_agents import following_agents
 from tests.support.gateway_process import Program, Registry
 from tests.support.sample_instances import eventually
-from tests.support.following_agents import following_agents
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 NAMES = ("web-0", "web-1", "web-2")

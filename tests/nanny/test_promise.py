@@ -98,7 +98,7 @@ async def test_nanny_killed_in_every_phase_is_succeeded_and_each_order_takes_eff
         (pb.TARGET_ACTIVE, pb.CURRENT_STATE_ACTIVATING, pb.CURRENT_STATE_ACTIVE),
         (None, pb.CURRENT_STATE_DEACTIVATING, pb.CURRENT_STATE_PREPARED),
         (pb.TARGET_CREATED, pb.CURRENT_STATE_REMOVING, pb.CURRENT_STATE_CREATED),
-        (pb.TARGET_DESTROYED, pb.CURRENT_STATE_DESTROYING, 0),
+        (pb.TARGET_DESTROYED, pb.CURRENT_STATE_DESTROYING, pb.CURRENT_STATE_UNSPECIFIED),
     ):
         reader.during = f"killed in {pb.CurrentState.Name(phase)}"
         if order is None:

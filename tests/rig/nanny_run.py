@@ -28,8 +28,8 @@ from tests.checker.orders import ARRIVES, Look, check_orders, check_served
 from tests.checker.violation import Violation
 from tests.rig.cms_run import Process
 from tests.support.faulty_proxy import Proxy
-from tests.support.reserved_port import kept_addresses
 from tests.support.following_agents import following_agents
+from tests.support.reserved_port import kept_addresses
 
 SERVICE: Final = "web"
 SIZE: Final = 6
