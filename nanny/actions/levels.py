@@ -80,6 +80,10 @@ def remove(subject: Subject, content: Content, heard: bool) -> Look:
 def destroy(subject: Subject, content: Content, heard: bool) -> Look:
     """HQ holds nothing of it; instances that then hold nothing at all are deleted, if Nanny made them hers."""
     look = Look()
+    for key, instance in subject.instances.items():
+        # Removing took the last revision away before.
+        if key[0] not in subject.away and not instance.spec.revision and wanted.generation_of(instance):
+            look.writes.append(subject.delete(key))
     for key in _holding(subject, content, look):
         instance = subject.instances[key]
         if len(instance.spec.revision) == 1 and wanted.generation_of(instance):
