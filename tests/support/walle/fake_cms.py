@@ -7,9 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.support.walle.fake_redfish import QuietServer
 
 
 @dataclass
@@ -101,7 +103,7 @@ def fake_cms(**manners: Any) -> Iterator[FakeCms]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     cms.url = f"http://127.0.0.1:{server.server_port}/cms"
     thread = threading.Thread(target=server.serve_forever, daemon=True)

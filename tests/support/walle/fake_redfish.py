@@ -35,6 +35,13 @@ class FakeRedfish:
         return {"PowerState": "On", "LastResetTime": last, "Actions": {"#ComputerSystem.Reset": action}}
 
 
+class QuietServer(ThreadingHTTPServer):
+    """Callers that die or are cut off are what it is there for."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Quiet."""
+
+
 @contextmanager
 def fake_redfish() -> Iterator[FakeRedfish]:
     """Controllers on a free port; every machine that is asked for is there."""
@@ -59,7 +66,7 @@ def fake_redfish() -> Iterator[FakeRedfish]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     bmc.address = f"127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
