@@ -70,6 +70,7 @@ async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
         assert (await executor.look(host, 30)).progress is Progress.DONE
 
 
+@pytest.mark.long  # the emulator takes up to eleven seconds
 async def test_redfish_powers_off(http: httpx.AsyncClient, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "machine-1") as url:
         executor = Redfish("bmc", RedfishConfig(url=url), http)  # the only system needs no name

@@ -54,6 +54,7 @@ async def prepared(walle: Running, cms: FakeCms) -> None:
         await walle.host(name)
 
 
+@pytest.mark.long
 async def test_after_a_restore_fuses_are_out_and_hosts_of_forgotten_tasks_are_busy_until_somebody_looked() -> None:
     store, lost = LastingStore(), "walle-test.lost-0-0"
     with fake_cms() as cms:

@@ -32,6 +32,12 @@ from wallepb.v1.project_pb2 import (
 SWITCH = pb.AddScenarioRequest(scenario="net-7", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1", ticket="NET-7")
 
 
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenarios are looked at every five seconds; nothing here depends on it."""
+    monkeypatch.setattr("walle.process.planner.POLL_S", 0.3)
+
+
 @asynccontextmanager
 async def cloud_with_walle() -> AsyncIterator[tuple[Cloud, Running]]:
     """Ten hosts h0 to h9 with one instance of `web` each, our CMS, and Wall-E."""
@@ -140,11 +146,12 @@ async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
         async with running() as walle:
             await walle.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
             await walle.host("h1", location=Location(switch="s1"))
+            taken = NoHq.suspend
             monkeypatch.setattr(NoHq, "suspend", refuse)
             await walle.call(SWITCH)
             await walle.until(lambda: "etcd is away" in walle.scenario("net-7").message, "it says what it waits for")
             assert walle.scenario("net-7").stage == SCENARIO_STAGE_CONFIRMING
-            monkeypatch.undo()
+            monkeypatch.setattr(NoHq, "suspend", taken)
             await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
 
 
