@@ -28,9 +28,9 @@ demo: ## Three locations, a gateway and 300 simulated agents, to look at and to 
 	@exec $(VENV)/python -m tools.demo
 
 .PHONY: cloud
-cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances (Ctrl-C stops it)
+cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances (TROUBLE=1: broken; Ctrl-C stops it)
 	@$(bootstrap) run
-	@exec $(VENV)/python -m tools.cloud
+	@exec $(VENV)/python -m tools.cloud $(if $(TROUBLE),--trouble)
 
 .PHONY: test
 test: setup ## Run the tests (except the long ones)

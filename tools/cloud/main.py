@@ -7,22 +7,25 @@ import contextlib
 import random
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import grpc
 
 from store.embedded import EtcdFailed, EtcdNotFound
-from tools.cloud.parts import BROKEN, NODES, PARTS, Known, Part
+from tools.cloud import contents
+from tools.cloud.parts import BROKEN, HOSTS_PER_RACK, NODES, PARTS, Known, Part
 from tools.demo.children import Child, ChildFailed
 from tools.demo.events import Events
 from tools.demo.ground import GroundTaken, ground
 from tools.demo.locations import Refused
-from tools.demo.setting import PER_SERVICE, ROOT, SERVICES
+from tools.demo.setting import PER_SERVICE, ROOT, SERVICES, node_name
 from tools.demo.stage import Stage
 
 _DATA = ".hq-cloud"
 _LOOK_S = 0.5
-_EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError)
+_EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError, grpc.aio.AioRpcError, TimeoutError)
 _NEXT = """
 try:
   hqctl --server {gateway} find web
@@ -31,8 +34,6 @@ try:
 
 break a host, and see it healed with leave of the CMS (docs/walle.md has a longer walk):
   export WALLE_SERVER={walle}
-  walle projects add cloud --cms http://{cms} -v v1.4
-  walle hosts add east-n03 --project cloud --ignore-cms
   touch {broken}/east-n03      # all its agents fall silent; a reboot removes the file
   walle hosts get east-n03
 """
@@ -42,22 +43,23 @@ break a host, and see it healed with leave of the CMS (docs/walle.md has a longe
 @click.option(
     "--data", type=click.Path(path_type=Path), default=ROOT / _DATA, help="Its directory, removed at the end."
 )
-def cli(data: Path) -> None:
+@click.option("--trouble", is_flag=True, help="Darken a rack, roll out a bad version, ask for a switch upgrade.")
+def cli(data: Path, *, trouble: bool) -> None:
     """Run three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances."""
     try:
         with ground(data.absolute()) as directory:
-            asyncio.run(_run(directory))
+            asyncio.run(_run(directory, trouble=trouble))
     except* _EXPECTED as group:
         for error in group.exceptions:
             click.echo(f"cloud: {error}", err=True)
         sys.exit(1)
 
 
-async def _run(directory: Path) -> None:
+async def _run(directory: Path, *, trouble: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    cloud = Cloud(directory)
+    cloud = Cloud(directory, trouble=trouble)
     tasks = [asyncio.create_task(each) for each in (cloud.run(), stop.wait())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -75,8 +77,8 @@ async def _run(directory: Path) -> None:
 class Cloud:
     """Runs until cancelled; whatever happened, `end` stops every process."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *, trouble: bool) -> None:
+        self._directory, self._trouble = directory, trouble
         self._stage = Stage(directory, random.Random(), Events(), NODES)
         self._children: list[Child] = []
 
@@ -125,9 +127,18 @@ class Cloud:
             known = Known(self._directory, etcd, locations, stage.gateway.grpc, started)
             started[part.name] = await self._start(part, known)
             click.echo(f"  {part.name:<8} {started[part.name]}")
+        await contents.fill(started)
+        if self._trouble:
+            await contents.trouble(started)
+            self._darken([node_name("north", number + 1) for number in range(HOSTS_PER_RACK)])
         shown = {name: started[name] for name in ("cms", "walle", "console")}
         click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
         click.echo("Ctrl-C stops everything.")
+
+    def _darken(self, nodes: Sequence[str]) -> None:
+        for node in nodes:
+            (self._directory / BROKEN / node).touch()
+        click.echo(f"  trouble  {nodes[0]} to {nodes[-1]} are silent; open the console and find out what to do")
 
     async def _start(self, part: Part, known: Known) -> str:
         child = Child(part.name, part.module, part.arguments(known), self._directory / f"{part.name}.log")

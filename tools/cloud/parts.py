@@ -54,16 +54,20 @@ class Part(NamedTuple):
     says: str = GRPC
 
 
-def write_sites(path: Path) -> Path:
-    """Where hosts stand: eight racks of five, each rack at a switch of its own; one rack at a time in each location."""
-    hosts = {
+def sites() -> dict[str, dict[str, str]]:
+    """Where hosts stand: eight racks of five, each rack at a switch of its own."""
+    return {
         node_name(location, number + 1): {"dc": location, "rack": rack, "switch": f"s-{rack}"}
         for location, count in NODES.items()
         for number in range(count)
         for rack in [f"{location}-r{number // HOSTS_PER_RACK + 1}"]
     }
+
+
+def write_sites(path: Path) -> Path:
+    """For the CMS; one rack at a time in each location."""
     limits = {f"racks-{name}": {"kind": "rack", "most": 1, "within": {"dc": name}} for name in NODES}
-    path.write_text(yaml.safe_dump({"hosts": hosts, "limits": limits}))
+    path.write_text(yaml.safe_dump({"hosts": sites(), "limits": limits}))
     return path
 
 

@@ -17,10 +17,11 @@ class Life:
 
     Attributes:
         incarnation: as BeginReporting gave it; 0: it has to begin.
+        crashes: its process ends at once, so it is never ready.
     """
 
-    def __init__(self, revision_id: str, installed_at: float) -> None:
-        self.id = revision_id
+    def __init__(self, revision_id: str, installed_at: float, *, crashes: bool = False) -> None:
+        self.id, self.crashes = revision_id, crashes
         self.incarnation = 0
         self._installed_at = installed_at
         self._ready_at: float | None = None
@@ -42,9 +43,12 @@ class Life:
         self._sequence += 1
         made = model.RevisionStatus(id=self.id, incarnation=self.incarnation, sequence=self._sequence)
         is_installed = now >= self._installed_at
-        is_ready = self._ready_at is not None and now >= self._ready_at
+        has_started = self._ready_at is not None and now >= self._ready_at
+        is_ready = has_started and not self.crashes
         made.installed.status, made.ready.status = _holds(is_installed), _holds(is_ready)
         made.ready.reason = "Running" if is_ready else "Stopped" if self._ready_at is None else "Starting"
+        if has_started and self.crashes:
+            made.ready.reason, made.ready.message = "Exited", "its process ended with exit code 1"
         return made
 
     def next_change_at(self, now: float) -> float | None:
@@ -63,11 +67,12 @@ class Agent:
 
     def told(self, spec: model.InstanceSpec, now: float) -> None:
         """The revisions that shall be there, as the agent learns it from HQ."""
-        wanted = {revision.id: revision.target for revision in spec.revision}
+        wanted = {revision.id: revision for revision in spec.revision}
         self._lives = {id_: life for id_, life in self._lives.items() if id_ in wanted}
-        for id_, target in wanted.items():
-            life = self._lives.setdefault(id_, Life(id_, now + self._rng.uniform(*_INSTALL_S)))
-            is_ready = target == model.REVISION_TARGET_READY
+        for id_, revision in wanted.items():
+            crashes = any(list(one.command) == ["false"] for one in revision.container)
+            life = self._lives.setdefault(id_, Life(id_, now + self._rng.uniform(*_INSTALL_S), crashes=crashes))
+            is_ready = revision.target == model.REVISION_TARGET_READY
             life.want(ready=is_ready, now=now, start_s=self._rng.uniform(*_START_S))
 
     def strangers(self) -> list[Life]:

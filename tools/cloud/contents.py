@@ -1,0 +1,103 @@
+"""What there is to look at in the cloud beside simulated instances: hosts, a service of Nanny's; and trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import grpc
+import yaml
+
+from nannypb.v1 import service_pb2 as npb
+from nannypb.v1.service_pb2_grpc import NannyServiceStub
+from tools.cloud.parts import NODES, sites
+from tools.demo.setting import node_name
+from wallepb.v1 import project_pb2 as ppb
+from wallepb.v1 import service_pb2 as wpb
+from wallepb.v1.service_pb2_grpc import WalleServiceStub
+
+PROJECT: Final = "cloud"
+SERVICE: Final = "shop"
+SWITCH: Final = "s-east-r3"
+SCENARIO: Final = "NET-7"
+_EACH: Final = 4  # instances of the service in each location
+_AGAIN_S: Final = 0.2
+_TRIES: Final = 150
+
+
+async def fill(started: Mapping[str, str]) -> None:
+    """Every host in a project of Wall-E that asks the CMS, and a service that Nanny rolled out."""
+    async with grpc.aio.insecure_channel(started["walle"]) as channel:
+        await _add_hosts(WalleServiceStub(channel), started["cms"])
+    async with grpc.aio.insecure_channel(started["nanny"]) as channel:
+        await _create_service(NannyServiceStub(channel))
+
+
+async def trouble(started: Mapping[str, str]) -> None:
+    """A version whose processes end at once is being rolled out; a switch is to be upgraded."""
+    async with grpc.aio.insecure_channel(started["nanny"]) as channel:
+        nanny = NannyServiceStub(channel)
+        await _until_active(nanny)
+        await _activate(nanny, "v2", "faster search", ["false"])
+    async with grpc.aio.insecure_channel(started["walle"]) as channel:
+        request = wpb.AddScenarioRequest(scenario=SCENARIO, kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch=SWITCH)
+        request.ticket, request.reason = SCENARIO, "new firmware"
+        await WalleServiceStub(channel).AddScenario(request)
+
+
+async def _add_hosts(walle: Any, cms: str) -> None:
+    project = ppb.Project(id=PROJECT, name="The whole cloud", cms=[ppb.Cms(url=f"http://{cms}", version="v1.4")])
+    await _taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
+    for host, place in sites().items():
+        request = wpb.AddHostRequest(host=host, project=PROJECT)
+        request.location.dc, request.location.rack, request.location.switch = (
+            place[name] for name in ("dc", "rack", "switch")
+        )
+        await _taken(walle.AddHost, request)
+
+
+async def _taken(call: Any, request: Any) -> None:
+    """Orders take effect one after the other: a host is refused until its project is there. Raises AioRpcError."""
+    for left in reversed(range(_TRIES)):
+        try:
+            await call(request)
+        except grpc.aio.AioRpcError as error:
+            if not left or error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE):
+                raise
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            return
+
+
+async def _create_service(nanny: Any) -> None:
+    policy = npb.RolloutPolicy(min_ready_s=1, max_unavailable="2", progress_deadline_s=60)
+    made = npb.CreateServiceRequest(service_id=SERVICE, info=npb.InfoAttributes(rollout=policy))
+    await _taken(nanny.CreateService, made)
+    await _activate(nanny, "v1", "first version", ["serve"])
+
+
+async def _until_active(nanny: Any) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            found = (await nanny.GetService(npb.GetServiceRequest(service_id=SERVICE))).service
+            if any(one.current == npb.CURRENT_STATE_ACTIVE for one in found.snapshot):
+                return
+            await asyncio.sleep(_AGAIN_S)
+
+
+async def _activate(nanny: Any, title: str, comment: str, command: list[str]) -> None:
+    instances = [
+        {"id": f"{SERVICE}-{name}-{n + 1}", "node": node_name(name, n + 1), "installation": name}
+        for name in NODES
+        for n in range(_EACH)
+    ]
+    container = {"name": SERVICE, "command": command}
+    content = yaml.safe_dump(
+        {"service": SERVICE, "instances": instances, "revisions": [{"id": title, "container": [container]}]}
+    )
+    by = npb.Authorship(author="ann", comment=comment)
+    request = npb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode(), by=by)
+    snapshot = (await nanny.CreateSnapshot(request)).snapshot.id
+    order = npb.SetTargetRequest(service_id=SERVICE, snapshot_id=snapshot, target=npb.TARGET_ACTIVE, by=by)
+    await nanny.SetTarget(order)
