@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -16,6 +17,7 @@ from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 T = TypeVar("T")
+A = TypeVar("A", "pb.CountInstancesResponse | Trouble", "pb.FindInstancesResponse | Trouble")
 NAME: Final = "HQ"
 _ONLY: Final = "HQ"  # the name of the one location, where no gateway stands before it
 
@@ -24,7 +26,11 @@ class Registry:
     """Reads and orders. Each read answers, or says why not."""
 
     def __init__(
-        self, addresses: Sequence[str], locations: Mapping[str, Sequence[str]], credentials: Credentials | None
+        self,
+        addresses: Sequence[str],
+        locations: Mapping[str, Sequence[str]],
+        credentials: Credentials | None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`locations`: replicas by the name of the cluster, for what a gateway does not answer itself."""
         self._client = _client(addresses, credentials)
@@ -33,6 +39,8 @@ class Registry:
             name: Remote(name, given, credentials) for name, given in (locations or {_ONLY: addresses}).items()
         }
         self.has_locations = bool(locations)
+        self._now = now
+        self._silent: dict[str, float] = {}  # locations that a gateway does not reach, and since when that was seen
 
     async def close(self) -> None:
         """End every connection."""
@@ -43,14 +51,13 @@ class Registry:
         self, by: pb.CountGroup, where: pb.InstanceFilter | None = None
     ) -> pb.CountInstancesResponse | Trouble:
         """How many instances there are, and how many are ready."""
-        return await tried(NAME, self._client.count(where, by=by))
+        return self._aged(await tried(NAME, self._client.count(where, by=by)))
 
     async def page(self, where: pb.InstanceFilter, size: int, token: str = "") -> pb.FindInstancesResponse | Trouble:
         """One page of instances, in order of their ids."""
         request = pb.FindInstancesRequest(filter=where, page_size=size, page_token=token)
-        return await tried(
-            NAME, self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
-        )
+        call = self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
+        return self._aged(await tried(NAME, call))
 
     async def lacking(self, service: str, size: int) -> pb.FindInstancesResponse | Trouble:
         """Some instances of a service that are not ready."""
@@ -95,6 +102,16 @@ class Registry:
             return Trouble(NAME, "absent", f"there is no location {cluster!r}")
         answer = await tried(cluster, send(asked[cluster]))
         return answer if isinstance(answer, Trouble) else None
+
+    def _aged(self, answer: A) -> A:
+        """A gateway does not say since when a location is silent: its staleness is how long it was seen so here."""
+        for source in () if isinstance(answer, Trouble) else answer.sources:
+            if source.error and not source.replica:
+                since = self._silent.setdefault(source.cluster, self._now())
+                source.staleness.FromMilliseconds(int(1_000 * (self._now() - since)))
+            else:
+                self._silent.pop(source.cluster, None)
+        return answer
 
     def _at(self, cluster: str) -> dict[str, Client]:
         if not self._locations:

@@ -45,7 +45,7 @@ class Disruptions:
         listed, budgets, status, may = await asyncio.gather(
             self._cms.tasks(host, service), self._cms.budgets(service), self._cms.status(), self._cms.may_operate()
         )
-        tasks = [views.task_row(one) for one in good(listed, pb.ListTasksResponse()).state]
+        tasks = views.task_rows(good(listed, pb.ListTasksResponse()).state)
         rows = views.budget_rows(good(budgets, pb.ListBudgetsResponse()))
         shown = {
             "tasks": tasks[:_MOST],
@@ -72,6 +72,7 @@ class Disruptions:
             "id": task,
             "row": views.task_row(found.state) if is_there else None,
             "why": found,
+            "lacking": views.lacking_by_reason,
             "may_operate": may,
             "troubles": troubles(why),
         }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeVar
 
-from console.backends.asking import good, troubles
+from console.backends.asking import Trouble, good, troubles
 from console.backends.servers import Servers
 from console.pages.controllers import Controllers
 from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
 from console.views.instances import moves_of, row
-from console.views.locations import location_problems, locations
+from console.views.locations import Location, location_problems, locations
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
+from wallepb.v1 import service_pb2 as wpb
+
+T = TypeVar("T")
 
 _MOST: Final = 40
 _EXPLAINED: Final = 8  # services whose instances are asked for their reasons
@@ -43,12 +47,13 @@ class Overview:
             self._controllers.problems(visit.now_s),
         )
         counts = good(counted, pb.CountInstancesResponse())
+        known = locations(counted)
         below = views.lacking(counts.groups, floors)
         reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED])
         found = views.sorted_problems(
             [
-                *views.trouble_problems(troubles(counted, *(answer for _, answer in guards))),
-                *location_problems(counts.sources),
+                *views.trouble_problems(troubles(counted, *_heard(guards, known))),
+                *location_problems(counts.sources, visit.now_s),
                 *views.guard_problems(guards, visit.now_s),
                 *views.service_problems(below, floors, reasons),
                 *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
@@ -67,7 +72,7 @@ class Overview:
                 "services": len(counts.groups),
                 "full": sum(one.ready == one.total for one in counts.groups),
             },
-            "locations": locations(counted),
+            "locations": known,
         }
         return Page("overview.html", "Problems", shown)
 
@@ -86,10 +91,13 @@ class Overview:
         if not name:
             return Redirect("/")
         registry = self._servers.registry
-        by_id, by_service, by_node = await asyncio.gather(
-            registry.page(pb.InstanceFilter(instance_id=[name]), 20),
-            registry.counts(pb.COUNT_GROUP_SERVICE, pb.InstanceFilter(service_id=[name])),
-            registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=[name])),
+        (by_id, by_service, by_node), planned = await asyncio.gather(
+            asyncio.gather(
+                registry.page(pb.InstanceFilter(instance_id=[name]), 20),
+                registry.counts(pb.COUNT_GROUP_SERVICE, pb.InstanceFilter(service_id=[name])),
+                registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=[name])),
+            ),
+            self._planned(name),
         )
         hits = [
             (url("instances", one.meta.cluster, one.meta.id), f"instance {one.meta.id}", f"in {one.meta.cluster}")
@@ -99,7 +107,39 @@ class Overview:
             hits.append((url("services", name), f"service {name}", ""))
         if any(one.total for one in good(by_node, pb.CountInstancesResponse()).groups):
             hits.append((url("nodes", name), f"node {name}", ""))
+        is_node = any(what.startswith("node ") for _, what, _ in hits)  # its page leads to the host
+        hits += [one for one in planned if not (is_node and one[1] == f"host {name}")]
         if len(hits) == 1:
             return Redirect(hits[0][0])
         shown = {"name": name, "hits": hits, "troubles": troubles(by_id, by_service, by_node)}
         return Page("find.html", f"Find {name}", shown)
+
+    async def _planned(self, name: str) -> list[tuple[str, str, str]]:
+        """What Wall-E calls so: hosts, projects, work on a switch, switches and racks."""
+        walle = self._servers.walle
+        if walle is None:
+            return []
+        host, projects, scenarios, switch, rack = await asyncio.gather(
+            walle.host(name), walle.projects(), walle.scenarios(), walle.hosts(switch=name), walle.hosts(rack=name)
+        )
+        hits = [] if isinstance(host, Trouble) else [(url("hosts", host.host.name), f"host {name}", "in Wall-E")]
+        known = good(projects, wpb.ListProjectsResponse()).projects
+        hits += [(url("projects", name), f"project {name}", "") for one in known if one.project.id == name]
+        hits += [
+            (url("scenarios", one.id), f"planned work {one.id}", f"on switch {one.switch}" if one.switch else "")
+            for one in good(scenarios, wpb.ListScenariosResponse()).scenarios
+            if name in (one.id, one.switch, one.ticket)
+        ]
+        hits += [(url("hosts", switch=name), f"hosts behind switch {name}", "")] if _some(switch) else []
+        hits += [(url("hosts", rack=name), f"hosts in rack {name}", "")] if _some(rack) else []
+        return hits
+
+
+def _heard(guards: Iterable[tuple[str, T]], known: Iterable[Location]) -> list[T]:
+    """Without those of locations that are silent: that is told already."""
+    silent = {one.name for one in known if one.state == "silent"}
+    return [answer for name, answer in guards if name not in silent]
+
+
+def _some(found: object) -> bool:
+    return isinstance(found, wpb.ListHostsResponse) and bool(found.hosts)

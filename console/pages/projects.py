@@ -93,7 +93,7 @@ class Projects:
     async def scenarios(self, visit: Visit) -> Page:
         """Planned work, what is under way first."""
         if self._walle is None:
-            return Page("missing.html", "Scenarios", {"troubles": [MISSING]})
+            return Page("missing.html", "Planned work", {"troubles": [MISSING]})
         found = await self._walle.scenarios()
         over = (ppb.SCENARIO_STAGE_FINISHED, ppb.SCENARIO_STAGE_CANCELLED, ppb.SCENARIO_STAGE_REFUSED)
         listed = sorted(good(found, pb.ListScenariosResponse()).scenarios, key=lambda one: one.stage in over)
@@ -103,7 +103,7 @@ class Projects:
             "may_order": await self._walle.may_order(),
             "troubles": troubles(found),
         }
-        return Page("scenarios.html", "Scenarios", shown)
+        return Page("scenarios.html", "Planned work", shown)
 
     async def scenario(self, visit: Visit, scenario: str) -> Page:
         """How far it is, who blocks it and why, and each host's leave."""
@@ -115,7 +115,7 @@ class Projects:
         shown = {
             "id": scenario,
             "one": answer.scenario if is_there else None,
-            "blocking": answer.blocking,
+            "blockers": views.blockers(answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,
             "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,

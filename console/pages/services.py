@@ -87,7 +87,8 @@ class Services:
             "all": all_of_it,
             "floor": floor_of(all_of_it.total, floors.get(service)),
             "is_default_floor": service not in floors,
-            "rolled": rolled,
+            "rolled": [one for one in rolled.snapshot if one.HasField("action")],
+            "is_nannys": bool(rolled.id),
             "squares": squares,
             "revisions": good(revisions, pb.CountInstancesResponse()).groups,
             "placed": placed,
@@ -103,11 +104,10 @@ class Services:
         found = await self._cms.budgets(service) if self._cms is not None else None
         return floors_of(found) if isinstance(found, cpb.ListBudgetsResponse) else {}
 
-    async def _roll_out(self, service: str) -> list[npb.SnapshotState]:
-        """The snapshots of which something is under way."""
+    async def _roll_out(self, service: str) -> npb.Service:
+        """As Nanny knows it; empty: it does not."""
         found = await self._nanny.service(service) if self._nanny is not None else None
-        states = found.service.snapshot if isinstance(found, npb.GetServiceResponse) else []
-        return [one for one in states if one.HasField("action")]
+        return found.service if isinstance(found, npb.GetServiceResponse) else npb.Service()
 
     async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""

@@ -50,14 +50,16 @@ class Snapshots:
             self._nanny.may(service),
         )
         found = good(asked, pb.GetServiceResponse()).service
-        rows, older = views.snapshot_rows(found, good(known, pb.ListSnapshotsResponse()).snapshot)
+        entries = good(history, pb.ListHistoryResponse()).entry
+        back = views.way_back(found, entries)
+        rows, older = views.snapshot_rows(found, good(known, pb.ListSnapshotsResponse()).snapshot, back)
         shown = {
             "service": service,
             "found": found if found.id else None,
             "level": views.service_state(found),
             "rows": rows,
             "older": older,
-            "history": good(history, pb.ListHistoryResponse()).entry[:30],
+            "history": entries[:30],
             "may_change": may[0],
             "may_pause": may[1],
             "targets": views.TARGETS,

@@ -19,8 +19,10 @@ Rendering = Callable[[str, str], Awaitable[Fragments]]
 """The fragments of a page, by (token, path with query)."""
 
 MAX_PAGES: Final = 20  # of one browser
-_EVERY_S: Final = 0.5
-_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into one page
+_EVERY_S: Final = 0.4
+_LEAST_S: Final = 0.05
+_QUICK_S: Final = 0.3  # changed while rendered, rendered again after a pause: on the screen within a second
+_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into a page that takes longer
 _PING_S: Final = 10.0
 _MARK: Final = re.compile(r'data-mark="([0-9a-f]+)"')
 
@@ -39,7 +41,7 @@ class Live:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.monotonic
     _kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
-    _under_way: dict[tuple[str, str], asyncio.Task[Fragments]] = field(default_factory=dict)
+    _under_way: dict[tuple[str, str], asyncio.Task[_Kept]] = field(default_factory=dict)
 
     async def stream(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
         """Server-sent events: at first all fragments of all pages, then those that changed."""
@@ -47,9 +49,11 @@ class Live:
         pinged = self.now()
         yield b"retry: 1000\n\n"
         while True:
+            due = self.now() + _EVERY_S
             for page in pages:
-                changed = {}
-                for name, html in (await self._current(token, page)).items():
+                kept, changed = await self._current(token, page), {}
+                due = min(due, kept.good_until)
+                for name, html in kept.fragments.items():
                     if sent.get((page, name)) != (mark := _mark(html)):
                         sent[page, name] = mark
                         changed[name] = html
@@ -58,27 +62,28 @@ class Live:
             if self.now() - pinged >= _PING_S:
                 pinged = self.now()
                 yield b"event: ping\ndata: {}\n\n"
-            await self.sleep(_EVERY_S)
+            await self.sleep(max(_LEAST_S, due - self.now()))
 
-    async def _current(self, token: str, page: str) -> Fragments:
+    async def _current(self, token: str, page: str) -> _Kept:
         key = token, page
         kept = self._kept.get(key)
         if kept is not None and self.now() < kept.good_until:
-            return kept.fragments
+            return kept
         if key not in self._under_way:
             self._under_way[key] = asyncio.create_task(self._anew(key))
         return await asyncio.shield(self._under_way[key])
 
-    async def _anew(self, key: tuple[str, str]) -> Fragments:
+    async def _anew(self, key: tuple[str, str]) -> _Kept:
         began = self.now()
         try:
             fragments = await self.render(*key)
         finally:
             del self._under_way[key]
-        now = self.now()
+        now, took_s = self.now(), self.now() - began
+        pause_s = _EVERY_S if took_s <= _QUICK_S else took_s / _BUSY_SHARE
         self._kept = {k: v for k, v in self._kept.items() if v.good_until > now}
-        self._kept[key] = _Kept(fragments, now + max(_EVERY_S * 0.8, (now - began) / _BUSY_SHARE))
-        return fragments
+        self._kept[key] = _Kept(fragments, now + pause_s)
+        return self._kept[key]
 
 
 def _mark(html: str) -> str:

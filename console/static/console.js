@@ -18,13 +18,20 @@ function apply(page, fragments) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
     if (!old || !fresh || old.dataset.mark === fresh.dataset.mark) continue;
     const focused = old.contains(document.activeElement) ? pathTo(old, document.activeElement) : null;
+    const opened = [...old.querySelectorAll("details")].map((one) => one.open);
     const scrolled = [...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+    const before = new Set([...old.querySelectorAll(PIECES)].map(content));
+    fresh.querySelectorAll(PIECES).forEach((one) => { if (!before.has(content(one))) one.classList.add("changed"); });
+    [...fresh.querySelectorAll("details")].forEach((one, at) => { one.open = opened[at] || false; });
     old.replaceWith(fresh);
-    fresh.classList.add("changed");
     [...fresh.querySelectorAll(".scroll")].forEach((one, at) => { one.scrollLeft = scrolled[at] || 0; });
     if (focused) { const again = follow(fresh, focused); if (again) again.focus({ preventScroll: true }); }
   }
 }
+
+// What lights up when it changes; that a minute went by is no change.
+const PIECES = "tr, li, .card > p";
+const content = (one) => one.innerHTML.replace(/<time.*?<\/time>/g, "");
 
 function pathTo(root, element) {
   const path = [];
@@ -119,7 +126,7 @@ function show(opener) {
   dialog.querySelectorAll("[data-choice]").forEach((one) => {
     one.hidden = !choices.includes(one.dataset.choice);
     one.querySelector("input").disabled = one.hidden;
-    one.querySelector("input").checked = false;
+    one.querySelector("input").checked = !one.hidden && one.dataset.choice === opener.dataset.choose;
   });
   dialog.dispatchEvent(new Event("change"));
   if (opener.dataset.action) dialog.querySelector("form").action = opener.dataset.action;

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as pb
 from console.views.problems import Problem
 from console.views.urls import url
-from console.views.words import plural, seconds, span
+from console.views.words import plural, seconds, spaced, span
 
 _DEFAULT: Final = "default:"
 _LONG_S: Final = 600.0
@@ -25,6 +25,22 @@ class TaskRow:
     verdict: str
     href: str
     what: str
+    others: int = 0
+
+
+def task_rows(states: Iterable[pb.TaskState]) -> list[TaskRow]:
+    """A line for each, and one for those that are decided together."""
+    together: dict[str, list[pb.TaskState]] = {}
+    for state in states:
+        together.setdefault(f"group {state.task.group_id}" if state.task.group_id else state.task.id, []).append(state)
+    return [_together(those) for those in together.values()]
+
+
+def _together(states: list[pb.TaskState]) -> TaskRow:
+    first = task_row(states[0])
+    hosts = sum(len(one.task.host) for one in states)
+    same = len(states) > 1 and hosts > 1
+    return replace(first, what=plural(hosts, "host") if same else first.what, others=len(states) - 1)
 
 
 def task_row(state: pb.TaskState) -> TaskRow:
@@ -45,6 +61,15 @@ def _verdict(state: pb.TaskState) -> tuple[str, str]:
     if state.status == pb.TASK_STATUS_REJECTED:
         return "bad", "rejected"
     return "unknown", "waits"
+
+
+def lacking_by_reason(budget: pb.BudgetState) -> list[tuple[str, list[pb.NotReady]]]:
+    """Instances that nobody holds and that are not available, together where they say the same."""
+    found: dict[str, list[pb.NotReady]] = {}
+    for one in budget.not_ready:
+        reason = spaced(one.reason.partition(":")[0])
+        found.setdefault(f"{one.standing}, {reason}" if reason else one.standing, []).append(one)
+    return sorted(found.items(), key=lambda pair: -len(pair[1]))
 
 
 @dataclass(frozen=True, slots=True)

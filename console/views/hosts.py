@@ -74,12 +74,20 @@ def host_row(answer: pb.GetHostResponse) -> HostRow:
     if host.HasField("operation"):
         level, word = "busy", f"{kind_of(host.operation.kind)}, {stage_of(host.operation.stage)}"
     elif host.scenario:
-        level, word = "busy", "in planned work"
+        level, word = "busy", f"planned work {host.scenario}"
     elif level == "good" and failing:
         level, word = "warn", ", ".join(one.name for one in failing)
     state = _STATE.get(host.state, "")
     return HostRow(
-        host.name, url("hosts", host.name), host, level, word, state, failing, answer.decision, answer.blocked
+        name=host.name,
+        href=url("hosts", host.name),
+        host=host,
+        level=level,
+        word=word,
+        state=state,
+        failing=failing,
+        decision=answer.decision.removeprefix(f"{host.name}: "),
+        blocked=answer.blocked,
     )
 
 
@@ -107,6 +115,35 @@ def verdict_of(verdict: hpb.Verdict) -> tuple[str, str]:
 def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
     """Level and word."""
     return _SCENARIO.get(scenario.stage, ("unknown", "unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One who has not agreed to planned work, for hosts of which it says the same. `task`: one of theirs at the CMS."""
+
+    level: str
+    word: str
+    cms: str
+    message: str
+    hosts: list[str]
+    task: str
+
+
+def blockers(scenario: ppb.Scenario) -> list[Blocker]:
+    """Nobody where it is over, or where all agreed."""
+    if scenario.stage >= ppb.SCENARIO_STAGE_WORKING:
+        return []
+    found: dict[tuple[int, str, str], Blocker] = {}
+    for host in scenario.host:
+        for task in host.task:
+            if task.verdict != hpb.VERDICT_OK:
+                level, word = verdict_of(task.verdict)
+                new = Blocker(level, word, task.cms, task.message or "no answer yet", [], task.id)
+                found.setdefault((task.verdict, task.cms, task.message), new).hosts.append(host.name)
+        for cms in host.by_hand:
+            new = Blocker("warn", "by hand", cms, "it cannot be asked: the owners agree by hand", [], "")
+            found.setdefault((0, cms, "by hand"), new).hosts.append(host.name)
+    return sorted(found.values(), key=lambda one: -len(one.hosts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +218,10 @@ def walle_problems(
         if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:
             title = f"{one.id} has waited for leave for {span(waited_s)}"
             found.append(Problem("warn", title, one.message, f"Asked for by {one.by}.", url("scenarios", one.id)))
+        elif one.stage == ppb.SCENARIO_STAGE_ASKING:
+            title = f"{one.id}: {'work on ' + one.switch if one.switch else 'planned work'} waits for leave"
+            asked = f"Asked for by {one.by}. Its page says who blocks it."
+            found.append(Problem("note", title, one.message, asked, url("scenarios", one.id), seconds(one.created)))
         elif one.stage == ppb.SCENARIO_STAGE_WORKING:
             why = f"{plural(len(one.host), 'host')}, by {one.by}: {one.reason or one.ticket}"
             found.append(Problem("note", f"{one.id}: planned work goes on", why, "", url("scenarios", one.id)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from console.backends.asking import Trouble
 from console.views.problems import Problem
 from console.views.words import lasting, span
 from hqpb.v1 import service_pb2 as pb
+
+_AGES: Final = re.compile(r"\b(\d+(?:\.\d+)?) s(?= old\b|, not called)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,24 @@ def locations(answer: object) -> list[Location]:
 def _location(source: pb.Source) -> Location:
     name = source.cluster or "HQ"
     if source.error and not source.replica:
-        return Location(name, "silent", f"does not answer: {source.error}")
-    age = span(lasting(source.staleness))
+        return Location(name, "silent", f"does not answer for {_age(lasting(source.staleness))}: {_calm(source.error)}")
     if source.trust == pb.EPOCH_TRUST_DOUBTED:
-        return Location(name, "old", f"doubted: {source.error}")
+        return Location(name, "old", f"doubted: {_calm(source.error)}")
     if source.stale:
-        return Location(name, "old", f"answers are up to {age} old")
+        return Location(name, "old", f"answers are {_age(lasting(source.staleness))} old")
     return Location(name, "good", "fresh")
 
 
-def location_problems(sources: Iterable[pb.Source]) -> list[Problem]:
+def _calm(error: str) -> str:
+    """Seconds that run would change the page all the time."""
+    return _AGES.sub(lambda found: _age(float(found[1])), error)
+
+
+def _age(age_s: float) -> str:
+    return span(age_s) if age_s >= 60 else "under a minute"
+
+
+def location_problems(sources: Iterable[pb.Source], now_s: float) -> list[Problem]:
     """Locations that are silent, late or doubted."""
     found = []
     for source in sources:
@@ -49,8 +61,9 @@ def location_problems(sources: Iterable[pb.Source]) -> list[Problem]:
                 Problem(
                     "bad",
                     f"location {here.name} is silent",
-                    f"{source.error or 'no answer'}. All pages lack its instances.",
+                    f"{_calm(source.error) or 'no answer'}. All pages lack its instances.",
                     "Look at its replicas from there: hqctl status --server HOST:PORT.",
+                    since_s=now_s - lasting(source.staleness),
                 )
             )
         elif source.trust == pb.EPOCH_TRUST_DOUBTED:
@@ -63,7 +76,7 @@ def location_problems(sources: Iterable[pb.Source]) -> list[Problem]:
                 )
             )
         elif source.stale:
-            why = f"{source.error}; " if source.error else ""
+            why = f"{_calm(source.error)}; " if source.error else ""
             found.append(
                 Problem(
                     "bad",

@@ -15,12 +15,17 @@ from hqpb.v1 import service_pb2 as pb
 
 _ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
 _REASONS: Final = 3
+_NAMED: Final = 5
 _DEFAULT_SHARE: Final = 10  # one in ten may be away, where nobody set a budget
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing. `level`: bad (somebody must act), warn (somebody should look), note (known and planned)."""
+    """One thing. `level`: bad (somebody must act), warn (somebody should look), note (known and planned).
+
+    Attributes:
+        bar: ready, wanted and floor, where it is about them.
+    """
 
     level: str
     title: str
@@ -28,6 +33,7 @@ class Problem:
     next: str = ""
     href: str = ""
     since_s: float = 0.0
+    bar: tuple[int, int, int] | None = None
 
 
 def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
@@ -66,9 +72,15 @@ def common_reasons(rows: Iterable[Row]) -> str:
     said = [
         f"{reason} ({len(those)})" + (f": {those[0].message}" if those[0].message else "") for reason, those in listed
     ]
-    nodes = {one.node for those in groups.values() for one in those if one.node}
-    place = f" All on {next(iter(nodes))}." if len(nodes) == 1 and sum(map(len, groups.values())) > 1 else ""
+    nodes = sorted({one.node for those in groups.values() for one in those if one.node})
+    place = f" All on {nodes[0]}." if len(nodes) == 1 else f" On {named(nodes)}." if nodes else ""
     return f"{'; '.join(said)}.{place}" if said else ""
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of them, and how many more."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def service_problems(
@@ -84,9 +96,10 @@ def service_problems(
             Problem(
                 "bad",
                 f"{one.key or 'instances without a service'}: {one.ready} of {one.total} ready",
-                told,
-                reasons.get(one.key, ""),
+                f"{told} {reasons.get(one.key, '')}".strip(),
+                "",
                 url("services", one.key) if one.key else url("instances"),
+                bar=(one.ready, one.total, floor),
             )
         )
     return found
@@ -143,12 +156,12 @@ def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[
     lately = [one for one in moves if not one.ready and seconds(one.time) > now_s - 3_600]
     if not lately:
         return []
-    nodes = {one.node_name for one in lately}
+    nodes = sorted({one.node_name for one in lately})
     return [
         Problem(
             "warn",
             f"{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}",
-            "Their agents were silent for too long, and HQ marked them not ready.",
+            f"Agents on {named(nodes)} were silent for too long, and HQ marked their instances not ready.",
             "Is a node down, or its network?",
             "/events",
             seconds(lately[0].time),

@@ -55,6 +55,7 @@ class SnapshotRow:
     level: str
     target: str
     may_change: bool
+    is_way_back: bool
     targets: str
     href: str
 
@@ -69,7 +70,17 @@ def service_state(service: pb.Service) -> tuple[str, str]:
     return _SERVICE.get(service.state, ("unknown", "unknown"))
 
 
-def snapshot_rows(service: pb.Service, known: Sequence[pb.Snapshot]) -> tuple[list[SnapshotRow], list[SnapshotRow]]:
+def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
+    """The snapshot to roll back to: what was ordered ACTIVE before the one that is now; empty: there is none."""
+    held = {one.snapshot_id: one for one in service.snapshot}
+    active = next((one.snapshot_id for one in service.snapshot if _is_active(one)), "")
+    ordered = (one.snapshot_id for one in history if one.what.startswith("target ACTIVE") and " for " not in one.what)
+    return next((one for one in ordered if active and one != active and one in held), "")
+
+
+def snapshot_rows(
+    service: pb.Service, known: Sequence[pb.Snapshot], back: str = ""
+) -> tuple[list[SnapshotRow], list[SnapshotRow]]:
     """Those that matter, HEAD first and the active one second; and older ones that have no state."""
     made = {one.id: one for one in known}
     states = {one.snapshot_id: one for one in service.snapshot}
@@ -77,13 +88,18 @@ def snapshot_rows(service: pb.Service, known: Sequence[pb.Snapshot]) -> tuple[li
     live = sorted(states, key=lambda one: (_rank(states[one]), _age(made.get(one))))
     listed = [head, *(one for one in live if one != head)] if head else live
     others = [one.id for one in known if one.id not in listed][:_MOST_OTHERS]
-    return [_row(service, one, made, states, head) for one in listed], [
-        _row(service, one, made, states, head) for one in others
+    return [_row(service, one, made, states, head, back) for one in listed], [
+        _row(service, one, made, states, head, back) for one in others
     ]
 
 
 def _row(
-    service: pb.Service, snapshot: str, made: dict[str, pb.Snapshot], states: dict[str, pb.SnapshotState], head: str
+    service: pb.Service,
+    snapshot: str,
+    made: dict[str, pb.Snapshot],
+    states: dict[str, pb.SnapshotState],
+    head: str,
+    back: str,
 ) -> SnapshotRow:
     state = states.get(snapshot)
     current = current_of(state)
@@ -99,6 +115,7 @@ def _row(
         level=_LEVELS.get(current, "unknown"),
         target=target,
         may_change=may_change,
+        is_way_back=may_change and snapshot == back,
         targets=" ".join(
             name for name, _, _ in TARGETS if name != target and (state is not None or name != "DESTROYED")
         ),
@@ -196,7 +213,7 @@ def _of_service(one: pb.Service) -> list[Problem]:
     if one.state == pb.SERVICE_STATE_BROKEN:
         said = next((s.message for s in one.snapshot if s.message), "An activation did not reach its end.")
         since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
-        ways = "Activate the snapshot that was active before, or a better one."
+        ways = "Its page has the button for the way back, or activate a better snapshot."
         found.append(Problem("bad", f"{one.id}: the roll-out failed", said, ways, href, since))
     if one.stuck:
         found.append(Problem("bad", f"{one.id}: nothing happens", one.stuck, "", href))
@@ -208,5 +225,9 @@ def _of_service(one: pb.Service) -> list[Problem]:
         more = f" and {plural(len(one.drift) - 1, 'more difference')}" if len(one.drift) > 1 else ""
         found.append(Problem("warn", f"{one.id} differs from what is wanted", f"{one.drift[0]}{more}.", "", href))
     if one.state == pb.SERVICE_STATE_UPDATING and not found:
-        found.append(Problem("note", f"{one.id}: a roll-out is under way", "Its page shows the batches.", "", href))
+        found.append(
+            Problem(
+                "note", f"{one.id}: a roll-out is under way", "Its page shows the batches, and the way back.", "", href
+            )
+        )
     return found

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from markupsafe import Markup
 
 _DAY_S: Final = 86_400.0
+_NAME_CHARS: Final = 14
 Moment = Timestamp | float | int | None
 
 
@@ -52,11 +53,16 @@ def absolute(at_s: float, now_s: float) -> str:
     return at.strftime("%H:%M:%S") if at.date() == now.date() else at.strftime("%Y-%m-%d %H:%M")
 
 
-def when(moment: Moment, now_s: float) -> Markup:
-    """Both, as an element; a dash where there is no time."""
+def when(moment: Moment, now_s: float, *, runs: bool = False) -> Markup:
+    """Both, as an element; a dash where there is no time.
+
+    `runs`: it moves on all the time, as that of a heartbeat: less than a minute ago is only said to be so.
+    """
     at_s = seconds(moment)
     if not at_s:
         return Markup('<span class="dim">\N{EN DASH}</span>')
+    if runs and 0 <= now_s - at_s < 60:
+        return Markup("<time>{}</time>").format(relative(at_s, now_s))
     full = datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return Markup('<time datetime="{}" title="{}">{} <span class="dim">{}</span></time>').format(
         datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -97,6 +103,16 @@ def spaced(reason: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in reason).strip()
 
 
+def clauses(text: str) -> list[str]:
+    """What a server put together with semicolons, one by one."""
+    return [part for part in text.split("; ") if part]
+
+
+def short(revision: str) -> str:
+    """Enough of a hash for people; other names as they are."""
+    return revision if len(revision) <= _NAME_CHARS else f"{revision[:_NAME_CHARS]}\N{HORIZONTAL ELLIPSIS}"
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": number,
     "plural": plural,
@@ -104,4 +120,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "size": size,
     "cores": cores,
     "spaced": spaced,
+    "clauses": clauses,
+    "short": short,
 }

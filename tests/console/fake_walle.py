@@ -51,7 +51,9 @@ class FakeWalle:
         self.scenario.stage = ppb.SCENARIO_STAGE_ASKING
         self.scenario.created.seconds = now - 1_200
         self.scenario.host.add(name="host-00").task.add(cms="default", verdict=hpb.VERDICT_OK)
-        self.scenario.host.add(name="host-02").by_hand.append("https://cms.example")
+        waits = self.scenario.host.add(name="host-02").task.add(cms="default", verdict=hpb.VERDICT_IN_PROCESS)
+        waits.message = f"web has no room; bob holds rack-7 {HOSTILE}"
+        self.scenario.host.add(name="host-04").by_hand.append("https://cms.example")
 
     def methods(self) -> list[Method]:
         """What it serves."""
@@ -100,7 +102,7 @@ class FakeWalle:
     def _scenario(self, request: pb.GetScenarioRequest) -> pb.GetScenarioResponse:
         if request.scenario != "s1-upgrade":
             raise NotFound(f"scenario {request.scenario}: there is none")
-        return pb.GetScenarioResponse(scenario=self.scenario, blocking=["host-02: web has no room; bob holds rack-7"])
+        return pb.GetScenarioResponse(scenario=self.scenario)
 
     def _ordering(self, request: Any, call: Call) -> Answer:
         access = call.access

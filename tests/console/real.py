@@ -18,7 +18,7 @@ from tests.console.scene import Browser, browser_at
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _LISTENING: Final = re.compile(rb"listening: gRPC ([^,\s]+), HTTP ([^,\s]+)")
-_ANY: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+ANY_ADDRESS: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
 @dataclass
@@ -71,12 +71,12 @@ async def _drain(stream: asyncio.StreamReader) -> None:
 @asynccontextmanager
 async def everything() -> AsyncIterator[Everything]:
     """HQ, CMS, Nanny, Wall-E and the console over them; instances become what is wanted of them."""
-    async with process("hq.main", "dev", "--store", "memory", *_ANY, "--agents", "") as (hq, _):
+    async with process("hq.main", "dev", "--store", "memory", *ANY_ADDRESS, "--agents", "") as (hq, _):
         at = ("--location", f"default={hq}")
         async with (
-            process("cms.main", "dev", "--store", "memory", *_ANY, *at) as (cms, _),
-            process("nanny.main", "dev", "--store", "memory", *_ANY, *at, "--cms", cms) as (nanny, _),
-            process("walle.main", "dev", "--store", "memory", *_ANY, *at) as (walle, _),
+            process("cms.main", "dev", "--store", "memory", *ANY_ADDRESS, *at) as (cms, _),
+            process("nanny.main", "dev", "--store", "memory", *ANY_ADDRESS, *at, "--cms", cms) as (nanny, _),
+            process("walle.main", "dev", "--store", "memory", *ANY_ADDRESS, *at, "--settle", "1s") as (walle, _),
             process(
                 *("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq),
                 *("--cms", cms, "--nanny", nanny, "--walle", walle),

@@ -22,7 +22,7 @@ from tests.console.scene import Cloud, cloud, instance, report
 from tests.console.test_hosts import PAGES as HOSTS
 from tests.console.test_pages import PAGES
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]
 
 
 @pytest.fixture

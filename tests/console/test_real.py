@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import grpc
+import pytest
 from playwright.async_api import Page, expect
 
 from nannypb.v1 import service_pb2 as npb
@@ -15,7 +16,7 @@ from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_pb2_grpc import WalleServiceStub
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.long]
 
 CONTENT = """
 service: site

@@ -33,8 +33,19 @@ def test_every_location_stands_on_the_page_with_the_age_of_its_answer() -> None:
     ]
 
 
+def test_the_age_of_a_silent_location_does_not_run_by_seconds() -> None:
+    west = pb.Source(cluster="west", error="no replica answers; unreachable for 3 s, not called again")
+    texts = []
+    for seconds in (1, 59, 185):
+        west.staleness.seconds = seconds
+        texts.append(locations(pb.CountInstancesResponse(sources=[west]))[0].text)
+    assert texts[0] == texts[1]
+    assert "for under a minute" in texts[0]
+    assert "does not answer for 3 min" in texts[2]
+
+
 def test_silent_stale_and_doubted_locations_are_problems() -> None:
-    titles = [one.title for one in location_problems(SOURCES)]
+    titles = [one.title for one in location_problems(SOURCES, 0.0)]
     assert titles == [
         "location west is silent",
         "location north is stale",
@@ -68,7 +79,7 @@ def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> Non
         return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
 
     rows = [row("exited", "code 1", "n1"), row("timed out", "", "n2"), row("exited", "code 2", "n3")]
-    assert problems.common_reasons(rows) == "exited (2): code 1; timed out (1)."
+    assert problems.common_reasons(rows) == "exited (2): code 1; timed out (1). On n1, n2, n3."
     assert problems.common_reasons(rows[:1] * 2).endswith("All on n1.")
 
 
@@ -86,6 +97,7 @@ def test_times_say_both_how_long_ago_and_when() -> None:
     assert "13:46:40" in text
     assert 'datetime="1970-01-12T13:46:40Z"' in text
     assert "1970" not in str(when(None, 0))
+    assert when(1_000, 1_010, runs=True) == when(1_005, 1_015, runs=True)  # a page with heartbeats rests
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""What pages make of many tasks, blockers and snapshots: short enough to be read, and nothing left out."""
+
+from __future__ import annotations
+
+from cmspb.v1 import cms_pb2 as cpb
+from console.views.disruptions import lacking_by_reason, task_rows
+from console.views.hosts import blockers
+from console.views.snapshots import way_back
+from console.views.words import clauses, short
+from nannypb.v1 import service_pb2 as npb
+from wallepb.v1 import host_pb2 as hpb
+from wallepb.v1 import project_pb2 as ppb
+
+
+def _task(id_: str, group: str = "") -> cpb.TaskState:
+    made = cpb.TaskState(status=cpb.TASK_STATUS_IN_PROCESS)
+    made.task.id, made.task.group_id = id_, group
+    made.task.host.append(f"host-of-{id_}")
+    return made
+
+
+def test_tasks_that_are_decided_together_are_one_line() -> None:
+    rows = task_rows([_task("a", "g"), _task("b"), _task("c", "g"), _task("g")])
+    assert [(row.id, row.what, row.others) for row in rows] == [
+        ("a", "2 hosts", 1),
+        ("b", "host-of-b", 0),
+        ("g", "host-of-g", 0),
+    ]
+
+
+def test_instances_that_lack_for_one_reason_stand_together() -> None:
+    budget = cpb.BudgetState()
+    for number, reason in enumerate(("HeartbeatTimeout: no report for 16 s", "HeartbeatTimeout: for 17 s", "")):
+        budget.not_ready.add(standing="down", reason=reason).instance.id = f"web-{number}"
+    found = [(reason, [one.instance.id for one in those]) for reason, those in lacking_by_reason(budget)]
+    assert found == [("down, heartbeat timeout", ["web-0", "web-1"]), ("down", ["web-2"])]
+
+
+def test_who_blocks_says_it_once_for_all_hosts() -> None:
+    work = ppb.Scenario(stage=ppb.SCENARIO_STAGE_ASKING)
+    for number in range(3):
+        task = work.host.add(name=f"h{number}").task.add(id=f"t{number}", cms="http://cms")
+        task.verdict, task.message = hpb.VERDICT_IN_PROCESS, "web has no room"
+    work.host.add(name="h3").by_hand.append("default")
+    work.host.add(name="h4").task.add(verdict=hpb.VERDICT_OK)
+    assert [(one.message, one.hosts, one.task) for one in blockers(work)] == [
+        ("web has no room", ["h0", "h1", "h2"], "t0"),
+        ("it cannot be asked: the owners agree by hand", ["h3"], ""),
+    ]
+    work.stage = ppb.SCENARIO_STAGE_WORKING
+    assert blockers(work) == []
+
+
+def test_the_way_back_is_what_was_ordered_active_before() -> None:
+    service = npb.Service()
+    for snapshot, target in (("new", npb.TARGET_ACTIVE), ("old", npb.TARGET_PREPARED), ("older", npb.TARGET_PREPARED)):
+        service.snapshot.add(snapshot_id=snapshot, target=target)
+    ordered = ("target ACTIVE", "new"), ("is HEAD", "new"), ("target ACTIVE for instance x", "older")
+    story = [npb.HistoryEntry(what=what, snapshot_id=one) for what, one in (*ordered, ("target ACTIVE", "old"))]
+    assert way_back(service, story) == "old"
+    service.snapshot[0].target = npb.TARGET_PREPARED  # stopped: nothing runs that one could go back from
+    assert way_back(service, story) == ""
+
+
+def test_long_texts_and_names_are_cut_at_their_seams() -> None:
+    assert clauses("a; b; c") == ["a", "b", "c"]
+    assert clauses("") == []
+    assert short("r2024-11") == "r2024-11"
+    assert len(short("603e18fd636bb426")) == 15
