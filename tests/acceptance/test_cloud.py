@@ -17,8 +17,7 @@ from tests.acceptance.test_demo import demo
 from tests.support.process_ids import has_ended
 from tests.support.sample_instances import eventually
 from tests.support.walle.running import call_json
-from wallepb.v1.project_pb2 import Cms, Project
-from wallepb.v1.service_pb2 import AddHostRequest, CreateProjectRequest, GetHostRequest
+from wallepb.v1.service_pb2 import GetHostRequest
 
 PARTS = ("cms", "nanny", "walle", "console", "xds", "dns", "consul")
 
@@ -34,13 +33,16 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
 
             async def all_ready() -> bool:
                 where = pb.InstanceFilter(readiness=pb.READINESS_FILTER_READY)
-                return sum([len(page.instances) async for page in client.find(where)]) == 300
+                return sum([len(page.instances) async for page in client.find(where)]) == 312  # twelve are Nanny's
 
             await eventually(all_ready, 60)
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         for part in ("console", "consul"):
             with direct.open(f"http://{addresses[part]}/livez", timeout=10) as answer:
                 assert answer.status == 200
+        for path, told in (("/hosts", "40 hosts in 8 racks"), ("/services/shop/snapshots", "first version")):
+            with direct.open(f"http://{addresses['console']}{path}", timeout=10) as answer:
+                assert told in answer.read().decode()
         await a_broken_host_is_healed(addresses, cloud.data / "broken")
         children = cloud.children()
         assert await cloud.ends(signal.SIGINT) == 0
@@ -54,9 +56,6 @@ async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> No
     async def ask(request: Message) -> dict[str, Any]:
         return await call_json(addresses["walle"], request)
 
-    cms = Cms(url=f"http://{addresses['cms']}", version="v1.4")
-    await ask(CreateProjectRequest(project=Project(id="cloud", cms=[cms])))
-    await ask(AddHostRequest(host="east-n03", project="cloud", ignore_cms=True))
     (broken / "east-n03").touch()
 
     async def is_rebooted() -> bool:

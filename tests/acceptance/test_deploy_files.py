@@ -80,7 +80,9 @@ def test_the_container_file_takes_files_and_starts_commands_that_there_are() -> 
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
-@pytest.mark.parametrize("overlay", ["locations/east", "locations/north", "locations/west", "federated", "cms", "console"])
+@pytest.mark.parametrize(
+    "overlay", ["locations/east", "locations/north", "locations/west", "federated", "cms", "console"]
+)
 def test_kustomize_builds_every_overlay(overlay: str) -> None:
     built = subprocess.run(
         ["kubectl", "kustomize", DEPLOY / "kubernetes" / overlay], capture_output=True, text=True, check=False
