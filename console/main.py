@@ -24,7 +24,7 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.flags import Flags, is_loopback, limits_of
-from serving.process import run, when_told_to_stop
+from serving.process import freeze_gc, relax_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 
 _FLAGS: Final = Flags("HQ_CONSOLE_")
@@ -157,6 +157,8 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
         is_open=is_loopback(given["http"]) or given["insecure"],
     )
     when_told_to_stop(server.stop)
+    relax_gc()  # a page of thousands of rows is garbage at once: without it, all modules were looked through, too
+    freeze_gc()
     await server.serve()
 
 

@@ -90,16 +90,17 @@ def story(
     now_s: float,
 ) -> list[Moments]:
     """What happened, newest first; what will happen unless somebody reports, before it."""
-    points = [*_coming(why, now_s), *_revisions(why), *_moves(moves), *_containers(one)]
+    points = [*_coming(why, now_s), *_moves(moves), *_revisions(why), *_containers(one)]
     points.append(Moments(why.meta.creation_time, "plain", "created", f"uid {why.meta.uid}"))
     if why.meta.modification_time != why.meta.creation_time:
         points.append(
             Moments(why.meta.modification_time, "plain", "description changed", f"version {why.meta.version}")
         )
-    seen: dict[tuple[int, str], Moments] = {}
+    seen: dict[tuple[int, str, str], Moments] = {}
     for point in points:
-        if seconds(point.at):
-            seen.setdefault((int(seconds(point.at)), point.title), point)
+        if seconds(point.at):  # what an expiry says of a revision is not said again by its state
+            whose = point.title.partition(" ")[0]
+            seen.setdefault((int(seconds(point.at)), whose, point.text or point.title), point)
     return sorted(seen.values(), key=lambda point: -seconds(point.at))
 
 
