@@ -10,6 +10,8 @@ from hq.memory.record import NO_STATUS, RECORD_BYTES, Pool, Spec, Status, Traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
+_NOT_LOOKED = -1
+
 
 class Mark:
     """What is known of one revision's reporter, in the order of the status record (a heartbeat names the position).
@@ -69,6 +71,7 @@ class Entry:
     __slots__ = (
         "_frame",
         "_shape",
+        "_told",
         "fresh_frame",
         "home",
         "json",
@@ -101,6 +104,7 @@ class Entry:
         self.fresh_frame: bytes | None = self._frame
         self.json: bytes | None = None
         self.home: Home | None = None
+        self._told = _NOT_LOOKED
 
     def stored_bytes(self) -> int:
         """What its two records take in the store, roughly. Always the same number, whatever is heard of it."""
@@ -124,12 +128,22 @@ class Entry:
         return None
 
     def is_unknown(self, revision_id: str = "") -> bool:
-        """Nobody has said yet whether it is ready, or whether that revision of it is. Off the read path."""
-        status = self.status()
+        """Nobody has said yet whether it is ready, or whether that revision of it is. Decoded once: counts ask."""
+        if self._told == _NOT_LOOKED:
+            self._told = self._look()
         if not revision_id:
-            return status.ready.status == instance_pb2.CONDITION_STATUS_UNKNOWN
-        told = [revision.ready.status for revision in status.revision if revision.id == revision_id]
-        return not any(told)
+            return not self._told & 1
+        for position, mark in enumerate(self.marks, 1):
+            if mark.id == revision_id:
+                return not self._told >> position & 1
+        return True
+
+    def _look(self) -> int:
+        """Bit 0: the instance's readiness is known; then a bit for each mark. A small number takes no memory."""
+        status = self.status()
+        told = {revision.id for revision in status.revision if revision.ready.status}
+        bits = sum(1 << position for position, mark in enumerate(self.marks, 1) if mark.id in told)
+        return bits | (status.ready.status != instance_pb2.CONDITION_STATUS_UNKNOWN)
 
     def heartbeat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
         """Note that the revision at this position was heard again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -192,11 +193,13 @@ class Reads:
         """In order of keys; one group where none is asked for. By revision, an instance counts for each of its own."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
-        tally: dict[str, list[int]] = {"": [0, 0, 0]} if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED else {}
-        add = _count_revisions if group_by == service_pb2.COUNT_GROUP_REVISION else partial(_count_by, _KEYS[group_by])
+        tally = Tally()
+        if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
+            tally.total[""] = 0
+        add = tally.by_revision if group_by == service_pb2.COUNT_GROUP_REVISION else partial(tally.by, _KEYS[group_by])
         async for portion in with_turns(self._cache.matching(query)):
-            add(portion, tally)
-        return [Count(key, *tally[key]) for key in sorted(tally)], source
+            add(portion)
+        return tally.counts(), source
 
 
 def page_start(cache: Cache, query: Query, text: str) -> str:
@@ -224,28 +227,30 @@ _KEYS: Final[Mapping[int, Callable[[Traits], str]]] = {
 }
 
 
-def _count_by(key_of: Callable[[Traits], str], portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
-    """Total, ready and unknown instances by key."""
-    for entry in portion:
-        traits = entry.traits
-        counts = tally.get(key_of(traits))
-        if counts is None:
-            counts = tally[key_of(traits)] = [0, 0, 0]
-        counts[0] += 1
-        if traits.ready:
-            counts[1] += 1
-        elif entry.is_unknown():
-            counts[2] += 1
+class Tally:
+    """Total, ready and unknown instances by key. Whole portions at once: there may be a hundred thousand."""
 
+    def __init__(self) -> None:
+        self.total, self._ready, self._unknown = Counter[str](), Counter[str](), Counter[str]()
 
-def _count_revisions(portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
-    """The same by revision: an instance counts for each of its own, ready if that revision is."""
-    for entry in portion:
-        ready = [mark.id for mark in entry.marks if mark.ready]
-        for revision in entry.traits.revisions:
-            counts = tally.setdefault(revision, [0, 0, 0])
-            counts[0] += 1
-            if revision in ready:
-                counts[1] += 1
-            elif entry.is_unknown(revision):
-                counts[2] += 1
+    def counts(self) -> list[Count]:
+        """In order of keys."""
+        return [Count(key, self.total[key], self._ready[key], self._unknown[key]) for key in sorted(self.total)]
+
+    def by(self, key_of: Callable[[Traits], str], portion: Sequence[Entry]) -> None:
+        """Count each once."""
+        self.total.update([key_of(entry.traits) for entry in portion])
+        self._ready.update([key_of(entry.traits) for entry in portion if entry.traits.ready])
+        others = [entry for entry in portion if not entry.traits.ready]
+        self._unknown.update([key_of(entry.traits) for entry in others if entry.is_unknown()])
+
+    def by_revision(self, portion: Sequence[Entry]) -> None:
+        """Count each for every revision of its own, ready if that revision is."""
+        for entry in portion:
+            ready = [mark.id for mark in entry.marks if mark.ready]
+            for revision in entry.traits.revisions:
+                self.total[revision] += 1
+                if revision in ready:
+                    self._ready[revision] += 1
+                elif entry.is_unknown(revision):
+                    self._unknown[revision] += 1
