@@ -11,6 +11,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from console.backends.asking import good, status_of, troubles
 from console.backends.servers import Servers
+from console.backends.walle import Walle
 from console.pages import orders
 from console.pages.hosts import MISSING
 from console.site.visits import Page, Redirect, Refused, Route, Visit
@@ -40,6 +41,7 @@ class Projects:
             Route("GET", "/scenarios/{scenario}", self.scenario),
             Route("POST", "/scenarios", self.add_scenario),
             Route("POST", "/scenarios/{scenario}/end", self.end_scenario),
+            Route("POST", "/scenarios/{scenario}/agree", self.agree),
         ]
 
     async def all(self, visit: Visit) -> Page:
@@ -116,6 +118,7 @@ class Projects:
             "id": scenario,
             "one": answer.scenario if is_there else None,
             "blockers": views.blockers(answer.scenario),
+            "by_hand": await self._by_hand(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,
             "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
@@ -124,6 +127,25 @@ class Projects:
             "troubles": troubles(found),
         }
         return Page("scenario.html", scenario, shown, status_of(is_there, found))
+
+    async def _by_hand(self, walle: Walle, scenario: ppb.Scenario) -> list[str]:
+        """Projects whose owners have yet to agree in place of a CMS."""
+        waiting = {host.name for host in scenario.host if host.by_hand}
+        if not waiting:
+            return []
+        listed = good(await walle.hosts(switch=scenario.switch), pb.ListHostsResponse()).hosts
+        return sorted({one.host.project for one in listed if one.host.name in waiting})
+
+    async def agree(self, visit: Visit, scenario: str) -> Redirect:
+        """An owner agrees for the hosts of a project whose CMS's cannot be asked, or refuses."""
+        project, refused = visit.form.get("project", ""), visit.form.get("refuse") == "on"
+        if not project:
+            raise Refused(400, "project: say for which one")
+        request = pb.AgreeScenarioRequest(
+            scenario=scenario, project=project, refused=refused, reason=orders.reason(visit)
+        )
+        said = f"{'Refused' if refused else 'Agreed'} for {project}."
+        return await self._order(url("scenarios", scenario), "AgreeScenario", request, said)
 
     async def add_scenario(self, visit: Visit) -> Redirect:
         """Maintenance of a switch."""

@@ -141,7 +141,7 @@ def blockers(scenario: ppb.Scenario) -> list[Blocker]:
                 new = Blocker(level, word, task.cms, task.message or "no answer yet", [], task.id)
                 found.setdefault((task.verdict, task.cms, task.message), new).hosts.append(host.name)
         for cms in host.by_hand:
-            new = Blocker("warn", "by hand", cms, "it cannot be asked: the owners agree by hand", [], "")
+            new = Blocker("warn", "by hand", cms, "it cannot be asked: the owners of these hosts agree by hand", [], "")
             found.setdefault((0, cms, "by hand"), new).hosts.append(host.name)
     return sorted(found.values(), key=lambda one: -len(one.hosts))
 
@@ -229,7 +229,7 @@ def walle_problems(
 
 
 def _of_fuse(row: FuseRow) -> Problem:
-    by = f"{row.switch.tripped_by} was over its limit" if row.switch.tripped_by else f"by {row.switch.by}"
+    by = "It went off by itself" if row.switch.tripped_by else f"by {row.switch.by}"
     why = f"{by}: {row.switch.reason}" if row.switch.reason else f"{by}."
     where = f"of {row.project}" if row.project else "everywhere"
     level = "bad" if row.switch.tripped_by else "warn"

@@ -17,7 +17,7 @@ from wallepb.v1 import service_pb2 as pb
 ORDER = Rule("order", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 _ORDERS = (
     *(pb.SwitchAutomationRequest, pb.SetHostStateRequest, pb.StartOperationRequest),
-    *(pb.CancelOperationRequest, pb.AddScenarioRequest, pb.EndScenarioRequest),
+    *(pb.CancelOperationRequest, pb.AddScenarioRequest, pb.EndScenarioRequest, pb.AgreeScenarioRequest),
 )
 
 
@@ -42,7 +42,8 @@ class FakeWalle:
         self.project.project.id, self.project.project.name = "search", "Search"
         self.project.project.owners.append("web-uploader")
         healing = self.project.fuse.healing
-        healing.off, healing.tripped_by, healing.reason = True, "ssh", HOSTILE
+        healing.off, healing.tripped_by = True, "1d:10"
+        healing.reason = f"limit ssh 1d:10 would be exceeded {HOSTILE}"
         healing.time.seconds = now - 900
         self.project.fuse.mark.add(counter="ssh", host="host-03").time.seconds = now - 1_000
         self.scenario = ppb.Scenario(

@@ -80,7 +80,7 @@ async def test_a_host_says_what_would_be_done_and_why_it_is_not(at: WithWalle) -
 
 async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWalle) -> None:
     page = (await at.browser.get("/projects/search")).text
-    assert "It went off by itself: ssh was over its limit" in page
+    assert "It went off by itself: limit ssh 1d:10 would be exceeded" in page
     assert "140 hosts wait, the limit is 10" in page
     assert "it would trip at once" in page
     assert "1d:10" in page
@@ -104,6 +104,10 @@ async def test_a_scenario_says_who_blocks_it_and_is_ended(at: WithWalle) -> None
     assert "bob holds rack-7" in page
     assert "agree by hand" in page
     assert "The work is done…" not in page  # it has not begun
+    assert "Agree for search…" in page
+    await at.browser.submit("/scenarios/s1-upgrade/agree", {"project": "search", "refuse": "on", "reason": "not today"})
+    assert (at.walle.orders[-1][1].project, at.walle.orders[-1][1].refused) == ("search", True)
+    assert (await at.browser.submit("/scenarios/s1-upgrade/agree", {"reason": "x"})).status_code == 400
     at.walle.scenario.stage = ppb.SCENARIO_STAGE_WORKING
     assert "The work is done…" in (await at.browser.get("/scenarios/s1-upgrade")).text
     await at.browser.submit("/scenarios/s1-upgrade/end", {"done": "yes", "reason": "upgraded"})

@@ -96,7 +96,7 @@ async def test_a_fuse_goes_out_by_itself_and_is_switched_on_with_credits_after_a
         for host in hosts[:2]:  # three of a rack would be an incident
             report.hosts.add(host=host).check.add(name="ssh", failing=True)
         await walle.ReportChecks(report)
-        await shown.see("It went off by itself: ssh was over its limit")  # the page follows
+        await shown.see("It went off by itself: limit ssh 1d:1 would be exceeded")  # the page follows
         await shown.see("it would trip at once")
         await shown.open("/")
         await shown.see("healing of search is off")
@@ -139,6 +139,27 @@ async def test_planned_work_on_a_switch_is_asked_for_watched_and_cancelled() -> 
         await expect(shown.page.get_by_role("button", name="Cancel…")).to_have_count(0, timeout=20_000)
 
 
+async def test_owners_agree_by_hand_and_the_work_is_ended_when_it_is_done() -> None:
+    async with seen("/scenarios") as (at, shown), grpc.aio.insecure_channel(at.walle) as channel:
+        walle = WalleServiceStub(channel)
+        await _project(walle, ppb.Project(id="search"), ["node-a", "node-b"])  # its CMS is the default one
+        work = wpb.AddScenarioRequest(scenario="NET-8", kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
+        work.ticket, work.reason = "NET-8", "new firmware"
+        await walle.AddScenario(work)
+        await shown.see("NET-8")
+        await shown.page.get_by_role("link", name="NET-8").first.click()
+        await shown.see("the owners of these hosts agree by hand")
+        for button, why in (("Agree for search…", "nobody needs it today"), ("The work is done…", "upgraded")):
+            await shown.page.get_by_role("button", name=button).click()
+            dialog = shown.page.locator("dialog[open]")
+            await dialog.get_by_label("Why").fill(why)
+            await dialog.locator("button:not([type=button])").click()
+            if button.startswith("Agree"):
+                await shown.see("the work may be done")
+                await shown.see("nobody needs it today")
+        await shown.see("finished")
+
+
 FORGED = {
     "/services/site/target": {"snapshot": "?", "target": "PREPARED"},
     "/services/site/snapshots/?/target": {"instance": "site-1", "location": "test", "target": "PREPARED"},
@@ -147,6 +168,7 @@ FORGED = {
     "/services/site/actions/stop": {"comment": "x"},
     "/projects/search/automation": {"automation": "healing", "on": "no", "reason": "x"},
     "/scenarios": {"scenario": "s", "switch": "s1", "ticket": "T-1", "reason": "x"},
+    "/scenarios/NET-7/agree": {"project": "search", "reason": "x"},
     "/scenarios/NET-7/end": {"done": "no", "reason": "x"},
     "/hosts/node-a/operation": {"kind": "reboot", "reason": "x"},
     "/hosts/node-a/state": {"state": "MAINTENANCE", "reason": "x"},

@@ -45,7 +45,7 @@ def test_who_blocks_says_it_once_for_all_hosts() -> None:
     work.host.add(name="h4").task.add(verdict=hpb.VERDICT_OK)
     assert [(one.message, one.hosts, one.task) for one in blockers(work)] == [
         ("web has no room", ["h0", "h1", "h2"], "t0"),
-        ("it cannot be asked: the owners agree by hand", ["h3"], ""),
+        ("it cannot be asked: the owners of these hosts agree by hand", ["h3"], ""),
     ]
     work.stage = ppb.SCENARIO_STAGE_WORKING
     assert blockers(work) == []
