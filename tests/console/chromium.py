@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 FOUND = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(FOUND is None, reason="needs a Chromium (Debian: apt-get install chromium)")
-_WAIT_MS = 15_000
+_WAIT_MS = 30_000
+expect.set_options(timeout=_WAIT_MS)
 
 
 @dataclass
