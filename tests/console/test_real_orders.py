@@ -263,7 +263,7 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
     async with (
         served(files.security()) as hq,
         serving("nanny.main", "--location", f"test={hq.addresses.grpc}") as (nannys, _),
-        serving("walle.main", "--hq", hq.addresses.grpc) as (walles, _),
+        serving("walle.main", "--location", f"test={hq.addresses.grpc}") as (walles, _),
         grpc.aio.secure_channel(nannys, as_admin) as nanny_channel,
         grpc.aio.secure_channel(walles, as_admin) as walle_channel,
     ):
