@@ -15,7 +15,7 @@ from hqclient import Client
 from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.real import process
 from tests.console.scene import console_over, instance, report
-from tests.federated.fronts import write_config
+from tests.federated.federated_process import write_config
 from tests.support.reserved_port import kept_ports
 from tests.support.sample_instances import eventually
 
