@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 # Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
@@ -77,14 +78,12 @@ class Alarm:
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         soon = loop.time() + _TOGETHER_S
-        while self._due:
-            watcher, due = next(iter(self._due.items()))
-            if due > soon:
-                self._timer = loop.call_at(due, self._ring, loop)
-                return
+        # Looked for in one go: to find the first of a dict again takes as long as it has lost others before it.
+        near = [*takewhile(lambda watcher: self._due[watcher] <= soon, self._due)]
+        for watcher in near:
             del self._due[watcher]
             watcher.wake()
-        self._timer = None
+        self._timer = loop.call_at(next(iter(self._due.values())), self._ring, loop) if self._due else None
 
 
 class Watcher:

@@ -16,7 +16,7 @@ LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might
 SURPLUS_S: Final = 0.5  # for a connection too many to begin its request, so that it is refused in its own HTTP
 _SPARED_S: Final = 5.0  # for its answer, if it asks for our health
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
-_JOINED_BYTES: Final = 16 * 1024  # to copy more costs more than a system call that takes several pieces
+_LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than a system call that takes several
 
 
 class Connection(asyncio.Protocol, Accepted):
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol, Accepted):
     def write(self, parts: list[Any], size: int) -> None:
         """Hand bytes to the transport, in as few calls of the system as may be."""
         self._written += size
-        if size <= _JOINED_BYTES or self.peer.is_secure:  # TLS copies it anyway
+        if size <= _LARGE_BYTES * len(parts) or self.peer.is_secure:  # TLS copies them anyway
             self.transport.write(b"".join(parts) if len(parts) > 1 else parts[0])
         else:
             self.transport.writelines(parts)
