@@ -81,6 +81,9 @@ def _in_batch(policy: Policy, views: Sequence[View], progress: Progress, stalled
     missing = tuple(key for key in progress.batch if stages.get(key, Stage.AWAY) not in SWITCHED | {Stage.AWAY})
     if missing:
         return Switch(missing)
+    if away := [key for key in progress.batch if stages.get(key) is Stage.AWAY]:
+        # Switched or not, it may be down: a further batch beside it would take one too many.
+        return Wait(f"waits for the location of {_some(away)} to answer")
     late = [key for key in progress.batch if stages.get(key) in _NOT_YET]
     return _late(policy, views, progress, stalled_s, late) if late else GiveBack()
 

@@ -54,6 +54,11 @@ def test_locations_go_in_the_order_given() -> None:
     assert step.batch == (("b", "b1"), ("b", "b2"))
 
 
+def test_a_batch_whose_location_went_away_is_not_over_and_no_other_one_begins() -> None:
+    under_way = Progress(batch=(("a", "a1"),))
+    assert isinstance(next_step(ONE, views(a1="away", b1="up"), under_way, LONG), Wait)
+
+
 def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_failures() -> None:
     assert isinstance(next_step(ONE, views(a1="done", a2="held", b1="away"), Progress(), LONG), Wait)
     step = next_step(ONE, views(a1="done", a2="silent", a3="up"), Progress(), 0)
