@@ -62,7 +62,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.check_packages
 
 .PHONY: format
-format: setup ## Format the code and mend what the linter can mend
+format: setup ## Format the code and fix what the linter can fix
 	$(VENV)/ruff format .
 	$(VENV)/ruff check --fix .
 

@@ -203,7 +203,7 @@ class Simulation:
         await running.link.close()
 
     async def _observe(self) -> None:
-        """Note every change of a expired mark, in the store's order, over all outages."""
+        """Note every change of an expired mark, in the store's order, over all outages."""
         start, link, seen, expired = self._keys.of(k.STATUS, ""), Link(self._connect()), 0, set[RevisionKey]()
         try:
             while True:
