@@ -35,7 +35,7 @@ Try in another shell:
   {hqctl}{at} report web-1 r1 --ready
   {hqctl}{at} find --service web
 
-Ctrl-C stops it; the data are kept."""
+Ctrl-C stops it; the data is kept."""
     )
 
 
