@@ -89,6 +89,8 @@ async def test_discovery_sees_all_instances_ready_and_what_is_ordered_and_nothin
     async with demo(tmp_path) as running:
         for location in ("east", "north", "west"):
             await running.shows(rf"{location} +replicas 2/2 fresh +{ALL_READY}\n")
+        assert "nanny activate r2" in (await order(running.data, "deploy", "web"))[1]
+        await running.shows(r"deploy r2 of web: east: 20 updated", 100.0)
         assert await order(running.data, "silence", "west", "10%") == (
             0,
             "silenced 1 of 10 nodes of west, 10 agents are silent now\n",
