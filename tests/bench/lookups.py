@@ -15,6 +15,7 @@ from serving.encoding.jsonio import to_json
 from tests.bench import load
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
+from tests.bench.peer_programs import current_etcd
 from tests.bench.population import SIZES
 from tests.bench.stand import Empty, Stand, stand
 
@@ -68,7 +69,9 @@ def variants() -> list[Lookup]:
 async def run(bench: Bench) -> None:
     """The group `lookups`."""
     size = 23_000
-    async with stand(bench.directory / GROUP, size, FLAGS) as made:
+    binary = current_etcd()
+    bench.results.header["etcd of lookups"] = ".".join(map(str, binary.version))
+    async with stand(bench.directory / GROUP, size, FLAGS, binary=binary) as made:
         sizes = SIZES[:4:3] if bench.quick else SIZES
         main = [get(), *(of_service(n) for n in ((100, *sizes) if bench.quick else sizes))]
         others = variants()[:1] if bench.quick else variants()
@@ -77,6 +80,12 @@ async def run(bench: Bench) -> None:
             await _each_transport(bench, made, empty, lookup)
         for lookup in others:
             await _compare(bench, made, empty, lookup, "gRPC")
+            if lookup.name.endswith(("mask", "page)")):
+                await _compare(bench, made, empty, lookup, "JSON")
+        for lookup in () if bench.quick else (get(), of_service(100)):
+            for transport in ("gRPC", "proto", "JSON"):
+                for connections in (1, 16, 64):
+                    await _compare(bench, made, empty, lookup, transport, connections)
         await _different(bench, made, empty)
 
 
@@ -109,9 +118,13 @@ async def _each_transport(bench: Bench, made: Stand, empty: Empty, lookup: Looku
         await _compare(bench, made, empty, lookup, transport)
 
 
-async def _compare(bench: Bench, made: Stand, empty: Empty, lookup: Lookup, transport: str) -> None:
+async def _compare(
+    bench: Bench, made: Stand, empty: Empty, lookup: Lookup, transport: str, connections: int = 0
+) -> None:
+    """`connections` (0: the case's own) share 64 calls in flight over gRPC; over HTTP each has one."""
     sides: dict[str, Side] = {}
-    shape = Shape(4, 16) if lookup.size < 1_000 else Shape(2, 4)
+    own = Shape(4, 16) if lookup.size < 1_000 else Shape(2, 4)
+    shape = Shape(connections, 64 // connections) if connections else own
     name = file_name(lookup)
     if transport == "gRPC":
         request = [lookup.request.SerializeToString()]
@@ -123,10 +136,13 @@ async def _compare(bench: Bench, made: Stand, empty: Empty, lookup: Lookup, tran
         is_json = transport == "JSON"
         body = _as_json(lookup.request) if is_json else lookup.request.SerializeToString()
         kind, target = (_JSON, name + ".json") if is_json else (_PROTO, name)
-        http = partial(load.http, content_type=kind, connections=16 if lookup.size < 1_000 else 4)
+        most = connections or (16 if lookup.size < 1_000 else 4)
+        http = partial(load.http, content_type=kind, connections=most)
         sides["hq"] = partial(_http, http, made.hq(lookup.method, http=True), [body])
         sides["empty"] = partial(_http, http, empty.target(target, http=True), [body])
-    await bench.compare(GROUP, f"{lookup.name}, {transport}", sides, size=lookup.size if lookup.raw else 0)
+    case = f"{lookup.name}, {transport}" + (f", {connections} connections" if connections else "")
+    size = lookup.size if lookup.raw and not connections else 0
+    await bench.compare(GROUP, case, sides, size=size)
 
 
 async def _http(http, target, bodies, seconds):  # type: ignore[no-untyped-def]

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from store.embedded import EmbeddedEtcd, find_etcd
+from store.embedded import EmbeddedEtcd, EtcdBinary, find_etcd
 from tests.bench import raw
 from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Target
@@ -79,12 +79,14 @@ class Empty:
 
 
 @asynccontextmanager
-async def stand(directory: Path, size: int, flags: Sequence[str] = (), replicas: int = 1) -> AsyncIterator[Stand]:
+async def stand(
+    directory: Path, size: int, flags: Sequence[str] = (), replicas: int = 1, binary: EtcdBinary | None = None
+) -> AsyncIterator[Stand]:
     """A stand with so many instances and replicas; it ends with the block. What was filled before is used again."""
     directory.mkdir(parents=True, exist_ok=True)
     etcd = EmbeddedEtcd(
         directory / "etcd",
-        binary=find_etcd(),
+        binary=binary or find_etcd(),
         quota_bytes=_QUOTA_BYTES,
         extra_flags=(f"--max-txn-ops={MAX_TXN_OPS}", "--max-request-bytes=16777216"),
     )
