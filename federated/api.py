@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from federated.calls.lists import Find, compiled
-from federated.encoded.answers import ListAnswer, RawAnswer
+from federated.encoded.answers import RawAnswer
 from federated.gateway import Gateway
 from hqapi.requests import subject
 from hqapi.rules import BEGIN, FETCH, REPORT, UPDATE, UPLOAD
@@ -66,10 +66,10 @@ class GatewayApi:
 
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
-    async def _find(self, find: Find, call: Call) -> Answer:
+    def _find(self, find: Find, call: Call) -> Answer | Awaitable[Answer]:
+        """At once, where memory has the list."""
         ask = self._gateway.lists.ask(find, call)
-        followed = self._gateway.followed.answer(find.message, find.key, ask)
-        return followed or ListAnswer(await self._gateway.lists.page(find, ask))
+        return self._gateway.followed.answer(find, ask) or self._gateway.lists.page(find, ask)
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         async for body in self._gateway.watches.watch(request, call):

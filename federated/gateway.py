@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Final
 
 from federated.calls.lists import Counts, Lists
 from federated.calls.owners import OwnerSearch
@@ -14,14 +15,18 @@ from federated.calls.writes import Applying, Writes
 from federated.clock import Clock
 from federated.followed.followed import Followed
 from federated.locations.locations import Locations
+from hqapi.pieces import Pieces
+
+_JSON_BYTES: Final = 64 << 20  # of instances kept as JSON
 
 
 class Gateway:
     """Everything that a gateway does, over its locations."""
 
     def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
-        self.followed = Followed(locations, clock, rng, page_bytes)
-        search_lists = Lists(locations, clock, page_bytes, self.followed.kept)
+        pieces = Pieces(_JSON_BYTES)
+        self.followed = Followed(locations, clock, rng, page_bytes, pieces)
+        search_lists = Lists(locations, clock, page_bytes, pieces, self.followed.kept)
         search = OwnerSearch(locations, search_lists, clock)
         self.locations = locations
         self.lists = search_lists

@@ -30,7 +30,9 @@ class ScrapeTargets:
             request.filter.readiness = pb.READINESS_FILTER_READY
         request.read.require_all_locations = request.read.allow_last_good = True
         while True:
-            page = pb.FindInstancesResponse.FromString(await self._lists.find(compiled(request), call))
+            find = compiled(request)
+            answer = await self._lists.page(find, self._lists.ask(find, call))
+            page = pb.FindInstancesResponse.FromString(answer.proto())
             yield [_target(instance) for instance in page.instances]
             if not page.next_page_token:
                 return

@@ -6,6 +6,7 @@ watches, then fences: whoever waits for a fence finds everything before it in pl
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -35,6 +36,7 @@ from store.port import Batch, Change, Record
 log = logging.getLogger(__name__)
 
 _PEERS_KEPT = 1_000
+_MANY = 1_000
 
 
 class StoreEvents:
@@ -96,6 +98,8 @@ class StoreEvents:
                 self._compactor.seen(record)
             elif name.kind == k.RESTORE:
                 self._loading.restoring = True
+        if len(records) >= _MANY:
+            gc.freeze()  # what was read stays: a million instances need not be looked through for garbage
 
     def listed(self, revision: int) -> None:
         self._cache.advance(revision)

@@ -7,11 +7,13 @@ The check is made after a watch was opened: the watch of a store that was stoppe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 
 from store.port import Batch, Compacted, FutureRevision, Record, Store
 
 _WORDS_KEPT = 20
+_modified = attrgetter("modified")
 
 
 class Anchor:
@@ -29,16 +31,16 @@ class Anchor:
         """A listing follows."""
         self._put = self._gone = None
 
-    def listed(self, records: Iterable[Record], revision: int) -> None:
+    def listed(self, records: Sequence[Record], revision: int) -> None:
         """Part of a listing at a revision."""
-        for record in records:
+        for record in self.telling(records):
             if self._put is None or record.modified > self._put.modified:
                 self._put, self._put_at = record, revision
             self._came_back(record.key, record.value)
 
     def telling(self, records: Sequence[Record]) -> list[Record]:
         """Those of a page that `listed` has to be told of, if it cannot be told of the whole page yet."""
-        newest = max(records, key=lambda record: record.modified, default=None)
+        newest = max(records, key=_modified, default=None)
         return [record for record in records if record is newest or record.key == self._fence]
 
     def applied(self, batch: Batch) -> None:

@@ -256,7 +256,10 @@ class Follower:
         self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
 
     def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
-        return {record.key: record.value for record in records if record.key in (self._keys.epoch, self._keys.format)}
+        words = self._keys.epoch, self._keys.format
+        if not records or records[0].key > max(words) or records[-1].key < min(words):
+            return {}  # as nearly all pages
+        return {record.key: record.value for record in records if record.key in words}
 
     def _check(self, words: dict[bytes, bytes], revision: int) -> None:
         """The watch will not tell of a change of the format or the epoch that a listing has already."""

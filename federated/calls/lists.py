@@ -11,11 +11,12 @@ from google.protobuf.message import DecodeError
 from federated.calls.asking import Asking, asking
 from federated.clock import Clock
 from federated.encoded import continuation, merge, scan
-from federated.encoded.answers import encoded_sources, last_good_source
+from federated.encoded.answers import ListAnswer, encoded_sources, last_good_source
 from federated.encoded.merge import Cursor, Part
 from federated.errors import Silence
 from federated.locations.location import Kept, Location
 from federated.locations.locations import Answers, Locations, unrefused
+from hqapi.pieces import Pieces
 from hqclient.errors import Violation
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -32,12 +33,14 @@ class Find(NamedTuple):
         base: what every location gets: without page_token and without what only some must fulfil.
         key: what it is remembered by: without any demands on freshness.
         digest: of the filter.
+        is_plain: a whole list, of whatever freshness.
     """
 
     message: pb.FindInstancesRequest
     base: bytes
     key: bytes
     digest: str
+    is_plain: bool
 
 
 def compiled(message: pb.FindInstancesRequest) -> Find:
@@ -52,7 +55,13 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     key = base.SerializeToString()
     if message.read.consistency:
         base.read.consistency = message.read.consistency
-    return Find(message, base.SerializeToString(), key, continuation.filter_digest(message.filter))
+    return Find(message, base.SerializeToString(), key, continuation.filter_digest(message.filter), _is_plain(message))
+
+
+def _is_plain(message: pb.FindInstancesRequest) -> bool:
+    read = message.read
+    demands = read.min_version or read.epoch or read.consistency or read.require_trusted
+    return not (message.page_token or message.HasField("field_mask") or demands)
 
 
 Remembered = Callable[[bytes, str], Kept | None]
@@ -68,21 +77,19 @@ class Told(NamedTuple):
 class Lists:
     """Asks locations for instances."""
 
-    def __init__(self, locations: Locations, clock: Clock, page_bytes: int, remembered: Remembered) -> None:
-        """`remembered`: the last that a location showed of a filter, by the key of the filter and its name."""
+    def __init__(
+        self, locations: Locations, clock: Clock, page_bytes: int, pieces: Pieces, remembered: Remembered
+    ) -> None:
+        """`pieces`: instances as JSON. `remembered`: the last that a location showed, by filter's key and name."""
         self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
-        self._remembered = remembered
+        self._pieces, self._remembered = pieces, remembered
 
     def ask(self, find: Find, call: Call) -> Asking:
         """The circumstances of a question. Raises InvalidRequest, NoSuchEpoch, Unauthenticated."""
         return asking(self._locations, find.message.read, find.message.filter.cluster, call, self._clock)
 
-    async def find(self, find: Find, call: Call) -> bytes:
-        """An encoded page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
-        return await self.page(find, self.ask(find, call))
-
-    async def page(self, find: Find, ask: Asking) -> bytes:
-        """The same, in circumstances that were worked out before."""
+    async def page(self, find: Find, ask: Asking) -> ListAnswer:
+        """A page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
         message = find.message
         cursors = continuation.cursors_of(message.page_token, find.digest) if message.page_token else {}
         done = {n: c for n in ask.names if (c := cursors.get(n, Cursor())).done is not None}
@@ -91,12 +98,12 @@ class Lists:
         ask.check(answers.silent, anybody=bool(answers.said))
         page = merge.page({n: t.part for n, t in answers.said.items()}, max(0, message.page_size), self._page_bytes)
         told = {n: c.done or b"" for n, c in done.items()} | {n: t.source for n, t in answers.said.items()}
-        body = b"".join(page.frames)
+        token = b""
         if not page.is_last:
             # One that is silent now goes on where it stood: late instances are better than none.
             moved = {**{n: c for n, c in cursors.items() if n in ask.names}, **page.cursors}
-            body += scan.delimited(2, continuation.page_token(find.digest, moved).encode())
-        return body + encoded_sources(told, answers.silent)
+            token = scan.delimited(2, continuation.page_token(find.digest, moved).encode())
+        return ListAnswer(page.frames, token + encoded_sources(told, answers.silent), self._pieces)
 
     async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
         """What each of these locations has for its cursor."""

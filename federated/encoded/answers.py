@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from typing import Final
-
 from google.protobuf.message import Message
 
 from federated.encoded import scan
 from federated.errors import Silence
+from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
 
@@ -37,9 +34,6 @@ def encoded_sources(sources: dict[str, bytes], silent: dict[str, Silence], numbe
     return b"".join(scan.delimited(number, source) for _, source in together)
 
 
-_SLICE_S: Final = 0.005  # JSON is made for so long before the loop gets a turn
-
-
 class RawAnswer:
     """An encoded message of a type."""
 
@@ -56,31 +50,31 @@ class RawAnswer:
 
 
 class ListAnswer:
-    """An encoded FindInstancesResponse, which may be large."""
+    """A FindInstancesResponse whose instances stay encoded: fields `instances = 1`, and the rest of the message."""
 
-    __slots__ = ("_body",)
+    __slots__ = ("_frames", "_pieces", "_tail")
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, frames: list[bytes], tail: bytes, pieces: Pieces) -> None:
+        self._frames, self._tail, self._pieces = frames, tail, pieces
 
     def proto(self) -> bytes:
-        return self._body
+        return b"".join((*self._frames, self._tail))
 
     async def json(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        twins, rest = [], []
-        for field in scan.fields(self._body):
-            if field.number != 1:
-                rest.append(self._body[field.at : field.end])
-                continue
-            twins.append(to_json(instance_pb2.Instance.FromString(self._body[field.value_at : field.end])))
-            if loop.time() - began > _SLICE_S:
-                await asyncio.sleep(0)
-                began = loop.time()
-        others = json.loads(to_json(service_pb2.FindInstancesResponse.FromString(b"".join(rest))))
-        tail = json.dumps(others, separators=(",", ":"), ensure_ascii=False).encode()
-        if not twins:
-            return tail
-        listed = b'{"instances":[' + b",".join(twins) + b"]"
-        return listed + b"," + tail[1:] if others else listed + b"}"
+        return await frames_as_json(self._frames, self._pieces) + tail_as_json(self._tail)
+
+
+async def frames_as_json(frames: list[bytes], pieces: Pieces) -> bytes:
+    """The beginning of a FindInstancesResponse in JSON, up to behind its instances; `tail_as_json` goes on."""
+    encoded = await pieces.all("json", _frame_as_json, frames)
+    return b'{"instances":[' + b",".join(encoded) + b"]," if encoded else b"{"
+
+
+def tail_as_json(tail: bytes) -> bytes:
+    """All else of an encoded FindInstancesResponse; it names its sources, at least."""
+    return to_json(service_pb2.FindInstancesResponse.FromString(tail))[1:]
+
+
+def _frame_as_json(frame: bytes) -> bytes:
+    field = next(scan.fields(frame))
+    return to_json(instance_pb2.Instance.FromString(frame[field.value_at : field.end]))

@@ -11,6 +11,7 @@ from typing import Final
 
 from federated.calls.asking import Asking
 from federated.calls.following import Follower
+from federated.calls.lists import Find
 from federated.clock import Clock
 from federated.encoded import scan
 from federated.errors import Silence
@@ -19,6 +20,7 @@ from federated.followed.joined import FollowedAnswer, Joined
 from federated.followed.picture import Picture
 from federated.locations.location import Kept
 from federated.locations.locations import Locations
+from hqapi.pieces import Pieces
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ServiceError, invalid
@@ -39,9 +41,16 @@ class Followed:
     """
 
     def __init__(
-        self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int, bounds: Bounds | None = None
+        self,
+        locations: Locations,
+        clock: Clock,
+        rng: random.Random,
+        page_bytes: int,
+        pieces: Pieces,
+        bounds: Bounds | None = None,
     ) -> None:
         self._locations, self._clock, self._rng, self._page_bytes = locations, clock, rng, page_bytes
+        self._pieces = pieces
         self._bounds = bounds or Bounds()
         self._demand = Demand(self._bounds)
         self._filters: dict[bytes, _Filter] = {}
@@ -55,15 +64,16 @@ class Followed:
         """Bytes of all frames that are held."""
         return sum(one.size_bytes for one in self._filters.values())
 
-    def answer(self, message: pb.FindInstancesRequest, key: bytes, ask: Asking) -> FollowedAnswer | None:
+    def answer(self, find: Find, ask: Asking) -> FollowedAnswer | None:
         """The answer from memory; None: ask the locations. Counts as a question for this filter either way."""
-        if not _is_plain(message) or list(ask.names) != list(self._locations.by_name) or not _may(message, ask):
+        message, key = find.message, find.key
+        if not find.is_plain or len(ask.names) != len(self._locations.by_name) or not _may(message, ask):
             return None
         now = self._clock.now()
         identity = ask.access.identity
         if self._demand.asked(key, identity.name if identity else "", now):
             share = self._bounds.max_bytes // 10
-            self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share)
+            self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share, self._pieces)
         one = self._filters.get(key)
         found = one.answer(now, message.page_size, self._page_bytes) if one is not None else None
         self.answers += found is not None
@@ -112,30 +122,41 @@ class _Filter:
     """One filter, followed at every location."""
 
     def __init__(
-        self, locations: Locations, where: pb.InstanceFilter, clock: Clock, rng: random.Random, max_bytes: int
+        self,
+        locations: Locations,
+        where: pb.InstanceFilter,
+        clock: Clock,
+        rng: random.Random,
+        max_bytes: int,
+        pieces: Pieces,
     ) -> None:
         self._locations, self._clock, self._max_bytes = locations, clock, max_bytes
-        self._pictures = {name: Picture() for name in locations.by_name}
-        self._joined = Joined(self._pictures)
+        self._pictures = {name: Picture() for name in sorted(locations.by_name)}
+        self._joined = Joined(self._pictures, pieces)
+        self._sources: tuple[list[bytes], bytes] = [], b""
         self.refused = ""
         followers = [Follower(name, locations, where, "", clock, rng) for name in self._pictures]
         self._tasks = [asyncio.create_task(self._follow(one), name=f"follow in {one.name}") for one in followers]
 
     @property
     def size_bytes(self) -> int:
-        return sum(picture.size_bytes for picture in self._pictures.values()) + self._joined.json_bytes
+        return sum(picture.size_bytes for picture in self._pictures.values()) + self._joined.size_bytes
 
     def answer(self, now: float, page_size: int, page_bytes: int) -> FollowedAnswer | None:
         """None: it is not known for sure, or is more than one page."""
-        if not all(picture.is_usable(now) for picture in self._pictures.values()):
+        by_name = self._locations.by_name
+        if self._pictures.keys() != by_name.keys():
             return None
-        if not all(location.health.is_up for location in self._locations.by_name.values()):
-            return None
+        for name, picture in self._pictures.items():
+            if not picture.is_usable(now) or not by_name[name].health.is_up:
+                return None
         body = self._joined.body()
         if len(body.frames) > page_bytes or 0 < page_size < body.instances:
             return None
-        sources = b"".join(scan.delimited(3, picture.source(now)) for _, picture in sorted(self._pictures.items()))
-        return FollowedAnswer(self._joined, sources)
+        told = [picture.source(now) for picture in self._pictures.values()]
+        if told != self._sources[0]:
+            self._sources = told, b"".join([scan.delimited(3, source) for source in told])
+        return FollowedAnswer(self._joined, self._sources[1])
 
     def kept(self, name: str) -> Kept | None:
         picture = self._pictures.get(name)
@@ -176,13 +197,6 @@ class _Filter:
             for portion in follower.failed(error):
                 if portion.forget:
                     picture.took(portion, self._clock.now())
-
-
-def _is_plain(message: pb.FindInstancesRequest) -> bool:
-    """A whole list, of whatever freshness."""
-    read = message.read
-    demands = read.min_version or read.epoch or read.consistency or read.require_trusted
-    return not (message.page_token or message.HasField("field_mask") or demands)
 
 
 def _may(message: pb.FindInstancesRequest, ask: Asking) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from bisect import bisect_left, insort
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Mapping
+from typing import NamedTuple
 
-from federated.encoded import scan
+from federated.encoded.answers import frames_as_json, tail_as_json
 from federated.followed.picture import Picture
-from hqpb.v1 import instance_pb2, service_pb2
-from serving.encoding.jsonio import to_json
+from hqapi.pieces import Pieces
 
-_SLICE_S: Final = 0.005  # JSON is made for so long before the loop gets a turn
 Place = tuple[bytes, str]
 
 
@@ -26,54 +22,65 @@ class Body(NamedTuple):
 
 
 class Joined:
-    """Instances of several pictures, in order of ids, then of locations."""
+    """Instances of several pictures, in order of ids, then of locations; and the last answers made of them."""
 
-    def __init__(self, pictures: Mapping[str, Picture]) -> None:
-        self._pictures = pictures
+    def __init__(self, pictures: Mapping[str, Picture], pieces: Pieces) -> None:
+        self._pictures, self._pieces = pictures, pieces
         self._order: list[Place] = []
-        self._json: dict[Place, bytes] = {}
-        self._json_list: tuple[int, bytes] = (-1, b"")
         self._body = Body(b"", 0, 0)
+        self._json: tuple[int, bytes] = (-1, b"")
+        self._proto_answer: tuple[int, bytes, bytes] = (-1, b"", b"")
+        self._json_answer: tuple[int, bytes, bytes] = (-1, b"", b"")
 
     @property
-    def json_bytes(self) -> int:
-        """What is kept as JSON, about: each instance by itself, and all in a list."""
-        return 2 * len(self._json_list[1])
+    def size_bytes(self) -> int:
+        """What is kept joined, beside the pictures."""
+        kept = (self._body.frames, self._json[1], self._proto_answer[2], self._json_answer[2])
+        return sum(map(len, kept))
 
     def body(self) -> Body:
         """All frames, joined."""
-        changes = {name: self._moved(name, picture) for name, picture in self._pictures.items()}
-        if any(changes.values()):
-            frames = [self._pictures[name].frames[one] for one, name in self._order]
+        changes = [self._moved(name, picture) for name, picture in self._pictures.items() if picture.changed != set()]
+        if any(changes):
+            frames = self._frames()
             self._body = Body(b"".join(frames), len(frames), self._body.generation + 1)
         return self._body
 
-    async def json(self) -> bytes:
-        """The instances as elements of a JSON list, as of some moment during the call."""
-        loop = asyncio.get_running_loop()
-        while self._json_list[0] != (generation := self.body().generation):
-            began = loop.time()
-            for place in [place for place in self._order if place not in self._json]:
-                frame = self._pictures[place[1]].frames.get(place[0])
-                if frame is not None:
-                    self._json[place] = _as_json(frame)
-                if loop.time() - began > _SLICE_S:
-                    await asyncio.sleep(0)
-                    began = loop.time()
+    def proto(self, sources: bytes) -> bytes:
+        """The answer with these sources."""
+        generation = self.body().generation
+        if self._proto_answer[:2] != (generation, sources):
+            self._proto_answer = generation, sources, self._body.frames + sources
+        return self._proto_answer[2]
+
+    def json(self, sources: bytes) -> bytes | Awaitable[bytes]:
+        """Likewise as JSON, which is made first where it is not kept."""
+        generation = self.body().generation
+        if self._json[0] != generation:
+            return self._made(sources)
+        if self._json_answer[:2] != (generation, sources):
+            self._json_answer = generation, sources, self._json[1] + tail_as_json(sources)
+        return self._json_answer[2]
+
+    async def _made(self, sources: bytes) -> bytes:
+        """As of some moment during the call."""
+        while self._json[0] != (generation := self.body().generation):
+            listed = await frames_as_json(self._frames(), self._pieces)
             if self.body().generation == generation:
-                self._json_list = generation, b",".join(self._json[place] for place in self._order)
-        return self._json_list[1]
+                self._json = generation, listed
+        return self._json[1] + tail_as_json(sources)
+
+    def _frames(self) -> list[bytes]:
+        return [self._pictures[name].frames[one] for one, name in self._order]
 
     def _moved(self, name: str, picture: Picture) -> bool:
         """Bring the order up to date; whether anything changed."""
         changed, picture.changed = picture.changed, set()
         if changed is None:
             self._order = sorted([p for p in self._order if p[1] != name] + [(one, name) for one in picture.frames])
-            self._json = {place: text for place, text in self._json.items() if place[1] != name}
             return True
         for one in changed:
             place = one, name
-            self._json.pop(place, None)
             at = bisect_left(self._order, place)
             is_there = at < len(self._order) and self._order[at] == place
             if one not in picture.frames:
@@ -86,22 +93,13 @@ class Joined:
 class FollowedAnswer:
     """An answer from memory."""
 
-    __slots__ = ("_body", "_joined", "_sources")
+    __slots__ = ("_joined", "_sources")
 
     def __init__(self, joined: Joined, sources: bytes) -> None:
         self._joined, self._sources = joined, sources
-        self._body = joined.body().frames
 
     def proto(self) -> bytes:
-        return self._body + self._sources
+        return self._joined.proto(self._sources)
 
-    async def json(self) -> bytes:
-        told = json.loads(to_json(service_pb2.FindInstancesResponse.FromString(self._sources)))
-        tail = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
-        listed = await self._joined.json()
-        return b'{"instances":[' + listed + b"]," + tail[1:] if listed else tail
-
-
-def _as_json(frame: bytes) -> bytes:
-    field = next(scan.fields(frame))
-    return to_json(instance_pb2.Instance.FromString(frame[field.value_at : field.end]))
+    def json(self) -> bytes | Awaitable[bytes]:
+        return self._joined.json(self._sources)

@@ -1,21 +1,23 @@
-"""Answers made of frames: bytes are copied together, never encoded; JSON is cached, masks decode."""
+"""Answers made of frames: bytes are copied together, never encoded; JSON and masked frames are made once and kept."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from hq.api.json_cache import EventJson, InstanceJson, readable_json
 from hq.memory import frames
+from hq.memory.entry import frames_of
+from hq.memory.joined_lists import PLAIN, Joined
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message as WatchMessage
-from hq.validation.typed_fields import is_map
+from hq.validation.typed_fields import clean_times, is_map
+from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
 
@@ -76,9 +78,6 @@ def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
         setattr(target, field.name, value)
 
 
-T = TypeVar("T")
-
-_SLICE_S = 0.005  # so long something is made before the loop gets a turn
 _LIST_SOURCES, _WATCH_SOURCES = b"\x1a", b"\x22"
 
 
@@ -116,85 +115,81 @@ class FramesAnswer:
     Both messages number their fields alike, so that one splice serves both; in JSON `single` says which it is.
     """
 
-    __slots__ = ("_codec", "_found", "_json_cache", "_single")
+    __slots__ = ("_codec", "_found", "_frames", "_mask", "_pieces", "_single")
 
-    def __init__(
-        self,
-        found: Found,
-        json_cache: InstanceJson,
-        codec: SourceCodec,
-        *,
-        single: bool = False,
-    ) -> None:
-        self._found = found
-        self._json_cache, self._codec, self._single = json_cache, codec, single
+    def __init__(self, found: Found, pieces: Pieces, codec: SourceCodec, *, single: bool = False) -> None:
+        self._found, self._pieces, self._codec, self._single = found, pieces, codec, single
+        self._mask: tuple[str, ...] = ()
+        self._frames = found.frames
 
-    def proto(self) -> bytes:
-        listing, source = self._found.listing, self._found.source
-        if listing is None:
-            return self._proto_of(self._found.frames)
-        # Under load many answers are the same to the byte, for as long as they share a source.
-        if listing.answer[0] is not source:
-            listing.answer = source, self._proto_of(self._found.frames)
-        return listing.answer[1]
-
-    def json(self) -> bytes | Awaitable[bytes]:
-        entries, listing = self._found.entries, self._found.listing
-        if listing is not None and listing.json:
-            return self._json_of([listing.json])
-        encoded = [one for entry in entries if (one := entry.json)]
-        return self._joined(encoded) if len(encoded) == len(entries) else self._made()
-
-    async def _made(self) -> bytes:
-        return self._joined(await in_slices(self._json_cache.get, self._found.entries))
-
-    def _joined(self, encoded: list[bytes]) -> bytes:
+    async def masked(self, mask: tuple[str, ...]) -> FramesAnswer:
+        """Itself, with these fields of the instances only; in slices, since that takes some 10 µs for each new one."""
+        self._mask = mask
         listing = self._found.listing
-        if listing is not None and encoded:
-            listing.json = b",".join(encoded)
-        return self._json_of(encoded)
-
-    def _proto_of(self, instances: Sequence[bytes]) -> bytes:
-        token = frames.delimited(b"\x12", self._found.next_page_token.encode()) if self._found.next_page_token else b""
-        return b"".join((*instances, token, self._codec.proto(self._found.source)))
-
-    def _json_of(self, instances: list[bytes]) -> bytes:
-        token = self._found.next_page_token
-        tail = b'"nextPageToken":' + json.dumps(token).encode() + b"," if token else b""
-        tail += b'"sources":[' + self._codec.json(self._found.source) + b"]}"
-        if not instances:
-            return b"{" + tail
-        # Both ends are put on the first and the last, so that the bulk is copied once.
-        instances[0] = (b'{"instance":' if self._single else b'{"instances":[') + instances[0]
-        instances[-1] += (b"," if self._single else b"],") + tail
-        return b",".join(instances)
-
-
-class MaskedAnswer(FramesAnswer):
-    """The same with some fields of the instances only. `prepared` makes it: masks are the one read that decodes."""
-
-    __slots__ = ("_masked",)
-
-    _masked: bytes  # frames, joined
-
-    async def prepared(self, mask: Sequence[str]) -> MaskedAnswer:
-        """Itself, with the mask applied: in slices, since this takes some 10 µs per instance."""
-        listing = self._found.listing
-        if listing is not None and listing.masked[0] == tuple(mask):
-            self._masked = listing.masked[1]
-            return self
-        apply = Mask(mask).applied
-        self._masked = b"".join(await in_slices(lambda entry: _framed(apply(entry.instance())), self._found.entries))
-        if listing is not None:
-            listing.masked = tuple(mask), self._masked
+        if listing is None or mask not in listing.forms:
+            self._frames = await self._masked_frames()
         return self
 
     def proto(self) -> bytes:
-        return self._proto_of([self._masked])
+        return self._answer(self._mask or PLAIN, lambda: self._frames, self._proto_tail)
 
-    async def json(self) -> bytes:
-        instances = service_pb2.FindInstancesResponse.FromString(self._masked).instances
-        return self._json_of(await in_slices(readable_json, instances))
+    def json(self) -> bytes | Awaitable[bytes]:
+        listing = self._found.listing
+        if listing is not None and (_JSON, self._mask) in listing.forms:
+            return self._json_answer([])
+        if self._mask:
+            return self._made()
+        encoded = self._pieces.at_once(_JSON, frames_of(self._found.entries))
+        return self._made() if encoded is None else self._json_answer(encoded)
+
+    async def _made(self) -> bytes:
+        shown = await self._masked_frames() if self._mask else frames_of(self._found.entries)
+        return self._json_answer(await self._pieces.all(_JSON, _frame_as_json, shown))
+
+    async def _masked_frames(self) -> list[bytes]:
+        apply = Mask(self._mask).applied
+        return await self._pieces.all(
+            self._mask,
+            lambda frame: _framed(apply(instance_pb2.Instance.FromString(frames.body(frame)))),
+            frames_of(self._found.entries),
+        )
+
+    def _answer(self, form: Hashable, parts: Callable[[], Sequence[bytes]], tail: Callable[[], bytes]) -> bytes:
+        listing = self._found.listing
+        if listing is None:
+            return b"".join((*parts(), tail()))
+        joined = listing.form(form)
+        if joined is None:
+            joined = Joined(parts())
+            listing.add(form, joined)
+        return joined.answer(self._found.source, tail)
+
+    def _proto_tail(self) -> bytes:
+        token = frames.delimited(b"\x12", self._found.next_page_token.encode()) if self._found.next_page_token else b""
+        return token + self._codec.proto(self._found.source)
+
+    def _json_answer(self, encoded: list[bytes]) -> bytes:
+        return self._answer((_JSON, self._mask), lambda: self._json_parts(encoded), self._json_tail)
+
+    def _json_parts(self, encoded: list[bytes]) -> Sequence[bytes]:
+        if not encoded:
+            return (b"{",)
+        # Both ends are put on the first and the last, so that the bulk is copied once.
+        encoded[0] = (b'{"instance":' if self._single else b'{"instances":[') + encoded[0]
+        encoded[-1] += b"," if self._single else b"],"
+        return (b",".join(encoded),)
+
+    def _json_tail(self) -> bytes:
+        token = self._found.next_page_token
+        tail = b'"nextPageToken":' + json.dumps(token).encode() + b"," if token else b""
+        return tail + b'"sources":[' + self._codec.json(self._found.source) + b"]}"
+
+
+_JSON = "json"
+
+
+def _frame_as_json(frame: bytes) -> bytes:
+    return readable_json(instance_pb2.Instance.FromString(frames.body(frame)))
 
 
 def _framed(instance: instance_pb2.Instance) -> bytes:
@@ -204,10 +199,10 @@ def _framed(instance: instance_pb2.Instance) -> bytes:
 class WatchAnswer:
     """One message of a watch. It is encoded once: then its events are gone."""
 
-    __slots__ = ("_codec", "_json_cache", "_message")
+    __slots__ = ("_codec", "_message", "_pieces")
 
-    def __init__(self, message: WatchMessage, json_cache: EventJson, codec: SourceCodec) -> None:
-        self._message, self._json_cache, self._codec = message, json_cache, codec
+    def __init__(self, message: WatchMessage, pieces: Pieces, codec: SourceCodec) -> None:
+        self._message, self._pieces, self._codec = message, pieces, codec
 
     def proto(self) -> bytes:
         m = self._message
@@ -229,26 +224,25 @@ class WatchAnswer:
         m = self._message
         head = {"kind": service_pb2.WatchKind.Name(m.kind), "resumeToken": m.token, "reason": m.reason}
         told = json.dumps({name: value for name, value in head.items() if value}, ensure_ascii=False).encode()[:-1]
-        events = b',"events":[' + b",".join(await in_slices(self._json_cache.get, m.events)) + b"]" if m.events else b""
+        encoded = await self._pieces.all(_JSON, _event_as_json, m.events)
+        events = b',"events":[' + b",".join(encoded) + b"]" if encoded else b""
         m.events.clear()
         collapsed = b',"collapsed":true' if m.collapsed else b""
         return told + events + collapsed + b',"sources":[' + self._codec.json(m.source) + b"]}"
 
 
-S = TypeVar("S")
+def _event_as_json(event: bytes) -> bytes:
+    (message,) = service_pb2.WatchInstancesResponse.FromString(event).events
+    return readable_json(message)
 
 
-async def in_slices(make: Callable[[S], T], things: Iterable[S]) -> list[T]:
-    """What is made of each, with a turn for the loop every few milliseconds."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    made = []
-    for thing in things:
-        made.append(make(thing))
-        if loop.time() - began > _SLICE_S:
-            await asyncio.sleep(0)
-            began = loop.time()
-    return made
+def readable_json(message: Message) -> bytes:
+    """As `to_json`, also where a time is none that JSON can say: it becomes the nearest that is."""
+    try:
+        return to_json(message)
+    except (ValueError, json_format.Error):
+        clean_times(message)
+        return to_json(message)
 
 
 class Answers:
@@ -257,18 +251,17 @@ class Answers:
     def __init__(self, json_bytes: int) -> None:
         """`json_bytes`: of what is kept as JSON; a fifth of it are events of watches."""
         self._codec = SourceCodec()
-        self._json_cache, self._event_json = InstanceJson(json_bytes * 4 // 5), EventJson(json_bytes // 5)
+        self._pieces, self._events = Pieces(json_bytes * 4 // 5), Pieces(json_bytes // 5)
 
     def complete(self, found: Found, *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`), with everything."""
-        return FramesAnswer(found, self._json_cache, self._codec, single=single)
+        return FramesAnswer(found, self._pieces, self._codec, single=single)
 
-    async def found(self, found: Found, mask: Sequence[str], *, single: bool = False) -> FramesAnswer:
+    async def found(self, found: Found, mask: tuple[str, ...], *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""
-        if mask:
-            return await MaskedAnswer(found, self._json_cache, self._codec, single=single).prepared(mask)
-        return FramesAnswer(found, self._json_cache, self._codec, single=single)
+        answer = self.complete(found, single=single)
+        return await answer.masked(mask) if mask else answer
 
     def watch(self, message: WatchMessage) -> WatchAnswer:
         """A message of WatchInstances."""
-        return WatchAnswer(message, self._event_json, self._codec)
+        return WatchAnswer(message, self._events, self._codec)

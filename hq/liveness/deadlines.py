@@ -6,7 +6,7 @@ re-inserted into is the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -91,6 +91,14 @@ class Deadlines:
         if self._refused:
             self._refused.pop(key, None)
         self._move(key, now)
+
+    def begin(self, keys: Iterable[RevisionKey], now: float) -> None:
+        """All of these are heard at this moment, and what was heard before is unknown: at a start they are millions."""
+        self.clear()
+        self._newest, self._newest_tick = now, self._tick(now)
+        self._heard = dict.fromkeys(keys, now)
+        if self._heard:
+            self._counts[self._newest_tick] = len(self._heard)
 
     def refused(self, key: RevisionKey, now: float) -> None:
         """HQ refused a report for a reason of its own: that is no silence, for one timeout at most since it was heard.

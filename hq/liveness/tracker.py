@@ -56,9 +56,14 @@ class Tracker:
     def start(self, entries: Iterable[Entry], because: str) -> None:
         """A listing is in: everyone gets a full timeout from now."""
         now = self._clock.now()
-        self.deadlines.clear()
-        for entry in entries:
-            self._hear_all(entry, now)
+        suspended = self._suspended
+        ready = (
+            RevisionKey(entry.traits.id, mark.id)
+            for entry in entries
+            for mark in entry.marks
+            if mark.ready and entry.traits.node not in suspended
+        )
+        self.deadlines.begin(ready, now)
         self.deadlines.restart(now, because)
 
     def suspend(self, nodes: Collection[str], entries_on: Callable[[str], Iterable[Entry]]) -> None:

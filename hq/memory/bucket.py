@@ -32,6 +32,13 @@ class Bucket:
         self._blocks: list[list[Entry] | tuple[Entry, ...]] = []
         self._size = 0
 
+    @classmethod
+    def of(cls, entry: Entry) -> Bucket:
+        """One that holds this instance."""
+        bucket = cls()
+        bucket._blocks, bucket._size = [[entry]], 1
+        return bucket
+
     def __len__(self) -> int:
         return self._size
 

@@ -6,7 +6,7 @@ The version moves when all changes of that version are in: a reader between two 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -17,9 +17,9 @@ from hq import keys as k
 from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.memory.index import Indexes
-from hq.memory.joined_lists import JoinedList
+from hq.memory.joined_lists import JoinedList, Place
 from hq.memory.query import Query
-from hq.memory.record import Traits
+from hq.memory.record import Traits, Undecodable, decode_spec, decode_status
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
@@ -73,7 +73,7 @@ class Cache:
         # A status whose spec is missing or in quarantine.
         self._orphans: dict[str, Status] = {}
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
-        self._halves: dict[str, tuple[bytes, int, int]] = {}
+        self._halves: dict[str, Record] = {}
         self._decoder = Decoder(self.quarantine)
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -105,6 +105,14 @@ class Cache:
     def listing(self, query: Query) -> JoinedList | None:
         """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
         return self._indexes.listing(query)
+
+    def page(self, query: Query, page: Hashable) -> JoinedList | None:
+        """A page of what passes, by whatever tells pages of this query apart, if it is kept."""
+        return self._indexes.page(query, (page, self.epoch))
+
+    def place(self, query: Query, page: Hashable) -> Place | None:
+        """Where this page may be kept, which begins now; None: nowhere."""
+        return self._indexes.place(query, (page, self.epoch))
 
     def entries(self) -> Iterable[Entry]:
         """All, in no order."""
@@ -156,21 +164,36 @@ class Cache:
         Returns the records that are none of an instance.
         """
         others = []
+        spec, status = self._keys.spec(""), self._keys.status("")
         for record in records:
-            name = self._keys.name(record.key)
-            kind, instance_id = name
-            if kind == k.SPEC:
-                self._halves[instance_id] = record[1:]
-            elif kind == k.STATUS or kind == k.SECRETS:
-                changes = {kind: Change(*record)}
-                if kind == k.STATUS and (spec := self._halves.pop(instance_id, None)) is not None:
-                    changes[k.SPEC] = Change(b"", *spec)
-                self._take(instance_id, changes)
+            key = record.key
+            if key.startswith(spec):
+                self._halves[key[len(spec) :].decode("utf-8", "replace")] = record
+            elif key.startswith(status):
+                self._take_status(key[len(status) :].decode("utf-8", "replace"), record)
             else:
+                name = self._keys.name(key)
+                if name.kind == k.SECRETS:
+                    self._take(name.rest, {k.SECRETS: Change(*record)})
+                    continue
                 others.append((name, record))
-                if kind == k.EPOCH:
+                if name.kind == k.EPOCH:
                     self._take_epoch(record.value, record.modified)
         return others
+
+    def _take_status(self, instance_id: str, record: Record) -> None:
+        """Of a listing, behind its spec. Nearly everything comes this way, so what is new is taken straight in."""
+        half = self._halves.pop(instance_id, None)
+        if half is not None and instance_id not in self._by_id and not len(self.quarantine):
+            with suppress(Undecodable):
+                spec = decode_spec(instance_id, half.value, half.created, half.modified, self._decoder.trimmed_pool())
+                status = decode_status(record.value, record.modified)
+                self._file(instance_id, None, build(instance_id, spec, status, None, self._decoder.pool))
+                return
+        changes = {k.STATUS: Change(*record)}
+        if half is not None:
+            changes[k.SPEC] = Change(*half)
+        self._take(instance_id, changes)
 
     def advance(self, version: int) -> None:
         """Nothing else changed up to this version."""
@@ -203,7 +226,7 @@ class Cache:
     def _complete_halves(self) -> None:
         halves, self._halves = self._halves, {}
         for instance_id, spec in halves.items():
-            self._take(instance_id, {k.SPEC: Change(b"", *spec)})
+            self._take(instance_id, {k.SPEC: Change(*spec)})
 
     def _apply_version(self, version: int, changes: Iterable[Change]) -> Iterator[Event]:
         touched: dict[str, dict[str, Change]] = {}

@@ -111,7 +111,7 @@ class Decoder:
         if change.value is None:
             return None
         try:
-            return decode_spec(instance_id, change.value, change.created, change.revision, self._trimmed_pool())
+            return decode_spec(instance_id, change.value, change.created, change.revision, self.trimmed_pool())
         except Undecodable as error:
             is_older = change.created == shown
             self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), is_older))
@@ -141,7 +141,8 @@ class Decoder:
             broken = Quarantined(k.SECRETS, instance_id, change.revision, str(error), served_from_older=False)
             self._quarantine.put(broken)
 
-    def _trimmed_pool(self) -> Pool:
+    def trimmed_pool(self) -> Pool:
+        """The pool, emptied if it grew too large."""
         if len(self.pool) > _POOLED_AT_MOST:
             self.pool.clear()
         return self.pool

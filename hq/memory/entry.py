@@ -64,7 +64,6 @@ class Entry:
         version, status_version: modified revisions of the two records.
         request_id: of the creation.
         fresh_frame: the frame, if no heartbeat came since it was spliced. Lists are read from it; see `frames_of`.
-        json: the instance as JSON, if somebody keeps it here; a heartbeat takes it away.
         home: the lists it is in, void when it is heard; None while it is in no cache.
     """
 
@@ -74,7 +73,6 @@ class Entry:
         "_told",
         "fresh_frame",
         "home",
-        "json",
         "marks",
         "request_id",
         "spec_created",
@@ -102,7 +100,6 @@ class Entry:
         self._shape: frames.Shape = pool.setdefault(shape, shape)
         self._frame = frames.splice(parts)
         self.fresh_frame: bytes | None = self._frame
-        self.json: bytes | None = None
         self.home: Home | None = None
         self._told = _NOT_LOOKED
 
@@ -150,7 +147,7 @@ class Entry:
         mark = self.marks[position]
         mark.heard_ms = max(mark.heard_ms, unix_ms)
         mark.heard_by = heard_by
-        self.fresh_frame = self.json = None
+        self.fresh_frame = None
         if self.home is not None:
             self.home.void()
         return mark
@@ -233,7 +230,11 @@ def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]
 
 def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
     ready = any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
-    return traits if traits.ready is ready else traits._replace(ready=ready)
+    # As `_replace` does, at a fifth of its cost.
+    return traits if traits.ready is ready else Traits._make((*traits[:_READY], ready, *traits[_READY + 1 :]))
+
+
+_READY = Traits._fields.index("ready")
 
 
 __all__ = [

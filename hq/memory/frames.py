@@ -12,6 +12,7 @@ that occurs twice, but widely used decoders replace it and lose fields.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -49,6 +50,9 @@ def varint(value: int) -> bytes:
         return _SHORT[value]
     if value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
+    if 0x10000000 <= value < 0x800000000:  # seconds and nanoseconds: every frame has some
+        a, b, c = value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21 & 0x7F | 0x80
+        return bytes((value & 0x7F | 0x80, a, b, c, value >> 28))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -141,12 +145,33 @@ def heartbeat_tail(heard: Sequence[tuple[str, int]]) -> bytes:
     """The fields last_heartbeat_time and heartbeat of InstanceStatus."""
     if not heard:
         return b""
+    if len(heard) == 1:  # as nearly everywhere: at a start, millions of them
+        ((revision_id, unix_ms),) = heard
+        time, named = timestamp(unix_ms), _named(revision_id)
+        size = _SHORT[len(time)]
+        parts = (
+            _LAST_HEARTBEAT,
+            size,
+            time,
+            _HEARTBEAT,
+            varint(len(named) + 2 + len(time)),
+            named,
+            b"\x12",
+            size,
+            time,
+        )
+        return b"".join(parts)
     times = [timestamp(unix_ms) for _, unix_ms in heard]
     latest = max(range(len(heard)), key=lambda i: heard[i][1]) if len(heard) > 1 else 0
     tail = delimited(_LAST_HEARTBEAT, times[latest])
     for (revision_id, _), time in zip(heard, times, strict=True):
-        tail += delimited(_HEARTBEAT, delimited(b"\x0a", revision_id.encode()), delimited(b"\x12", time))
+        tail += delimited(_HEARTBEAT, _named(revision_id), delimited(b"\x12", time))
     return tail
+
+
+@lru_cache(4_096)  # many instances share a revision
+def _named(revision_id: str) -> bytes:
+    return delimited(b"\x0a", revision_id.encode())
 
 
 def timestamp(unix_ms: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from hq.memory.bucket import Block, Bucket, id_of
 from hq.memory.entry import Entry, frames_of
-from hq.memory.joined_lists import Home, JoinedList, Shelf
+from hq.memory.joined_lists import Home, JoinedList, Place, Shelf
 from hq.memory.query import UNALLOCATED, UNREADY, Query
 from hq.memory.record import Traits
 
@@ -19,22 +19,24 @@ W = TypeVar("W", bound=Hashable)
 _SORTED_AT_ONCE = 5_000  # instances; some 3 ms
 _MERGED = 64  # buckets; beginning a merge costs some 10 µs for each of them
 _PORTION = 500
-_LISTED = 1_000  # instances; longer lists are not kept: one busy service would push all others out
+_LISTED = 1_000  # instances; to join more at once would hold up the loop
 
 
 class Index(Generic[W]):
-    """Buckets by the words that a field may hold. An empty bucket is dropped."""
+    """Buckets by the words that a field may hold. An instance that has a word to itself stands there without a bucket:
+    labels may all be unlike each other."""
 
     def __init__(self) -> None:
-        self._buckets: dict[W, Bucket] = {}
+        self._held: dict[W, Bucket | Entry] = {}
 
     def __len__(self) -> int:
-        return len(self._buckets)
+        return len(self._held)
 
     def buckets(self, words: Iterable[W]) -> list[Bucket]:
         """Those of the words that any instance has."""
-        get = self._buckets.get
-        return [bucket for word in words if (bucket := get(word)) is not None]
+        get = self._held.get
+        held = [one for word in words if (one := get(word)) is not None]
+        return [one if isinstance(one, Bucket) else Bucket.of(one) for one in held]
 
     def move(self, before: Sequence[W], after: Sequence[W], instance_id: str, entry: Entry | None) -> None:
         """File an instance under the words in `after`, and no more under those that only `before` has."""
@@ -43,19 +45,29 @@ class Index(Generic[W]):
                 if word not in after:
                     self._drop(word, instance_id)
         if entry is not None:
-            for word in after:
-                bucket = self._buckets.get(word)
-                if bucket is None:
-                    bucket = self._buckets[word] = Bucket()
-                if not bucket.append(entry):
-                    bucket.put(entry)
+            self.add(after, entry)
+
+    def add(self, words: Sequence[W], entry: Entry) -> None:
+        """File an instance under these words, in place of what it was there."""
+        for word in words:
+            held = self._held.get(word)
+            if isinstance(held, Bucket):
+                if not held.append(entry):
+                    held.put(entry)
+            elif held is None or held.traits.id == entry.traits.id:
+                self._held[word] = entry
+            else:
+                bucket = self._held[word] = Bucket.of(held)
+                bucket.put(entry)
 
     def _drop(self, word: W, instance_id: str) -> None:
-        bucket = self._buckets.get(word)
-        if bucket is not None:
-            bucket.drop(instance_id)
-            if not len(bucket):
-                del self._buckets[word]
+        held = self._held.get(word)
+        if isinstance(held, Bucket):
+            held.drop(instance_id)
+            if not len(held):
+                del self._held[word]
+        elif held is not None and held.traits.id == instance_id:
+            del self._held[word]
 
 
 class Indexes:
@@ -72,14 +84,19 @@ class Indexes:
         """Put an instance into every index in place of what it was."""
         old, new = before.traits if before else None, after.traits if after else None
         self._count(old, new)
-        if after is not None:
-            self._all.put(after)
-        else:
+        if after is None:
             self._all.drop(instance_id)
-        were = _words(old)
-        are = were if new is old else _words(new)
-        for index, was, now in zip(self._by.values(), were, are, strict=True):
-            index.move(was, now, instance_id, after)
+        elif not self._all.append(after):
+            self._all.put(after)
+        are = _words(new)
+        if before is None and after is not None:
+            for index, now in zip(self._by.values(), are, strict=True):
+                if now:
+                    index.add(now, after)
+        else:
+            were = are if new is old else _words(old)
+            for index, was, now in zip(self._by.values(), were, are, strict=True):
+                index.move(was, now, instance_id, after)
         self._settle(before, after)
 
     def nodes(self) -> int:
@@ -101,7 +118,7 @@ class Indexes:
 
     def listing(self, query: Query) -> JoinedList | None:
         """The whole answer to a query, kept until it changes; None if no such answers are kept, or it is a long one."""
-        home = self._homes.get(query.listing[0]) if query.listing else None
+        home = self._home(query)
         if home is None or query.listing is None:
             return None
         service, ready = query.listing
@@ -111,9 +128,21 @@ class Indexes:
             if len(bucket) > _LISTED:
                 return None
             entries = tuple(chain.from_iterable(self.matching(query, "")))
-            listing = JoinedList(entries, b"".join(frames_of(entries)))
-            self._shelf.keep(home, ready, listing)
+            listing = self._shelf.place(home, ready).keep(entries, frames_of(entries))
         return listing
+
+    def page(self, query: Query, page: Hashable) -> JoinedList | None:
+        """A page of a query, if it is kept."""
+        home = self._home(query)
+        return home.get((query.listing, page)) if home is not None else None
+
+    def place(self, query: Query, page: Hashable) -> Place | None:
+        """Where this page may be kept, which begins now; None: nowhere."""
+        home = self._home(query)
+        return self._shelf.place(home, (query.listing, page)) if home is not None else None
+
+    def _home(self, query: Query) -> Home | None:
+        return self._homes.get(query.listing[0]) if query.listing else None
 
     def _settle(self, before: Entry | None, after: Entry | None) -> None:
         """Show an entry its home; what is kept there and where it was is void."""

@@ -1,88 +1,174 @@
-"""Whole lists that are asked for again and again, kept joined: to look at a hundred entries costs more than to copy."""
+"""Lists of a service that are asked for again and again, kept joined: to look at entries costs more than to copy."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, NamedTuple
 from weakref import ref
 
 _FEW = 64
+_MOST_ASKED: Final = 16  # what was asked for more often stays no longer for it
+PLAIN: Final = "plain"  # the form of frames with everything
+
+
+class Joined:
+    """Pieces of an answer in one form, and the last answer made of them: under load many are the same to the byte."""
+
+    __slots__ = ("_answer", "_made_for", "_parts", "size_bytes")
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self._parts: Sequence[bytes | memoryview] = parts
+        self._answer, self._made_for = b"", None
+        self.size_bytes = sum(map(len, parts))
+
+    def answer(self, source: Any, tail: Callable[[], bytes]) -> bytes:
+        """All pieces and a tail, which is the same for the same source."""
+        if self._made_for is not source:
+            parts = self._parts or (memoryview(self._answer)[: self.size_bytes],)
+            self._answer, self._made_for, self._parts = b"".join((*parts, tail())), source, ()
+        return self._answer
+
+
+class Note:
+    """What a shelf knows of a list: where it is kept, what it takes, how often it was asked for of late."""
+
+    __slots__ = ("asked", "home", "key", "size_bytes")
+
+    def __init__(self, home: Home, key: Hashable) -> None:
+        # Only homes hold lists, so that a void one goes at once.
+        self.home, self.key = ref(home), key
+        self.asked = self.size_bytes = 0
+
+    def is_current(self) -> bool:
+        home = self.home()
+        listing = home.get(self.key) if home is not None else None
+        return listing is not None and listing.note is self
+
+    def drop(self) -> None:
+        """Keep the list no longer; nothing happens if it is not this one that is kept."""
+        if (home := self.home()) is not None and self.is_current():
+            home.drop(self.key)
 
 
 class JoinedList:
-    """A list as it stands.
+    """A list, or a page of one, as it stands.
 
     Attributes:
         entries: in order of ids. This file stands below entry.py, whose entries know their home.
-        frames: theirs, joined.
-        json: likewise as JSON, with commas between; empty until somebody wanted it.
-        answer: the last one that was made of it, behind what it was made for.
-        masked: the frames with some fields only, joined, behind the mask; the last one that was asked for.
+        next_page_token: empty where nothing comes behind it.
+        size_bytes: of the frames.
+        forms: what answers are made of, by form; PLAIN is always there.
     """
 
-    __slots__ = ("__weakref__", "answer", "entries", "frames", "json", "masked")
+    __slots__ = ("__weakref__", "_shelf", "entries", "forms", "next_page_token", "note", "size_bytes")
 
-    def __init__(self, entries: Sequence[Any], frames: bytes) -> None:
-        self.entries, self.frames = entries, frames
-        self.json = b""
-        self.answer: tuple[object, bytes] = (None, b"")
-        self.masked: tuple[Sequence[str], bytes] = ((), b"")
+    def __init__(
+        self, entries: Sequence[Any], frames: Sequence[bytes], shelf: Shelf, note: Note, token: str = ""
+    ) -> None:
+        self.entries, self.next_page_token, self.note = entries, token, note
+        plain = Joined(frames)
+        self.forms: dict[Hashable, Joined] = {PLAIN: plain}
+        self.size_bytes = plain.size_bytes
+        self._shelf = shelf
+
+    def form(self, form: Hashable) -> Joined | None:
+        """What answers in this form are made of, if it was asked for before."""
+        self.note.asked += 1
+        return self.forms.get(form)
+
+    def add(self, form: Hashable, joined: Joined) -> None:
+        """Keep this form, too, if there is room."""
+        if self.note.is_current() and self._shelf.grew(self.note, joined.size_bytes):
+            self.forms[form] = joined
 
 
 class Home:
-    """The lists kept of one service. Each of its entries knows it, to make it void: heartbeats come by uid."""
+    """The lists kept of one service. Each of its entries knows it, to make it void: heartbeats come by uid.
 
-    __slots__ = ("_listings",)
+    Attributes:
+        listings: another dictionary from each change on: whoever makes a list can tell if it is still true.
+    """
+
+    __slots__ = ("__weakref__", "listings")
 
     def __init__(self) -> None:
-        self._listings: dict[Hashable, JoinedList] = {}
+        self.listings: dict[Hashable, JoinedList] = {}
 
     def get(self, key: Hashable) -> JoinedList | None:
-        return self._listings.get(key)
+        return self.listings.get(key)
 
-    def put(self, key: Hashable, listing: JoinedList) -> None:
-        self._listings[key] = listing
-
-    def drop(self, key: Hashable, listing: JoinedList) -> None:
-        """Keep it no longer; nothing happens if it is not this one that is kept."""
-        if self._listings.get(key) is listing:
-            del self._listings[key]
+    def drop(self, key: Hashable) -> None:
+        del self.listings[key]
 
     def void(self) -> None:
         """An instance of the service changed, came, went or was heard."""
-        if self._listings:
-            self._listings = {}
+        self.listings = {}
+
+
+class Place(NamedTuple):
+    """Where a list that is being made may be kept."""
+
+    shelf: Shelf
+    home: Home
+    key: Hashable
+    listings: dict[Hashable, JoinedList]
+
+    def keep(self, entries: Sequence[Any], frames: Sequence[bytes], token: str = "") -> JoinedList:
+        """The list; it is kept, unless an instance of the service has changed since it was begun."""
+        listing = JoinedList(entries, frames, self.shelf, Note(self.home, self.key), token)
+        if self.home.listings is self.listings:
+            self.shelf.keep(self.home, listing)
+        return listing
 
 
 class Shelf:
-    """Bounds by bytes what all homes keep: the oldest lists go first.
+    """Bounds by bytes what all homes keep.
 
-    Only homes hold lists, so that a void one goes at once; what is noted of it here goes, too, before most of the
-    notes are of void ones.
+    What a list costs to make and what it takes grow alike, so what counts is how often it is asked for: the oldest go
+    first, but for those that were asked for since they were last looked at.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: deque[tuple[Home, Hashable, ref[JoinedList], int]] = deque()
+        self._kept: deque[Note] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
         self._swept_at = _FEW  # how many there may be until the void ones are looked for
 
-    def keep(self, home: Home, key: Hashable, listing: JoinedList) -> None:
-        # The answer and a masked copy take as many bytes again, JSON about three times as many; all that comes later.
-        size_bytes = 6 * len(listing.frames) + 500
-        home.put(key, listing)
-        self._kept.append((home, key, ref(listing), size_bytes))
-        self._bytes += size_bytes
+    def place(self, home: Home, key: Hashable) -> Place:
+        """For a list that begins now."""
+        return Place(self, home, key, home.listings)
+
+    def keep(self, home: Home, listing: JoinedList) -> None:
+        """Keep a list, if there is room."""
+        note = listing.note
         if len(self._kept) > self._swept_at:
             self._sweep()
+        self._kept.append(note)
+        home.listings[note.key] = listing
+        if not self.grew(note, listing.size_bytes + 8 * len(listing.entries) + 500):
+            note.drop()
+
+    def grew(self, note: Note, size_bytes: int) -> bool:
+        """Make room for so many bytes more of a list; whether there is any. None takes more than half of all."""
+        if note.size_bytes + size_bytes > self._max_bytes // 2:
+            return False
+        note.size_bytes += size_bytes
+        self._bytes += size_bytes
         while self._bytes > self._max_bytes:
-            oldest, oldest_key, gone, size_bytes = self._kept.popleft()
-            if (still_there := gone()) is not None:
-                oldest.drop(oldest_key, still_there)
-            self._bytes -= size_bytes
+            self._look_at_oldest()
+        return True
+
+    def _look_at_oldest(self) -> None:
+        oldest = self._kept.popleft()
+        if oldest.asked and oldest.is_current():
+            oldest.asked = min(oldest.asked, _MOST_ASKED) // 2
+            self._kept.append(oldest)
+            return
+        oldest.drop()
+        self._bytes -= oldest.size_bytes
 
     def _sweep(self) -> None:
-        self._kept = deque(note for note in self._kept if note[2]() is not None)
-        self._bytes = sum(note[3] for note in self._kept)
+        self._kept = deque(note for note in self._kept if note.is_current())
+        self._bytes = sum(note.size_bytes for note in self._kept)
         self._swept_at = max(_FEW, 2 * len(self._kept))

@@ -31,7 +31,7 @@ def traits_of(instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_
     """The traits of an instance that is not ready. `instance_id` is meta.id, as the string that others hold too."""
     once = pool.setdefault
     service, node, cluster = meta.service_id, spec.node_name, meta.cluster
-    labels = tuple(sorted(meta.labels.items())) if meta.labels else ()
+    labels = _labels(meta, pool)
     revisions = tuple([revision.id for revision in spec.revision])
     return Traits(
         instance_id,
@@ -39,11 +39,21 @@ def traits_of(instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_
         once(service, service),
         once(node, node),
         once(cluster, cluster),
-        once(labels, labels),
+        labels,
         once(revisions, revisions),
         False,
         spec.HasField("allocation"),
     )
+
+
+def _labels(meta: instance_pb2.InstanceMeta, pool: Pool) -> tuple[tuple[str, str], ...]:
+    """All of them are kept once; where some are unlike any other, at least their keys, and the others of the same."""
+    labels = tuple(sorted(meta.labels.items()))
+    known: tuple[tuple[str, str], ...] | None = pool.get(labels)
+    if known is None:
+        pairs = [(pool.setdefault(key, key), value) for key, value in labels]
+        known = pool[labels] = tuple([pool.setdefault(pair, pair) for pair in pairs])
+    return known
 
 
 RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly

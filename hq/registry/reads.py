@@ -79,7 +79,7 @@ class Found(NamedTuple):
     """A page of instances, in order of ids.
 
     Attributes:
-        frames: theirs, in pieces of any number of them.
+        frames: theirs, in pieces of any number of them; none where a listing has them.
         next_page_token: empty on the last page.
         listing: where all of this is kept, if it is.
     """
@@ -113,20 +113,27 @@ class Reads:
         return (entry, self._freshness.source()) if entry is not None else None
 
     def find_now(self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions) -> Found | None:
-        """A list that is kept whole, or a few instances by id, if memory is fresh enough; None: `find` has to look."""
-        if token or not self._freshness.meets(read):
+        """A list that is kept, or a few instances by id, if memory is fresh enough; None: `find` has to look."""
+        if not self._freshness.meets(read):
             return None
-        if 0 < len(query.ids) <= _PIECE:
+        if not token and 0 < len(query.ids) <= _PIECE:
             page, (named,) = Page(page_size, self._page_bytes), self._cache.matching(query)
             return None if page.add(named) else Found(page.entries, page.frames, "", self._freshness.source())
-        listing = self._cache.listing(query)
-        if listing is None or not self._fits(listing, page_size):
+        return self._kept(query, page_size, token)
+
+    def _kept(self, query: Query, page_size: int, token: str) -> Found | None:
+        if not query.listing:
             return None
-        return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
+        listing = None if token else self._cache.listing(query)
+        if listing is None or not self._fits(listing, page_size):
+            listing = self._cache.page(query, (page_size, token))
+        return self._of(listing) if listing is not None else None
 
     def _fits(self, listing: JoinedList, page_size: int) -> bool:
-        is_short = len(listing.entries) <= (page_size or _ANY)
-        return is_short and len(listing.frames) <= self._page_bytes
+        return len(listing.entries) <= (page_size or _ANY) and listing.size_bytes <= self._page_bytes
+
+    def _of(self, listing: JoinedList) -> Found:
+        return Found(listing.entries, (), listing.next_page_token, self._freshness.source(), listing)
 
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
@@ -172,20 +179,23 @@ class Reads:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         if not self._freshness.meets(read):
             await self._freshness.demanded(read, deadline)
-        listing = None if token else self._cache.listing(query)
-        if listing and self._fits(listing, page_size):
-            return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
+        kept = self._kept(query, page_size, token)
+        if kept is not None:
+            return kept
         after = page_start(self._cache, query, token) if token else ""
+        place = self._cache.place(query, (page_size, token))
         portions = self._cache.matching(query, after)
         source = self._freshness.source()
-        page = Page(page_size, self._page_bytes)
+        page, next_token = Page(page_size, self._page_bytes), ""
         for number, portion in enumerate(portions, 1):
             if page.add(portion):
-                token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
-                return Found(page.entries, page.frames, token, source)
+                next_token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
+                break
             if number % _PORTIONS == 0:
                 await asyncio.sleep(0)
-        return Found(page.entries, page.frames, "", source)
+        if place is not None:
+            return Found(page.entries, (), next_token, source, place.keep(page.entries, page.frames, next_token))
+        return Found(page.entries, page.frames, next_token, source)
 
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqapi.requests import CLUSTER_HEADER
 from hqpb.v1 import instance_pb2 as model
@@ -136,7 +137,8 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         found = [i for i in self._passing(request.filter) if i.meta.id > request.page_token]
         size = min(request.page_size or self.largest_page, self.largest_page)
         token = found[size - 1].meta.id if len(found) > size else ""
-        return pb.FindInstancesResponse(instances=found[:size], next_page_token=token, sources=[self.source()])
+        shown = [_masked(one, request.field_mask) for one in found[:size]]
+        return pb.FindInstancesResponse(instances=shown, next_page_token=token, sources=[self.source()])
 
     async def GetInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("GetInstance")
@@ -241,3 +243,11 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         return pb.WatchInstancesResponse(
             kind=kind, events=events, resume_token=str(token), sources=[self.source()], reason=reason
         )
+
+
+def _masked(instance: model.Instance, mask: FieldMask) -> model.Instance:
+    if not mask.paths:
+        return instance
+    shown = model.Instance()
+    mask.MergeMessage(instance, shown)
+    return shown

@@ -6,14 +6,17 @@ import asyncio
 import json
 import random
 import urllib.request
+from collections.abc import Sequence
 
 import pytest
 from google.protobuf import json_format
 
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids
 from tests.federated.conftest import RunningGateway, StartPair
 from tests.federated.fake_location import FakeLocation
+from tests.federated.federated_process import write_config
 from tests.support.sample_instances import eventually
 
 TOKEN = (("authorization", "Bearer mine"),)
@@ -76,21 +79,54 @@ async def test_on_random_histories_memory_and_the_locations_say_the_same(start_p
     east, west, gateway = await start_pair(east="a b c", west="c d")
     east.bookmarks_s = west.bookmarks_s = 1.0
     await followed(gateway)
-    for _ in range(60):
+    for step in range(60):
+        if step in (20, 35):
+            await meant(gateway, (east,) if step == 20 else (east, west))
         location = rng.choice((east, west))
         name = rng.choice("abcdefgh")
         if name in location.instances and rng.random() < 0.4:
             location.remove(name)
         else:
             location.put(name, f"svc-{rng.randrange(9)}")
-        if rng.random() < 0.1:
+        if rng.random() < 0.1 and not 20 <= step < 35:  # then nobody would be left
             location.oldest_token = location.version
             await location.replicas[0].stop()
             await location.replicas[0].restart()
         wanted = await eventually(lambda: same(gateway))
         found = await asyncio.to_thread(over_http, gateway.addresses.http)
         assert bare(found) == wanted
+        await rng.choice((with_a_token, in_pages, masked))(gateway, wanted)
     assert gateway.gateway.followed.answers > 60
+
+
+async def meant(gateway: RunningGateway, locations: Sequence[FakeLocation]) -> None:
+    """The configuration names these, and the gateway has seen it."""
+    write_config(gateway.config, {one.name: one.addresses for one in locations}, "4s")
+    names = {one.name for one in locations}
+    await eventually(lambda: gateway.gateway.locations.by_name.keys() == names)
+
+
+async def with_a_token(gateway: RunningGateway, wanted: pb.FindInstancesResponse) -> None:
+    answers = gateway.gateway.followed.answers
+    assert bare(await gateway.stub.FindInstances(pb.FindInstancesRequest(), metadata=TOKEN)) == wanted
+    assert gateway.gateway.followed.answers == answers
+
+
+async def in_pages(gateway: RunningGateway, wanted: pb.FindInstancesResponse) -> None:
+    found, token = list[model.Instance](), ""
+    while True:
+        page = await gateway.stub.FindInstances(pb.FindInstancesRequest(page_size=3, page_token=token))
+        found += page.instances
+        if not (token := page.next_page_token):
+            break
+    assert found == list(wanted.instances)
+
+
+async def masked(gateway: RunningGateway, wanted: pb.FindInstancesResponse) -> None:
+    answer = await gateway.stub.FindInstances(pb.FindInstancesRequest(field_mask={"paths": ["meta.service_id"]}))
+    shown = [(one.meta.id, one.meta.cluster, one.meta.service_id) for one in wanted.instances]
+    assert [(one.meta.id, one.meta.cluster, one.meta.service_id) for one in answer.instances] == shown
+    assert not any(one.meta.version for one in answer.instances)
 
 
 def over_http(address: str) -> pb.FindInstancesResponse:

@@ -7,14 +7,14 @@ import json
 import pytest
 from google.protobuf import json_format
 
-from hq.api.answers import Answers, in_slices
-from hq.api.json_cache import EventJson, InstanceJson
+from hq.api.answers import Answers
 from hq.memory.entry import Entry, frames_of
 from hq.memory.history import put_event
 from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
+from hqapi.pieces import Pieces, in_slices
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import settled
@@ -77,73 +77,72 @@ async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> N
         assert shown == pb.FindInstancesResponse(instances=[kept], sources=[SOURCE.message()])
 
 
-async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_a_heartbeat() -> None:
+async def test_a_masked_list_is_made_once_for_each_mask_and_again_after_a_heartbeat() -> None:
     feed = Feed()
     feed(spec=spec_value("a", node_name="n"), status=status_value(mark("r", heard_ms=1_000)))
     answers, of_s = Answers(1 << 20), Query(pb.InstanceFilter(service_id=["s"]))
 
-    async def masked(*paths: str) -> tuple[pb.FindInstancesResponse, bytes]:
+    async def masked(*paths: str) -> tuple[pb.FindInstancesResponse, list[object]]:
         listing = feed.cache.listing(of_s)
         assert listing is not None
-        answer = await answers.found(Found(listing.entries, [listing.frames], "", SOURCE, listing), paths)
-        return pb.FindInstancesResponse.FromString(answer.proto()), listing.masked[1]
+        whole = Found(listing.entries, (), "", SOURCE, listing)
+        shown = await both(await answers.found(whole, paths), pb.FindInstancesResponse)
+        assert isinstance(shown, pb.FindInstancesResponse)
+        return shown, [listing.forms[paths], listing.forms["json", paths]]
 
     first, kept = await masked("meta.id", "status.heartbeat")
     assert first.instances[0].status.heartbeat["r"].ToMilliseconds() == 1_000
     assert not first.instances[0].spec.node_name
-    again, still = await masked("meta.id", "status.heartbeat")
-    assert (again, still is kept) == (first, True)
     assert (await masked("spec.node_name"))[0].instances[0] == model.Instance(spec=model.InstanceSpec(node_name="n"))
-    beaten = feed.cache.get("a")
-    assert beaten is not None
-    beaten.heartbeat(0, 2_000, "writer")
+    assert await masked("meta.id", "status.heartbeat") == (first, kept)
+    heard = feed.cache.get("a")
+    assert heard is not None
+    heard.heartbeat(0, 2_000, "writer")
     assert (await masked("status.heartbeat"))[0].instances[0].status.heartbeat["r"].ToMilliseconds() == 2_000
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
+# --- what is made once ----------------------------------------------------------------------------------------------
 
 
-def test_json_is_made_once_until_something_changes() -> None:
-    twins, made = InstanceJson(1 << 20), reported()
-    first = twins.get(made)
-    assert twins.get(made) is first
+async def test_json_is_made_once_until_something_changes() -> None:
+    answers, made = Answers(1 << 20), reported()
+
+    async def shown() -> str:
+        (instance,) = json.loads(await settled((await answers.found(found(made), ())).json()))["instances"]
+        return str(instance["status"]["lastHeartbeatTime"])
+
+    assert {await shown(), await shown()} == {"1970-01-01T00:00:01Z"}
+    assert len(answers._pieces._order) == 1
     made.heartbeat(0, 9_000, "somebody")
-    second = twins.get(made)
-    assert json.loads(second)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:09Z"
-    assert json.loads(first)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:01Z"
+    assert await shown() == "1970-01-01T00:00:09Z"
 
 
-def test_json_is_kept_within_its_bytes() -> None:
-    twins = InstanceJson(20_000)
-    entries = [entry(f"i-{number}", text="x" * 1_000) for number in range(100)]
-    for each in entries:
-        twins.get(each)
-        for _ in range(3):
-            each.json = None  # as a heartbeat does
-            twins.get(each)
-    kept = [each for each in entries if each.json]
-    assert 0 < sum(len(each.json or b"") + len(each.frame()) for each in kept) <= 20_000
-    assert kept == entries[-len(kept) :]
-    assert sum(len(twin) for _, twin in twins._kept) <= 20_000
+def test_pieces_are_made_once_and_kept_within_their_bytes_whatever_their_form() -> None:
+    pieces, made = Pieces(20_000), []
+
+    def make(message: bytes) -> bytes:
+        made.append(message)
+        return message * 2
+
+    messages = [b"%03d" % number * 100 for number in range(100)]
+    for message in messages:
+        for form in ("a", "b"):
+            assert pieces.get(form, make, message) is pieces.get(form, make, bytes(bytearray(message)))
+    assert len(made) == 200
+    assert pieces.size_bytes <= 20_000
+    kept = sum(len(one) for form in pieces._kept.values() for pair in form.items() for one in pair)
+    assert 10_000 < kept < pieces.size_bytes
+    assert pieces.at_once("b", messages[-2:]) == [message * 2 for message in messages[-2:]]
+    assert pieces.at_once("b", messages) is None
 
 
-def test_events_as_json_are_made_once_and_kept_within_their_bytes() -> None:
-    twins = EventJson(20_000)
-    events = [put_event(number, entry(f"i-{number}", text="x" * 1_000).frame()) for number in range(100)]
-    for event in events:
-        assert twins.get(event) is twins.get(bytes(bytearray(event)))
-    assert sum(len(key) + len(twin) for key, twin in twins._kept.items()) <= 20_000
-
-
-def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
-    made = entry("a")
-    instance = made.instance()
-    instance.meta.creation_time.seconds = 1 << 60
-    assert json.loads(Answers(1)._json_cache.get(made))["meta"]["id"] == "a"
-    far = InstanceJson(1 << 20)
+async def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
     spoiled = reported()
+    instance = spoiled.instance()
+    instance.meta.creation_time.seconds = 1 << 60
     spoiled.fresh_frame = put_frame(instance)
-    assert json.loads(far.get(spoiled))["meta"]["creationTime"].startswith("9999-12-31")
+    body = await settled((await Answers(1).found(found(spoiled), ())).json())
+    assert json.loads(body)["instances"][0]["meta"]["creationTime"].startswith("9999-12-31")
 
 
 def put_frame(instance: model.Instance) -> bytes:
@@ -151,7 +150,7 @@ def put_frame(instance: model.Instance) -> bytes:
 
 
 async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hq.api.answers._SLICE_S", 0.0)
+    monkeypatch.setattr("hqapi.pieces._SLICE_S", 0.0)
     entries = [entry(f"i-{number}") for number in range(100)]
     answer = await Answers(1 << 20).found(found(*entries), ())
     async with counted_turns() as turns:

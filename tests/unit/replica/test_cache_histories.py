@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.entry import RECORD_BYTES
+from hq.memory.joined_lists import PLAIN
 from hq.memory.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -45,7 +46,8 @@ def check_listings(cache: Cache, truth: Truth) -> None:
             if listing is None:
                 assert not expected
                 continue
-            assert list(pb.FindInstancesResponse.FromString(listing.frames).instances) == expected
+            joined = listing.forms[PLAIN].answer("a source", lambda: b"")
+            assert list(pb.FindInstancesResponse.FromString(joined).instances) == expected
             assert [entry.instance() for entry in listing.entries] == expected
 
 

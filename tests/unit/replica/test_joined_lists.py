@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 from hq.memory.cache import Cache
-from hq.memory.joined_lists import Home, JoinedList, Shelf
+from hq.memory.joined_lists import PLAIN, Home, Joined, JoinedList, Shelf
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value
@@ -25,7 +25,15 @@ def two() -> Feed:
 
 def listed(cache: Cache, query: Query = OF_S) -> pb.FindInstancesResponse:
     listing = cache.listing(query)
-    return pb.FindInstancesResponse.FromString(listing.frames if listing else b"")
+    return pb.FindInstancesResponse.FromString(joined(listing) if listing else b"")
+
+
+def joined(listing: JoinedList) -> bytes:
+    return listing.forms[PLAIN].answer("a source", lambda: b"")
+
+
+def put(shelf: Shelf, home: Home, size_bytes: int, key: object = None) -> JoinedList:
+    return shelf.place(home, key).keep([entry("a")], [b"x" * size_bytes])
 
 
 def test_a_list_is_joined_once_while_nothing_changes() -> None:
@@ -59,7 +67,7 @@ def test_whatever_changes_is_seen_in_the_list() -> None:
         feed(**change)
         assert [instance.meta.id for instance in listed(feed.cache).instances] == everything
         assert [instance.meta.id for instance in listed(feed.cache, READY_OF_S).instances] == ready
-        assert all(e.frame() in f.frames for f in [feed.cache.listing(OF_S)] if f for e in f.entries)
+        assert all(e.frame() in joined(f) for f in [feed.cache.listing(OF_S)] if f for e in f.entries)
     feed.on("b", spec=None, status=None)
     assert feed.cache.listing(OF_S) is None
     assert not feed.cache._indexes._homes
@@ -79,26 +87,79 @@ def test_only_lists_of_one_service_are_kept(wanted: pb.InstanceFilter) -> None:
     assert two().cache.listing(Query(wanted)) is None
 
 
-def test_a_long_list_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_not_joined_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hq.memory.index._LISTED", 1)
     assert two().cache.listing(OF_S) is None
 
 
+def test_a_page_is_kept_until_its_service_changes() -> None:
+    cache = two().cache
+    place, b = cache.place(OF_S, "page"), cache.get("b")
+    assert place is not None
+    assert b is not None
+    page = place.keep([b], [b.frame()], "more")
+    assert cache.page(OF_S, "page") is page
+    assert cache.page(READY_OF_S, "page") is cache.page(OF_S, "another") is None
+    b.heartbeat(0, 9_000, "hearer")
+    assert cache.page(OF_S, "page") is None
+
+
+def test_a_page_during_which_its_service_changed_is_not_kept() -> None:
+    cache = two().cache
+    place, b = cache.place(OF_S, "page"), cache.get("b")
+    assert place is not None
+    assert b is not None
+    b.heartbeat(0, 9_000, "hearer")
+    assert place.keep([b], [b.frame()]).size_bytes
+    assert cache.page(OF_S, "page") is None
+
+
 def test_what_is_kept_stays_within_its_bytes() -> None:
-    shelf, homes = Shelf(100_000), [Home() for _ in range(100)]
+    shelf, homes = Shelf(30_000), [Home() for _ in range(100)]
     for home in homes:
         for key in (None, True):
-            shelf.keep(home, key, JoinedList([entry("a")], b"x" * 1_000))
+            put(shelf, home, 1_000, key)
     kept = [listing for home in homes for key in (None, True) if (listing := home.get(key))]
-    assert 10 <= len(kept) <= 20
+    assert 10 <= len(kept) <= 30
     assert homes[-1].get(True) is kept[-1]
     assert len(shelf._kept) == len(kept)
 
 
+def test_the_forms_of_a_list_count() -> None:
+    shelf, first, second, home = Shelf(10_000), Home(), Home(), Home()
+    put(shelf, first, 3_400)
+    put(shelf, second, 3_400)
+    listing = put(shelf, home, 1_000)
+    assert first.get(None) is not None
+    listing.add("json", Joined([b"x" * 1_500]))
+    assert (first.get(None), home.get(None), [*listing.forms]) == (None, listing, [PLAIN, "json"])
+    assert second.get(None) is not None
+    listing.add("too large", Joined([b"x" * 3_000]))
+    assert [*listing.forms] == [PLAIN, "json"]
+
+
+def test_a_list_that_is_asked_for_outlives_those_that_are_not() -> None:
+    shelf, home = Shelf(10_000), Home()
+    asked = put(shelf, home, 1_000)
+    for number in range(100):
+        asked.form(PLAIN)
+        put(shelf, home, 1_000, number)
+    assert home.get(None) is asked
+    for number in range(100):
+        put(shelf, home, 1_000, number)
+    assert home.get(None) is None
+
+
+def test_no_list_takes_more_than_half() -> None:
+    shelf, home = Shelf(10_000), Home()
+    assert put(shelf, home, 6_000).entries
+    assert home.get(None) is None
+    assert shelf._bytes == 0
+
+
 def test_a_void_list_is_held_by_nobody() -> None:
     shelf, home = Shelf(100_000), Home()
-    old = JoinedList([], b"x" * 1_000)
-    shelf.keep(home, None, old)
+    old = put(shelf, home, 1_000)
     seen = ref(old)
     del old
     assert seen() is not None
@@ -106,31 +167,38 @@ def test_a_void_list_is_held_by_nobody() -> None:
     assert seen() is None
 
 
+def test_a_void_list_takes_no_more_forms() -> None:
+    shelf, home = Shelf(100_000), Home()
+    old = put(shelf, home, 1_000)
+    home.void()
+    old.add("json", Joined([b"x"]))
+    assert [*old.forms] == [PLAIN]
+
+
 def test_what_is_noted_of_void_lists_does_not_pile_up_behind_a_list_that_stays() -> None:
     shelf, still, changing = Shelf(1 << 30), Home(), Home()
-    shelf.keep(still, None, JoinedList([], b"x" * 1_000))
+    put(shelf, still, 1_000)
     for _ in range(10_000):
-        shelf.keep(changing, None, JoinedList([], b"x" * 1_000))
+        put(shelf, changing, 1_000)
         changing.void()
     assert still.get(None) is not None
-    assert len(shelf._kept) <= 65
-    assert shelf._bytes <= 65 * 6_500
+    assert len(shelf._kept) <= 66
+    assert shelf._bytes <= 66 * 1_600
 
 
 def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> None:
     shelf, homes, changing = Shelf(1 << 30), [Home() for _ in range(500)], Home()
     for home in homes:
-        shelf.keep(home, None, JoinedList([], b"x"))
-        shelf.keep(changing, None, JoinedList([], b"x"))
+        put(shelf, home, 1)
+        put(shelf, changing, 1)
     assert all(home.get(None) for home in homes)
-    assert len(shelf._kept) <= 2 * len(homes)
+    assert len(shelf._kept) <= 2 * len(homes) + 1
 
 
 def test_what_took_the_place_of_an_old_list_does_not_go_with_it() -> None:
-    shelf, home = Shelf(20_000), Home()
-    shelf.keep(home, None, JoinedList([], b"x" * 1_000))
+    shelf, home = Shelf(4_000), Home()
+    put(shelf, home, 1_000)
     home.void()
-    newer = JoinedList([], b"x" * 1_000)
-    shelf.keep(home, None, newer)
-    shelf.keep(Home(), None, JoinedList([], b"x" * 1_500))
+    newer = put(shelf, home, 1_000)
+    put(shelf, Home(), 1_400)
     assert home.get(None) is newer

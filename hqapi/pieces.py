@@ -1,0 +1,70 @@
+"""What is made of encoded messages, piece by piece: made when it is asked for, kept within a bound of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_SLICE_S = 0.005  # so long something is made before the loop gets a turn
+_PIECE_BYTES = 300  # of a piece beside its own bytes and its message's
+
+
+class Pieces:
+    """Messages in other forms, each made once; the oldest go first.
+
+    A piece is found by the very bytes that it is made of, so that it is never old.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._kept: dict[Hashable, dict[bytes, bytes]] = {}
+        self._order: deque[tuple[Hashable, bytes]] = deque()
+        self._max_bytes = max_bytes
+        self.size_bytes = 0
+
+    def at_once(self, form: Hashable, messages: Sequence[bytes]) -> list[bytes] | None:
+        """These messages in a form, if all of them are kept."""
+        kept = self._kept.get(form, {})
+        pieces = [piece for message in messages if (piece := kept.get(message)) is not None]
+        return pieces if len(pieces) == len(messages) else None
+
+    async def all(self, form: Hashable, make: Callable[[bytes], bytes], messages: Sequence[bytes]) -> list[bytes]:
+        """These messages in a form; what is not kept is made, with turns for the loop."""
+        found = self.at_once(form, messages)
+        return await in_slices(lambda message: self.get(form, make, message), messages) if found is None else found
+
+    def get(self, form: Hashable, make: Callable[[bytes], bytes], message: bytes) -> bytes:
+        """One message in a form."""
+        kept = self._kept.setdefault(form, {})
+        piece = kept.get(message)
+        if piece is None:
+            piece = kept[message] = make(message)
+            self._order.append((form, message))
+            self.size_bytes += len(message) + len(piece) + _PIECE_BYTES
+            while self.size_bytes > self._max_bytes and len(self._order) > 1:
+                self._drop_oldest()
+        return piece
+
+    def _drop_oldest(self) -> None:
+        form, message = self._order.popleft()
+        kept = self._kept[form]
+        self.size_bytes -= len(message) + len(kept.pop(message)) + _PIECE_BYTES
+        if not kept:
+            del self._kept[form]
+
+
+async def in_slices(make: Callable[[S], T], things: Iterable[S]) -> list[T]:
+    """What is made of each, with a turn for the loop every few milliseconds."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    made = []
+    for thing in things:
+        made.append(make(thing))
+        if loop.time() - began > _SLICE_S:
+            await asyncio.sleep(0)
+            began = loop.time()
+    return made
