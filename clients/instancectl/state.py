@@ -135,6 +135,11 @@ def _load(path: Path) -> State:
         raise StateUnreadable(message) from None
 
 
+# What a supervisor of before this version wrote down must be found by the one that takes over.
+_FORMER_NAMES = {"section": "container", "section_digest": "container_digest"}
+
+
 def _child(item: Mapping[str, Any]) -> RunningChild:
-    rest = {name: value for name, value in item.items() if name not in ("revision", "process")}
+    named = {_FORMER_NAMES.get(name, name): value for name, value in item.items()}
+    rest = {name: value for name, value in named.items() if name not in ("revision", "process")}
     return RunningChild(revision=RevisionKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)

@@ -180,6 +180,15 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "state.json").stat().st_mode) == 0o600
 
 
+def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    key = RevisionKey("r1", "ab")
+    child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
+    StateFile(path).started(child)
+    path.write_text(path.read_text().replace('"container', '"section'))
+    assert list(StateFile(path).state.children.values()) == [child]
+
+
 def test_a_damaged_state_is_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"owner":')
     with pytest.raises(StateUnreadable, match="stop what runs of this instance"):
