@@ -116,6 +116,7 @@ async def test_a_report_by_hand_looks_up_the_node_and_begins_an_incarnation(repl
     assert (sent.revision.spec_version, sent.revision.sequence) == (stored.meta.version, 1)
 
 
+@pytest.mark.long
 async def test_reporting_goes_on_until_hq_says_stop(replica: FakeReplica) -> None:
     replica.stored.put(instance("web-1"))
     stop = refuse(Code.FAILED_PRECONDITION, "FENCED", "another reporter took over")

@@ -136,6 +136,7 @@ async def test_a_watch_waits_for_replicas_that_are_all_gone(client: Client, repl
     assert interruptions >= 5
 
 
+@pytest.mark.long
 async def test_a_stream_without_bookmarks_is_given_up_for_another(replicas: Replicas) -> None:
     impatient = replace(SETTINGS, watch=replace(SETTINGS.watch, silence_limit_s=2.0))
     async with Client([r.address for r in replicas], settings=impatient) as client:

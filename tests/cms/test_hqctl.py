@@ -7,6 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cms.cloud import Cms, service_of
 
 
@@ -48,6 +50,7 @@ async def test_a_bad_budget_is_refused_by_its_field() -> None:
         assert "min_ready" in told
 
 
+@pytest.mark.long
 async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Path) -> None:
     async with service_of(10) as (_, cms):
         reason = ("--reason", "kernel", "--by", "ann")

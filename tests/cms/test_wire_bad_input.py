@@ -151,6 +151,7 @@ async def test_a_budget_is_refused_by_the_name_of_its_field() -> None:
         assert not (await cms.call_connect("ListBudgets", {})).body.get("budget")
 
 
+@pytest.mark.long
 async def test_without_an_acting_process_an_answer_comes_within_two_seconds_and_says_when_to_ask_again() -> None:
     async with service_of(1) as (made, cms):
         assert (await cms.ask("t", "h0")).status == 200

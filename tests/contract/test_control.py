@@ -59,6 +59,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.long
 async def test_words_from_several_processes_are_all_written_once(shop: Shop) -> None:
     one, two = await shop.start("one"), await shop.start("two")
     await asyncio.gather(*(books.write("b", f"{n}", f"r{n}") for n in range(20) for books in (one, two)))

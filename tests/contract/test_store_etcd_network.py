@@ -55,6 +55,7 @@ async def test_a_half_open_connection_ends_a_watch_within_ten_seconds(place: Pla
             await end_of(stream, timeout_s=10)
 
 
+@pytest.mark.long
 async def test_a_watch_over_a_half_open_connection_does_not_open(place: Place, proxy: Proxy) -> None:
     async with place.watch(await place.head()):
         pass
@@ -64,6 +65,7 @@ async def test_a_watch_over_a_half_open_connection_does_not_open(place: Place, p
             pass
 
 
+@pytest.mark.long
 async def test_a_read_over_a_half_open_connection_fails_in_time(place: Place, proxy: Proxy) -> None:
     proxy.stall()
     with pytest.raises(Unavailable):
@@ -141,6 +143,7 @@ async def test_what_was_missed_while_away_is_told_in_order(place: Place, proxy: 
     assert [change.revision for change in await place.changes(first, missed[-1])] == missed
 
 
+@pytest.mark.long
 async def test_of_two_ways_the_one_that_works_is_taken(etcd: SharedEtcd, proxy: Proxy) -> None:
     store = EtcdStore(EtcdConfig((proxy.endpoint, etcd.endpoint), read_timeout_s=READ_TIMEOUT_S))
     place = Place(store, etcd.prefix.encode())

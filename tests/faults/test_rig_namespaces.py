@@ -39,6 +39,7 @@ def test_a_cable_drops_either_way_without_a_reset_and_what_was_lost_arrives_late
     assert sorted(Path("/sys/class/net").iterdir()) == devices
 
 
+@pytest.mark.long
 def test_a_machine_without_namespaces_is_told_so_in_words(tmp_path: Path) -> None:
     rig = [sys.executable, "-m", "tests.rig", "faults", "--namespaces", "--duration", "5s", "--out", str(tmp_path)]
     done = output_of(rig, PATH=str(tmp_path))  # a machine without iproute2 and util-linux

@@ -112,6 +112,7 @@ async def test_a_replica_that_slept_through_a_compaction_has_the_exact_state_and
         await watch.end()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("later_writes", [0, 40], ids=["lower revision", "higher revision"])
 async def test_a_store_restored_from_an_older_snapshot_gets_a_new_epoch(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path, later_writes: int

@@ -59,6 +59,7 @@ async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_
     assert "west: it was just removed" in (error.details() or "")
 
 
+@pytest.mark.long
 async def test_a_replica_of_another_cluster_does_not_silence_those_beside_it(
     start_locations: StartLocations, tmp_path: Path
 ) -> None:

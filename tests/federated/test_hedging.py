@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors
 from tests.federated.conftest import RunningGateway, StartGateway, StartLocations
@@ -93,6 +95,7 @@ async def test_a_slow_replica_is_left_alone_even_when_no_second_question_may_be_
     assert (race.stats.hedges, race.stats.failovers) == (0, 1)
 
 
+@pytest.mark.long
 async def test_where_all_replicas_are_slow_their_load_is_not_doubled(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:

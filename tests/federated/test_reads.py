@@ -81,6 +81,7 @@ async def test_one_id_in_two_locations_takes_a_name_to_tell_them_apart(start_pai
     assert explained.meta.cluster == "west"
 
 
+@pytest.mark.long
 async def test_a_changed_configuration_comes_into_force_while_it_serves(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:

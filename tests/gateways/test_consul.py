@@ -28,6 +28,7 @@ async def shows(gateway: GatewayProcess, expected: list[str]) -> Mapping[str, st
     return (await gateway.get(WEB))[2]
 
 
+@pytest.mark.long
 async def test_a_blocking_query_ends_with_the_change_and_the_gateway_outlives_hq_and_its_own_death(
     started: Programs,
 ) -> None:
@@ -60,6 +61,7 @@ async def test_a_blocking_query_ends_with_the_change_and_the_gateway_outlives_hq
     assert await again.terminate() == 0
 
 
+@pytest.mark.long
 async def test_a_question_that_waits_outlives_the_limits_of_idle_connections(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
+
 from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
@@ -26,6 +28,7 @@ def value(text: str, name: str, **labels: str) -> float:
     return float(found[1]) if found else 0.0
 
 
+@pytest.mark.long
 async def test_the_metrics_of_each_gateway_are_there_and_move(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")

@@ -145,6 +145,7 @@ def _tests(path: Path) -> list[str]:
     return re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
 
 
+@pytest.mark.long
 async def test_hq_away_at_the_first_start_is_unknown_until_it_is_there(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")

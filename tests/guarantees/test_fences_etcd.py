@@ -52,6 +52,7 @@ async def a_guarded_fetch(registry: Registry) -> None:
     assert found.revisions[0].secret
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("call", [a_strong_read, a_miss, a_guarded_fetch])
 async def test_forty_callers_without_a_pause_cost_etcd_fifty_writes_a_second(own_etcd: OwnEtcd, call: object) -> None:
     assert callable(call)

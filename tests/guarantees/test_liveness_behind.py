@@ -162,6 +162,7 @@ async def an_instance_lives_again(pair: Pair) -> Callable[[Registry], Awaitable[
     return (await Reporter(pair).begin(pair.ahead)).report
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("elsewhere", "mistake"),
     [

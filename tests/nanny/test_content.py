@@ -60,6 +60,7 @@ def test_a_description_over_the_limit_is_refused() -> None:
         content(b"#" * (MAX_CONTENT_BYTES + 1))
 
 
+@pytest.mark.long
 def test_aliases_that_write_out_to_more_than_the_limit_are_refused() -> None:
     bomb = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
     bomb += b"".join(b"a%d: &a%d [%s]\n" % (n, n, b",".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 9))

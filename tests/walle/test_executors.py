@@ -53,6 +53,7 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 # --- Redfish --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
     http: httpx.AsyncClient, tmp_path: Path
 ) -> None:

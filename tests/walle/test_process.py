@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import LastingStore, Running, pretending, running
 from walle.fuses.limits import parse_limit
@@ -148,6 +150,7 @@ async def test_what_is_wrong_with_an_order_is_named_and_nothing_is_stored() -> N
         assert "db" not in walle.server.automaton.projects
 
 
+@pytest.mark.long
 async def test_a_forecast_counts_every_check_of_a_waiting_host_and_names_credits_that_let_all_pass() -> None:
     async with running() as walle:
         limits = {"UNREACHABLE": parse_limit(["1d:1"]), "disk": parse_limit(["1d:0"])}
@@ -178,6 +181,7 @@ async def test_a_project_without_a_cms_gets_the_default_one_with_five_busy_hosts
         assert (cms.url, cms.version, cms.max_busy_hosts) == ("default", "v1.0", 5)
 
 
+@pytest.mark.long
 async def test_a_cms_that_lost_its_tasks_is_told_of_the_work_that_runs() -> None:
     with fake_cms() as cms:
         async with running() as walle:

@@ -92,6 +92,7 @@ async def shown(walle: Running) -> dict[str, list[str]]:
     return answer
 
 
+@pytest.mark.long
 async def test_while_a_cms_has_not_listed_its_tasks_since_the_restore_nothing_automatic_begins() -> None:
     store = LastingStore()
     with fake_cms() as cms:

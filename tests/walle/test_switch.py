@@ -72,6 +72,7 @@ async def test_a_rack_of_forty_is_approved_as_one_and_given_back() -> None:
         assert not any(walle.of(name).scenario for name in names)
 
 
+@pytest.mark.long
 async def test_a_blocked_one_says_who_blocks_and_why() -> None:
     async with cloud_with_walle() as (_, walle):
         names = [f"h{i}" for i in range(10)]  # all of the service: its budget does not allow it
@@ -90,6 +91,7 @@ async def test_a_blocked_one_says_who_blocks_and_why() -> None:
         await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_CANCELLED, "it is given back", 60)
 
 
+@pytest.mark.long
 async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_cms_knows_it() -> None:
     with fake_cms() as new, fake_cms() as old:
         async with running() as walle:
@@ -155,6 +157,7 @@ async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
             await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
 
 
+@pytest.mark.long
 async def test_hosts_are_rebooted_a_few_at_a_time() -> None:
     with fake_cms() as cms:
         async with running() as walle:

@@ -124,6 +124,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(http:
     await eventually(lambda: (admission.bodies_bytes, admission.calls) == (0, 0))
 
 
+@pytest.mark.long
 async def test_a_body_without_end_is_read_no_further_than_its_refusal_and_a_little(http: RawHttp) -> None:
     head = f"POST /{GET} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"

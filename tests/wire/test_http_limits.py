@@ -108,6 +108,7 @@ async def test_an_idle_connection_is_closed(http: RawHttp) -> None:
         assert await asyncio.wait_for(unused.hung_up(), 30)
 
 
+@pytest.mark.long
 @limited(max_connection_age_s=2.0)
 async def test_an_old_connection_is_ended_with_its_next_answer(http: RawHttp) -> None:
     async with asyncio.timeout(30), http.connect() as connection:

@@ -100,6 +100,7 @@ async def test_an_unexpected_error_is_not_told(http: RawHttp) -> None:
     assert b"secret" not in answer.body
 
 
+@pytest.mark.long
 async def test_the_deadline_ends_the_stream(http: RawHttp, registry: FakeRegistry) -> None:
     answer = await watch(http, "quiet", connect_timeout_ms="2000")
     found, end = messages(answer.body)

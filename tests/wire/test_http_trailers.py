@@ -31,6 +31,7 @@ async def test_what_comes_behind_a_body_is_no_header(http: RawHttp, registry: Fa
     assert registry.calls[0].all_headers("authorization") == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", [b"a: b\r\n" * 1_000, b"x" * 6_000], ids=["lines", "one line"])
 async def test_what_comes_behind_a_body_without_end_is_refused(
     http: RawHttp, admission: Admission, part: bytes

@@ -159,6 +159,7 @@ async def test_the_timeout_is_the_deadline_of_the_method(http: RawHttp) -> None:
     assert [a.json()["instance"]["meta"]["id"] for a in answers] == ["none", "some"]
 
 
+@pytest.mark.long
 async def test_a_method_that_forgets_its_deadline_is_cut_off(http: RawHttp, registry: FakeRegistry) -> None:
     answer = await http.post(b'{"id":"wait"}', connect_timeout_ms="2000")
     assert (answer.status, answer.json()["code"]) == (504, "deadline_exceeded")

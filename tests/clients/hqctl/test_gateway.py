@@ -62,6 +62,7 @@ def test_why_works_and_what_only_a_replica_knows_is_refused_with_the_way_to_it(
     assert refused.err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_nothing_is_called_done_while_a_location_is_missing(at_gateway: Hqctl, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = at_gateway("wait", "--service", service, "--timeout", "2s")

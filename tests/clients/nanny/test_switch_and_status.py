@@ -60,6 +60,7 @@ async def test_a_rollback_leaves_everything_but_targets_byte_for_byte(
     assert await everything() == before
 
 
+@pytest.mark.long
 async def test_nothing_is_switched_where_one_instance_lacks_the_revision(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:

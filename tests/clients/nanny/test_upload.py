@@ -94,6 +94,7 @@ async def test_a_replacement_killed_in_the_middle_and_run_again(
     }
 
 
+@pytest.mark.long
 async def test_ctrl_c_says_how_to_go_on(
     replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the
         assert (stopped, reporter.describe()["refused"]) == ([], {})
 
 
+@pytest.mark.long
 async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     hq = FakeHq()

@@ -11,6 +11,8 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.approval.protocol import Answer
@@ -175,6 +177,7 @@ def reachable() -> frozenset[State]:
     return frozenset(seen)
 
 
+@pytest.mark.long
 def test_the_search_sees_every_row_of_the_table_that_automation_can_take() -> None:
     stages = {state.read().operation.stage for state in reachable()}
     assert stages == set(Stage.values())

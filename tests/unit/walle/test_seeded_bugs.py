@@ -139,6 +139,7 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("bug", "play"), BUGS, ids=lambda one: one.__name__)
 def test_a_seeded_bug_is_found(bug: Callable[[Patch], None], play: Callable[[], None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
