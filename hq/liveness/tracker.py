@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
-from hq.memory.cache import Event
-from hq.memory.entry import Entry, Mark
+from hq.memory.entry import Entry, Event, Mark
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 

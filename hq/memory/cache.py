@@ -9,37 +9,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
-from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from hq import keys as k
 from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
-from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
+from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Event, Status, build
 from hq.memory.index import Indexes
 from hq.memory.joined_lists import JoinedList, Place
 from hq.memory.query import Query
-from hq.memory.record import Traits, Undecodable, decode_spec, decode_status
+from hq.memory.record import Undecodable, decode_spec, decode_status
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.errors import NotLoaded
 from store.port import Batch, Change, Record
-
-
-class Event(NamedTuple):
-    """One change of one instance at one version. `before` and `after` are None where it did not exist."""
-
-    version: int
-    before: Entry | None
-    after: Entry | None
-
-    @property
-    def traits(self) -> Traits:
-        """Of the newer state."""
-        entry = self.after or self.before
-        assert entry is not None
-        return entry.traits
 
 
 class Cache:

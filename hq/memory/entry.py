@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from hq.memory import frames
 from hq.memory.joined_lists import Home
@@ -196,6 +197,21 @@ class Entry:
     def _parts(self) -> frames.Parts:
         meta, spec, status = frames.stored(self._frame, self._shape)
         return frames.Parts(meta, spec, status, self.version, self.status_version, heard(self.marks))
+
+
+class Event(NamedTuple):
+    """One change of one instance at one version. `before` and `after` are None where it did not exist."""
+
+    version: int
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def traits(self) -> Traits:
+        """Of the newer state."""
+        entry = self.after or self.before
+        assert entry is not None
+        return entry.traits
 
 
 def frames_of(entries: Iterable[Entry]) -> list[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hq.memory import frames
-from hq.memory.cache import Event
+from hq.memory.entry import Event
 from hq.memory.record import Traits
 
 _EVENT_BYTES = 500  # of an event beside its encoded form, and of a step

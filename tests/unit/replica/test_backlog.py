@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.memory.cache import Event
+from hq.memory.entry import Event
 from hq.memory.fanout import Fanout
 from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query

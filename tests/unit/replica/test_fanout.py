@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.memory.cache import Event
-from hq.memory.entry import Entry
+from hq.memory.entry import Entry, Event
 from hq.memory.fanout import Fanout
 from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.memory.cache import Cache, Event
+from hq.memory.cache import Cache
+from hq.memory.entry import Event
 from hq.memory.fanout import Fanout, deliveries, encode
 from hq.memory.history import Step as Told
 from hq.memory.history import WatchedEvent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.memory.cache import Event
+from hq.memory.entry import Event
 from hq.memory.history import History, Step, WatchedEvent
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import entry
