@@ -77,7 +77,7 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
             "/hosts": "rack-1",
             "/hosts/node-a": "No check ever failed here",
             "/projects": "search",
-            "/projects/search": "If healing were switched on now",
+            "/projects/search": "it would hold",
             "/scenarios": "No planned work",
         }
         for path, text in pages.items():
