@@ -176,7 +176,7 @@ class Consul(Peer):
 
     def heard(self) -> str:
         """The path of a heartbeat: of a TTL check of the agent, which is registered here."""
-        check = {"TTL": "60m", "CheckID": "bench-ttl", "Name": "ttl"}
+        check = {"TTL": "60m", "ID": "bench-ttl", "Name": "ttl"}
         self.ask("PUT", "/v1/agent/check/register", check)
         return "/v1/agent/check/pass/bench-ttl"
 
