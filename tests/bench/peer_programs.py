@@ -105,8 +105,14 @@ class Peer:
             self._connections.own = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         own: http.client.HTTPConnection = self._connections.own
         encoded = None if body is None else json.dumps(body).encode()
-        own.request(method, path, encoded, {"Content-Type": "application/json", "Accept": "application/json"})
-        answer = own.getresponse()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        try:
+            own.request(method, path, encoded, headers)
+            answer = own.getresponse()
+        except http.client.RemoteDisconnected:  # it was idle for too long while others were measured
+            own.close()
+            own.request(method, path, encoded, headers)
+            answer = own.getresponse()
         said = answer.read()
         assert answer.status < 300, (path, answer.status, said[:300])
         return said, {name.lower(): value for name, value in answer.getheaders()}

@@ -38,7 +38,7 @@ def _figures(results: Results) -> str:
     rows: list[tuple[str, ...]] = [("what", "target", "figure", "spread", "", "date", "command")]
     for figure in FIGURES:
         found = figure.find(results)
-        verdict = "reached" if figure.is_reached(found) else "**missed**"
+        verdict = "" if found is None else "reached" if figure.is_reached(found) else "**missed**"
         command = f"`make bench CASES={figure.group}`"
         date = results.dates.get(figure.group, "")[:10]
         rows.append(
