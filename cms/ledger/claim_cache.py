@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cms.ledger.changed import Changed
 from cms.ledger.claims import Claim, Obstacle, Round
 from cms.ledger.instances import InstanceKey
+from cms.ledger.picture import Changed
 from cms.ledger.tasks import Task, UnitKey
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
 from cms.ledger.budgets import Budget, Budgets
-from cms.ledger.changed import Changed
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
 from cms.ledger.tally import Place, Tally
@@ -25,6 +25,28 @@ class _Entered(NamedTuple):
 
     place: Place
     budgets: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Changed:
+    """What changed since the last decision.
+
+    Attributes:
+        budgets: their sums.
+        hosts, instances: what a claim on them comes to.
+        everything: all of these may have.
+    """
+
+    budgets: set[str] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
+    instances: set[InstanceKey] = field(default_factory=set)
+    everything: bool = True
+
+    def instance(self, key: InstanceKey, host: str, budgets: Iterable[str]) -> None:
+        """An instance on a host is entered otherwise than before into these budgets."""
+        self.instances.add(key)
+        self.hosts.add(host)
+        self.budgets.update(budgets)
 
 
 class Picture:

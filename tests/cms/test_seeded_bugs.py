@@ -8,11 +8,10 @@ from typing import Any, Final
 import pytest
 
 from cms.ledger import budgets, decide
-from cms.ledger.changed import Changed
 from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.claims import Claim, claim_of
 from cms.ledger.hearing import Hearing
-from cms.ledger.picture import Picture
+from cms.ledger.picture import Changed, Picture
 from cms.ledger.tally import Place
 from cms.ledger.tasks import Task, UnitKey
 from control.amounts import Amount
