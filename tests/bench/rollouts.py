@@ -22,7 +22,7 @@ from nannypb.v1 import service_pb2 as pb
 from store.embedded import EmbeddedEtcd
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Process
 from tests.support.following_agents import following_agents
 
 GROUP: Final = "nanny"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.judges.processes import ROOT, environment
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Process
 
 PAGE = ROOT / "docs" / "cms-end-to-end.md"
 _WITHIN_S = 200.0

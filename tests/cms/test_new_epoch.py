@@ -18,7 +18,7 @@ from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from tests.cms.cloud import Crew, Reply, http, task
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Process
 from tests.support.etcd import OwnEtcd
 from tests.support.faulty_proxy import Proxy
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import re
-import signal
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,48 +20,14 @@ from hqclient import Client
 from store.embedded import EmbeddedEtcd
 from tests.checker.leave import Service, Work
 from tests.cms.cloud import Crew, http, task
-from tests.judges.processes import ROOT, environment
+from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
 
 TERM_S: Final = 2.0
 REPORT_S: Final = 1.0
-_LISTENING: Final = re.compile(r"listening: gRPC (\S+), HTTP ([^\s,]+)")
 LEAST_GRANTS_PER_MINUTE: Final = 10
 _HOSTS: Final = 12
 _START_S: Final = 30.0
-
-
-@dataclass
-class Process:
-    """A program of ours that may be killed and started again. `log` grows over all of its lives."""
-
-    words: tuple[str, ...]
-    log: Path
-    running: asyncio.subprocess.Process | None = None
-    http: str = ""
-    grpc: str = ""
-
-    async def start(self) -> None:
-        began = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as out:
-            self.running = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", *self.words), stdout=out, stderr=out, env=environment(), cwd=ROOT
-            )
-        async with asyncio.timeout(_START_S):
-            while (found := _LISTENING.search(self.log.read_text()[began:])) is None:
-                assert self.running.returncode is None, self.log.read_text()[-2_000:]
-                await asyncio.sleep(0.05)
-        self.grpc, self.http = found[1], found[2]
-
-    def send(self, number: int) -> None:
-        assert self.running is not None
-        with suppress(ProcessLookupError):
-            self.running.send_signal(number)
-
-    async def kill(self) -> None:
-        if self.running is not None and self.running.returncode is None:
-            self.send(signal.SIGKILL)
-            await self.running.wait()
 
 
 @dataclass
@@ -100,7 +63,7 @@ class CmsRun:
             async with asyncio.TaskGroup() as tasks:
                 crew = tasks.create_task(self._crew.run())
                 clients = [tasks.create_task(self._client(number)) for number in range(4)]
-                await self._strike()
+                self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
                 async with asyncio.timeout(90):
                     await asyncio.gather(*clients)
                 crew.cancel()
@@ -150,64 +113,16 @@ class CmsRun:
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    async def _strike(self) -> None:
-        faults = (self._killed, self._paused, self._without_hq, self._without_etcd, self._hq_paused, self._etcd_stalls)
-        while self.loop.time() < self._ends:
-            await asyncio.sleep(self.rng.uniform(0.5, 2.5))
-            fault, seat = self.rng.choice(faults), self.rng.choice(self._seats)
-            name = fault.__name__.strip("_")
-            self.struck[name] += 1
-            self.say(f"{name} {seat.process.log.stem}")
-            async with fault(seat):
-                await asyncio.sleep(self.rng.uniform(0.5, 2.5 * TERM_S))
-
-    @asynccontextmanager
-    async def _killed(self, seat: Seat) -> AsyncIterator[None]:
-        await seat.process.kill()
-        try:
-            yield
-        finally:
-            await seat.process.start()
-
-    @asynccontextmanager
-    async def _paused(self, seat: Seat) -> AsyncIterator[None]:
-        seat.process.send(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            seat.process.send(signal.SIGCONT)
-
-    @asynccontextmanager
-    async def _without_hq(self, seat: Seat) -> AsyncIterator[None]:
-        seat.to_hq.cut()
-        try:
-            yield
-        finally:
-            seat.to_hq.heal()
-
-    @asynccontextmanager
-    async def _without_etcd(self, seat: Seat) -> AsyncIterator[None]:
-        seat.to_etcd.cut()
-        try:
-            yield
-        finally:
-            seat.to_etcd.heal()
-
-    @asynccontextmanager
-    async def _etcd_stalls(self, seat: Seat) -> AsyncIterator[None]:
-        seat.to_etcd.stall()
-        try:
-            yield
-        finally:
-            seat.to_etcd.heal()
-
-    @asynccontextmanager
-    async def _hq_paused(self, _: Seat) -> AsyncIterator[None]:
-        self._hq.send(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._hq.send(signal.SIGCONT)
+    def _faults(self) -> tuple[str, Faults]:
+        seat = self.rng.choice(self._seats)
+        return seat.process.log.stem, {
+            "killed": lambda: killed(seat.process),
+            "paused": lambda: paused(seat.process),
+            "without_hq": lambda: cut(seat.to_hq),
+            "without_etcd": lambda: cut(seat.to_etcd),
+            "etcd_stalls": lambda: stalled(seat.to_etcd),
+            "hq_paused": lambda: paused(self._hq),
+        }
 
     # --- clients ------------------------------------------------------------------------------------------------------
 

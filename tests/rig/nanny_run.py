@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +25,7 @@ from nannypb.v1 import service_pb2 as pb
 from store.embedded import EmbeddedEtcd
 from tests.checker.orders import ARRIVES, Look, check_orders, check_served
 from tests.checker.violation import Violation
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
 from tests.support.following_agents import following_agents
 from tests.support.reserved_port import kept_addresses
@@ -81,7 +80,7 @@ class NannyRun:
             async with asyncio.TaskGroup() as tasks:
                 reading = tasks.create_task(self._read())
                 ordering = tasks.create_task(self._order())
-                await self._strike()
+                self.struck += await strike(self.rng, self._ends, 2.5 * _TERM_S, self.say, self._faults)
                 await ordering
                 await self._finish()
                 reading.cancel()
@@ -147,79 +146,17 @@ class NannyRun:
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    async def _strike(self) -> None:
-        faults = (
-            *(self._killed, self._killed, self._paused, self._without_hq, self._without_etcd, self._etcd_stalls),
-            *(self._hq_killed, self._hq_paused),
-        )
-        while self.loop.time() < self._ends:
-            await asyncio.sleep(self.rng.uniform(0.5, 4.0))
-            fault, seat = self.rng.choice(faults), self.rng.choice(self._seats)
-            name = fault.__name__.strip("_")
-            self.struck[name] += 1
-            self.say(f"{name} {seat.process.log.stem}")
-            async with fault(seat):
-                await asyncio.sleep(self.rng.uniform(0.5, 2.5 * _TERM_S))
-
-    @asynccontextmanager
-    async def _killed(self, seat: Seat) -> AsyncIterator[None]:
-        await seat.process.kill()
-        try:
-            yield
-        finally:
-            await seat.process.start()
-
-    @asynccontextmanager
-    async def _paused(self, seat: Seat) -> AsyncIterator[None]:
-        seat.process.send(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            seat.process.send(signal.SIGCONT)
-
-    @asynccontextmanager
-    async def _without_hq(self, seat: Seat) -> AsyncIterator[None]:
-        for proxy in seat.to_hq:
-            proxy.cut()
-        try:
-            yield
-        finally:
-            for proxy in seat.to_hq:
-                proxy.heal()
-
-    @asynccontextmanager
-    async def _without_etcd(self, seat: Seat) -> AsyncIterator[None]:
-        seat.to_etcd.cut()
-        try:
-            yield
-        finally:
-            seat.to_etcd.heal()
-
-    @asynccontextmanager
-    async def _etcd_stalls(self, seat: Seat) -> AsyncIterator[None]:
-        seat.to_etcd.stall()
-        try:
-            yield
-        finally:
-            seat.to_etcd.heal()
-
-    @asynccontextmanager
-    async def _hq_killed(self, _: Seat) -> AsyncIterator[None]:
-        hq = self.rng.choice(self._hqs)
-        await hq.kill()
-        try:
-            yield
-        finally:
-            await hq.start()
-
-    @asynccontextmanager
-    async def _hq_paused(self, _: Seat) -> AsyncIterator[None]:
-        hq = self.rng.choice(self._hqs)
-        hq.send(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            hq.send(signal.SIGCONT)
+    def _faults(self) -> tuple[str, Faults]:
+        seat, hq = self.rng.choice(self._seats), self.rng.choice(self._hqs)
+        return seat.process.log.stem, {
+            "killed": lambda: killed(seat.process),
+            "paused": lambda: paused(seat.process),
+            "without_hq": lambda: cut(*seat.to_hq),
+            "without_etcd": lambda: cut(seat.to_etcd),
+            "etcd_stalls": lambda: stalled(seat.to_etcd),
+            "hq_killed": lambda: killed(hq),
+            "hq_paused": lambda: paused(hq),
+        }
 
     # --- orders -------------------------------------------------------------------------------------------------------
 

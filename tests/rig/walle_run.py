@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +26,7 @@ from store.etcd import EtcdConfig, EtcdStore
 from store.keys import prefix_end
 from tests.checker.repairs import History, once
 from tests.checker.violation import Promise
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
@@ -77,7 +76,7 @@ class WalleRun:
             self._ends = self.loop.time() + duration_s
             async with asyncio.TaskGroup() as tasks:
                 world = [tasks.create_task(each) for each in (self._break(), self._monitor(), self._people())]
-                await self._strike()
+                self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
                 world[0].cancel()
                 self.ill.clear()  # those that limits have left ill
                 try:
@@ -202,53 +201,18 @@ class WalleRun:
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    async def _strike(self) -> None:
-        faults = (
-            *(self._killed, self._paused, self._without_etcd, self._etcd_stalls),
-            *(self._cms_away, self._cms_stalls, self._controllers_away, self._controllers_stall),
-        )
-        while self.loop.time() < self._ends:
-            await asyncio.sleep(self.rng.uniform(0.5, 3))
-            fault, (process, to_etcd) = self.rng.choice(faults), self.rng.choice(self._seats)
-            name = fault.__name__.strip("_")
-            self.struck[name] += 1
-            self.say(f"{name} {process.log.stem}")
-            async with fault(process, to_etcd):
-                await asyncio.sleep(self.rng.uniform(0.5, 2.5 * TERM_S))
-
-    @asynccontextmanager
-    async def _killed(self, process: Process, _: Proxy) -> AsyncIterator[None]:
-        await process.kill()
-        try:
-            yield
-        finally:
-            await process.start()
-
-    @asynccontextmanager
-    async def _paused(self, process: Process, _: Proxy) -> AsyncIterator[None]:
-        process.send(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            process.send(signal.SIGCONT)
-
-    def _without_etcd(self, _: Process, to_etcd: Proxy) -> Any:
-        return _healed(to_etcd.cut, to_etcd)
-
-    def _etcd_stalls(self, _: Process, to_etcd: Proxy) -> Any:
-        return _healed(to_etcd.stall, to_etcd)
-
-    def _cms_away(self, *_: object) -> Any:
-        return _healed(self._to_cms.cut, self._to_cms)
-
-    def _cms_stalls(self, *_: object) -> Any:
-        return _healed(self._to_cms.stall, self._to_cms)
-
-    def _controllers_away(self, *_: object) -> Any:
-        return _healed(self._to_bmc.cut, self._to_bmc)
-
-    def _controllers_stall(self, *_: object) -> Any:
-        return _healed(self._to_bmc.stall, self._to_bmc)
+    def _faults(self) -> tuple[str, Faults]:
+        process, to_etcd = self.rng.choice(self._seats)
+        return process.log.stem, {
+            "killed": lambda: killed(process),
+            "paused": lambda: paused(process),
+            "without_etcd": lambda: cut(to_etcd),
+            "etcd_stalls": lambda: stalled(to_etcd),
+            "cms_away": lambda: cut(self._to_cms),
+            "cms_stalls": lambda: stalled(self._to_cms),
+            "controllers_away": lambda: cut(self._to_bmc),
+            "controllers_stall": lambda: stalled(self._to_bmc),
+        }
 
     # --- judging ------------------------------------------------------------------------------------------------------
 
@@ -265,15 +229,6 @@ class WalleRun:
             await store.close()
         resets = {machine: len(times) for machine, times in self.bmc.resets.items()}
         self.broken += map(str, [*self.history.broken, *once(resets, self.history.intents)])
-
-
-@asynccontextmanager
-async def _healed(fault: Callable[[], None], proxy: Proxy) -> AsyncIterator[None]:
-    fault()
-    try:
-        yield
-    finally:
-        proxy.heal()
 
 
 def _is_off(shown: Mapping[str, Any] | None) -> bool:

@@ -21,7 +21,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from store.embedded import EmbeddedEtcd
-from tests.rig.cms_run import Process
+from tests.rig.controller_faults import Process
 from tests.support.walle.counterparts import KEY, NAMED, NO_NAMED, ZONE, name_server, power_of, redfish_emulator
 from tests.support.walle.door import Door, dns_door, http_door
 from tests.support.walle.fake_cms import FakeCms, fake_cms
