@@ -82,6 +82,10 @@ class Cache:
         named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
         return iter((query.passing([entry for entry in named if entry is not None], query.fields - {"ids"}),))
 
+    def sizes(self, query: Query, key: str) -> dict[str, int] | None:
+        """How many instances pass, by `key` ("services", "nodes", or "": all of them); None: only a walk can tell."""
+        return self._indexes.sizes(query, key)
+
     def on_node(self, node: str) -> Iterator[Entry]:
         """The instances on a node."""
         return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))

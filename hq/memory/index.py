@@ -32,6 +32,12 @@ class Index(Generic[W]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def sizes(self, words: Iterable[W] | None = None) -> dict[W, int]:
+        """How many instances have each of these words; of all words, if none are given."""
+        held = self._held
+        named = held if words is None else {word: held[word] for word in words if word in held}
+        return {word: len(one) if isinstance(one, Bucket) else 1 for word, one in named.items()}
+
     def buckets(self, words: Iterable[W]) -> list[Bucket]:
         """Those of the words that any instance has."""
         get = self._held.get
@@ -107,12 +113,30 @@ class Indexes:
         """How many instances are not ready."""
         return sum(map(len, self._by["unready"].buckets(UNREADY)))
 
+    def sizes(self, query: Query, key: str) -> dict[str, int] | None:
+        """As `Cache.sizes`."""
+        left = self._left(query)
+        if left - {key} or key not in ("", *_COUNTED):
+            field = min(left, default="")
+            if key or left != {field} or field not in _COUNTED:
+                return None
+            return {"": sum(self._by[field].sizes(getattr(query, field)).values())}
+        if not key:
+            return {"": len(self._all)}
+        sizes: dict[str, int] = self._by[key].sizes(getattr(query, key) or None)
+        if key == "nodes" and not left and (bare := len(self._all) - sum(sizes.values())):
+            sizes[""] = bare
+        return sizes
+
+    def _left(self, query: Query) -> frozenset[str]:
+        """The fields that tell instances apart here."""
+        is_everywhere = query.clusters and self._clusters.keys() <= query.clusters
+        return query.fields - {"clusters"} if is_everywhere else query.fields
+
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
         """As `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)
-        left = query.fields - {settled}
-        if query.clusters and self._clusters.keys() <= query.clusters:
-            left -= {"clusters"}
+        left = self._left(query) - {settled}
         portions = _portions(buckets, after)
         return (query.passing(portion, left) for portion in portions) if left else portions
 
@@ -182,6 +206,7 @@ class Indexes:
                 del self._clusters[old.cluster]
 
 
+_COUNTED = ("services", "nodes")  # an instance has one word of these at most
 _NAMES = ("services", "nodes", "revisions", "labels", "unready", "unallocated")
 
 

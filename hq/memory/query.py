@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from hq.memory.entry import Entry, Traits
@@ -70,6 +71,13 @@ class Query:
         if self._lookups is None:
             self._lookups = tuple(self._found_lookups())
         return self._lookups
+
+    def of_unready(self) -> Query:
+        """The same filter, of instances that are not ready."""
+        made = copy(self)
+        made.ready, made.fields, made.listing = False, self.fields | {"ready"}, None
+        made._digest, made._lookups = "", None
+        return made
 
     def matches(self, t: Traits) -> bool:
         """Whether an instance with these traits passes."""

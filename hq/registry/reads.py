@@ -204,9 +204,17 @@ class Reads:
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
         tally = Tally()
+        add: Callable[[Sequence[Entry]], None]
         if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
             tally.total[""] = 0
-        add = tally.by_revision if group_by == service_pb2.COUNT_GROUP_REVISION else partial(tally.by, _KEYS[group_by])
+        if group_by == service_pb2.COUNT_GROUP_REVISION:
+            add = tally.by_revision
+        else:
+            field, key_of = _KEYS[group_by]
+            add = partial(tally.by, key_of)
+            # The indexes know how many there are: only those that are not ready are looked at.
+            if (sizes := self._cache.sizes(query, field)) is not None:
+                add, query = tally.begin_with(sizes, key_of), query.of_unready()
         async for portion in with_turns(self._cache.matching(query)):
             add(portion)
         return tally.counts(), source
@@ -230,10 +238,10 @@ async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Seque
             await asyncio.sleep(0)
 
 
-_KEYS: Final[Mapping[int, Callable[[Traits], str]]] = {
-    service_pb2.COUNT_GROUP_UNSPECIFIED: lambda _: "",
-    service_pb2.COUNT_GROUP_SERVICE: attrgetter("service"),
-    service_pb2.COUNT_GROUP_NODE: attrgetter("node"),
+_KEYS: Final[Mapping[int, tuple[str, Callable[[Traits], str]]]] = {
+    service_pb2.COUNT_GROUP_UNSPECIFIED: ("", lambda _: ""),
+    service_pb2.COUNT_GROUP_SERVICE: ("services", attrgetter("service")),
+    service_pb2.COUNT_GROUP_NODE: ("nodes", attrgetter("node")),
 }
 
 
@@ -246,6 +254,19 @@ class Tally:
     def counts(self) -> list[Count]:
         """In order of keys."""
         return [Count(key, self.total[key], self._ready[key], self._unknown[key]) for key in sorted(self.total)]
+
+    def begin_with(
+        self, sizes: Mapping[str, int], key_of: Callable[[Traits], str]
+    ) -> Callable[[Sequence[Entry]], None]:
+        """All of so many are ready, but for those that what is returned is called with."""
+        self.total.update(sizes)
+        self._ready.update(sizes)
+
+        def unready(portion: Sequence[Entry]) -> None:
+            self._ready.subtract([key_of(entry.traits) for entry in portion])
+            self._unknown.update([key_of(entry.traits) for entry in portion if entry.is_unknown()])
+
+        return unready
 
     def by(self, key_of: Callable[[Traits], str], portion: Sequence[Entry]) -> None:
         """Count each once."""
