@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,10 +20,11 @@ Rendering = Callable[[str, str], Awaitable[Fragments]]
 """The fragments of a page, by (token, path with query)."""
 
 MAX_PAGES: Final = 20  # of one browser
+_AT_BEST_S: Final = 0.15
 _EVERY_S: Final = 0.4
 _LEAST_S: Final = 0.05
 _QUICK_S: Final = 0.3  # changed while rendered, rendered again after a pause: on the screen within a second
-_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into a page that takes longer
+_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into a page that takes longer, and into all that are quick
 _PING_S: Final = 10.0
 _MARK: Final = re.compile(r'data-mark="([0-9a-f]+)"')
 
@@ -42,9 +44,19 @@ class Live:
     now: Callable[[], float] = time.monotonic
     _kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
     _under_way: dict[tuple[str, str], asyncio.Task[_Kept]] = field(default_factory=dict)
+    _looked_at: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     async def stream(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
         """Server-sent events: at first all fragments of all pages, then those that changed."""
+        shown = Counter((token, page) for page in pages)
+        self._looked_at += shown
+        try:
+            async for event in self._stream(token, pages):
+                yield event
+        finally:
+            self._looked_at -= shown
+
+    async def _stream(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
         sent: dict[tuple[str, str], str] = {}
         pinged = self.now()
         yield b"retry: 1000\n\n"
@@ -80,7 +92,9 @@ class Live:
         finally:
             del self._under_way[key]
         now, took_s = self.now(), self.now() - began
-        pause_s = _EVERY_S if took_s <= _QUICK_S else took_s / _BUSY_SHARE
+        pause_s = took_s / _BUSY_SHARE
+        if took_s <= _QUICK_S:  # few pages are fresh at once, many share the time
+            pause_s = min(_EVERY_S, max(_AT_BEST_S, pause_s * len(self._looked_at)))
         self._kept = {k: v for k, v in self._kept.items() if v.good_until > now}
         self._kept[key] = _Kept(fragments, now + pause_s)
         return self._kept[key]

@@ -76,7 +76,7 @@ class Query:
         """The same filter, of instances that are not ready."""
         made = copy(self)
         made.ready, made.fields, made.listing = False, self.fields | {"ready"}, None
-        made._digest, made._lookups = "", None
+        made._digest, made._lookups = "", None  # noqa: SLF001  # a copy of our own
         return made
 
     def matches(self, t: Traits) -> bool:

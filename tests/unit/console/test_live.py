@@ -68,3 +68,20 @@ async def test_a_page_that_takes_long_is_rendered_less_often() -> None:
     await next_change(stream)
     await anext(stream)  # the ping, 10 s later
     assert len(pages.rendered) <= 1 + 10 / 5
+
+
+async def test_a_page_alone_is_looked_at_more_often_than_many() -> None:
+    pages = Pages()
+    pages.takes_s = 0.03
+    pages.marks |= {f"/{number}": "1" for number in range(10)}
+    live = pages.live()
+    alone = live.stream("", ["/"])
+    await next_change(alone)
+    await anext(alone)  # the ping, 10 s later
+    assert len(pages.rendered) >= 10 / (0.15 + 0.03) - 2
+    await alone.aclose()
+    pages.rendered, began = [], pages.now
+    many = live.stream("", list(pages.marks))
+    while pages.now < began + 10:
+        await anext(many)
+    assert len(pages.rendered) <= len(pages.marks) * (10 / 0.4 + 2)
