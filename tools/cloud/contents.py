@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import grpc
 import yaml
 
+from cmspb.v1 import cms_pb2 as cpb
+from cmspb.v1.cms_pb2_grpc import CmsServiceStub
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_pb2_grpc import NannyServiceStub
 from tools.cloud.parts import NODES, sites
@@ -21,6 +24,8 @@ PROJECT: Final = "cloud"
 SERVICE: Final = "shop"
 SWITCH: Final = "s-east-r3"
 SCENARIO: Final = "NET-7"
+_FIRST_NODE: Final = 6  # of the service: neither the dark rack, nor that of the switch, has any of it
+_MOVED: Final = "east-n10"  # somebody's host, in another rack than the switch's
 _EACH: Final = 4  # instances of the service in each location
 _AGAIN_S: Final = 0.2
 _TRIES: Final = 150
@@ -34,16 +39,29 @@ async def fill(started: Mapping[str, str]) -> None:
         await _create_service(NannyServiceStub(channel))
 
 
-async def trouble(started: Mapping[str, str]) -> None:
-    """A version whose processes end at once is being rolled out; a switch is to be upgraded."""
-    async with grpc.aio.insecure_channel(started["nanny"]) as channel:
-        nanny = NannyServiceStub(channel)
-        await _until_active(nanny)
-        await _activate(nanny, "v2", "faster search", ["false"])
-    async with grpc.aio.insecure_channel(started["walle"]) as channel:
+async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[None]]) -> None:
+    """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end at once was
+    rolled out, and a switch upgrade waits for a host that somebody holds and for the services below their floor.
+
+    `darken`: returns when the rack's instances have expired, so that the upgrade finds no room.
+    """
+    async with AsyncExitStack() as stack:
+        cms, nanny, walle = [
+            await stack.enter_async_context(grpc.aio.insecure_channel(started[name]))
+            for name in ("cms", "nanny", "walle")
+        ]
+        await _until_active(NannyServiceStub(nanny))
+        await _activate(NannyServiceStub(nanny), "v2", "faster search", ["false"])
+        off = wpb.SwitchAutomationRequest(project=PROJECT, automation="healing", on=False)
+        off.reason = "dora: a new version of the executor is being tried"
+        await WalleServiceStub(walle).SwitchAutomation(off)
+        held = cpb.Task(id="move-east-n10", action="power-off", host=[_MOVED], issuer="bob", type="manual")
+        held.comment = "bob: moved to another row"
+        await CmsServiceStub(cms).CreateTask(cpb.CreateTaskRequest(task=held))
+        await darken()
         request = wpb.AddScenarioRequest(scenario=SCENARIO, kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch=SWITCH)
         request.ticket, request.reason = SCENARIO, "new firmware"
-        await WalleServiceStub(channel).AddScenario(request)
+        await WalleServiceStub(walle).AddScenario(request)
 
 
 async def _add_hosts(walle: Any, cms: str) -> None:
@@ -71,7 +89,7 @@ async def _taken(call: Any, request: Any) -> None:
 
 
 async def _create_service(nanny: Any) -> None:
-    policy = npb.RolloutPolicy(min_ready_s=1, max_unavailable="2", progress_deadline_s=60)
+    policy = npb.RolloutPolicy(min_ready_s=1, max_unavailable="2", progress_deadline_s=20)
     made = npb.CreateServiceRequest(service_id=SERVICE, info=npb.InfoAttributes(rollout=policy))
     await _taken(nanny.CreateService, made)
     await _activate(nanny, "v1", "first version", ["serve"])
@@ -88,7 +106,7 @@ async def _until_active(nanny: Any) -> None:
 
 async def _activate(nanny: Any, title: str, comment: str, command: list[str]) -> None:
     instances = [
-        {"id": f"{SERVICE}-{name}-{n + 1}", "node": node_name(name, n + 1), "installation": name}
+        {"id": f"{SERVICE}-{name}-{n + 1}", "node": node_name(name, n + _FIRST_NODE), "installation": name}
         for name in NODES
         for n in range(_EACH)
     ]

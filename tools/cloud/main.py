@@ -7,12 +7,13 @@ import contextlib
 import random
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import grpc
 
+from hqclient import Client
+from hqpb.v1 import service_pb2 as pb
 from store.embedded import EtcdFailed, EtcdNotFound
 from tools.cloud import contents
 from tools.cloud.parts import BROKEN, HOSTS_PER_RACK, NODES, PARTS, Known, Part
@@ -20,7 +21,7 @@ from tools.demo.children import Child, ChildFailed
 from tools.demo.events import Events
 from tools.demo.ground import GroundTaken, ground
 from tools.demo.locations import Refused
-from tools.demo.setting import PER_SERVICE, ROOT, SERVICES, node_name
+from tools.demo.setting import PER_SERVICE, ROOT, SERVICES, START_S, node_name
 from tools.demo.stage import Stage
 
 _DATA = ".hq-cloud"
@@ -129,15 +130,20 @@ class Cloud:
             click.echo(f"  {part.name:<8} {started[part.name]}")
         await contents.fill(started)
         if self._trouble:
-            await contents.trouble(started)
-            self._darken([node_name("north", number + 1) for number in range(HOSTS_PER_RACK)])
+            await contents.trouble(started, self._darken)
         shown = {name: started[name] for name in ("cms", "walle", "console")}
         click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
         click.echo("Ctrl-C stops everything.")
 
-    def _darken(self, nodes: Sequence[str]) -> None:
+    async def _darken(self) -> None:
+        """Silence a rack; return when HQ has marked all of it not ready."""
+        nodes = [node_name("north", number + 1) for number in range(HOSTS_PER_RACK)]
         for node in nodes:
             (self._directory / BROKEN / node).touch()
+        ready = pb.InstanceFilter(node_name=nodes, readiness=pb.READINESS_FILTER_READY)
+        async with Client([self._stage.gateway.grpc]) as client, asyncio.timeout(START_S):
+            while any(one.total for one in (await client.count(ready)).groups):
+                await asyncio.sleep(_LOOK_S)
         click.echo(f"  trouble  {nodes[0]} to {nodes[-1]} are silent; open the console and find out what to do")
 
     async def _start(self, part: Part, known: Known) -> str:
