@@ -83,7 +83,7 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
 def _known(found: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
     for name in found:
         if name not in names:
-            raise BadSites(f"{where}.{name}: unknown setting; known are {', '.join(names)}")
+            raise BadSites(f"{where}.{name}: unknown setting; known settings: {', '.join(names)}")
 
 
 def _word(value: object, where: str) -> str:

@@ -61,7 +61,7 @@ class GatewayHealth:
             return "this gateway is shutting down"
         condition = self.picture.condition
         error = f"HQ cannot be followed: {condition.error}" if condition.error else ""
-        away = f"no word of {', '.join(sorted(condition.away))}" if condition.away else ""
+        away = f"no answer from {', '.join(sorted(condition.away))}" if condition.away else ""
         nothing = "" if self.picture.coverage.is_known else "nothing is known about any service yet"
         return "; ".join(filter(None, (nothing, error, away)))
 

@@ -110,7 +110,7 @@ def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str
         return names
     chosen(locations.by_name, [meant], CLUSTER_HEADER)
     if meant not in names:
-        raise invalid("filter.cluster", f"it omits {meant}, named by the header {CLUSTER_HEADER}")
+        raise invalid("filter.cluster", f"does not contain {meant}, which the header {CLUSTER_HEADER} names")
     return [meant]
 
 

@@ -28,7 +28,7 @@ def chosen(known: Iterable[str], wanted: Collection[str], field: str) -> list[st
     names = sorted(known)
     for name in wanted:
         if name not in names:
-            raise invalid(field, f"unknown location {name[:100]!r}: known are {', '.join(names)}")
+            raise invalid(field, f"unknown location {name[:100]!r}: known: {', '.join(names)}")
     return [name for name in names if not wanted or name in wanted]
 
 

@@ -47,7 +47,7 @@ class ConsulApi:
 
     @property
     def waiting(self) -> int:
-        """Blocking queries that wait."""
+        """Blocking queries that are waiting."""
         return self._indexes.waiting
 
     async def answer(self, request: SiteRequest) -> SiteAnswer:

@@ -12,15 +12,15 @@ METRICS: Final = (
     D(
         "counter",
         "hq_consul_answers_total",
-        "Answers by what was asked (none: nothing that is served) and HTTP status.",
+        "Responses by what was requested (none: something not served) and HTTP status.",
         lambda api: dict(api.answered),
         ("question", "status"),
     ),
-    D("gauge", "hq_consul_waiting", "Blocking queries that wait.", lambda api: api.waiting),
+    D("gauge", "hq_consul_waiting", "Blocking queries that are waiting.", lambda api: api.waiting),
     D(
         "counter",
         "hq_consul_waits_total",
-        "Blocking queries that ended: changed (the answer is another one) or time (it was up).",
+        "Blocking queries that ended: changed (there is a new answer) or time (the wait was over).",
         lambda api: {("changed",): api.woken, ("time",): api.timed_out},
         ("end",),
     ),

@@ -119,7 +119,7 @@ def read_question(method: str, path: str, query: bytes) -> Question:
             raise Refused(400, f"{unsupported} is not supported by HQ: select by tag")
     for only_default in _DEFAULTS_ONLY:
         if given.get(only_default, [""])[-1] not in ("", "default"):
-            raise Refused(400, f"{only_default}: HQ has none but the default one")
+            raise Refused(400, f"{only_default}: HQ has only the default one")
     return Question(
         kind,
         name,

@@ -51,7 +51,7 @@ def dns(**given: Any) -> None:
 def _zone(name: str) -> tuple[bytes, ...]:
     labels = name.lower().rstrip(".").split(".")
     if not all(map(is_label, labels)):
-        raise click.UsageError(f"--zone {name}: is not a valid name of a zone")
+        raise click.UsageError(f"--zone {name}: not a valid zone name")
     return tuple(label.encode() for label in labels)
 
 

@@ -115,7 +115,7 @@ class Udp:
                 self._dropped["send"] += 1
             except Exception:
                 self._dropped["error"] += 1
-                log.exception("a question could not be answered")
+                log.exception("could not answer a query")
 
 
 class Tcp:

@@ -66,7 +66,7 @@ class Hosts:
 
     @property
     def unresolved(self) -> int:
-        """Of these, those without any address."""
+        """Of these, names without an address."""
         return sum(not one.addresses for one in self._names.values())
 
     def on_change(self, tell: Callable[[Collection[str]], None]) -> None:

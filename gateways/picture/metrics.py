@@ -37,7 +37,7 @@ METRICS: Final = (
     D(
         "gauge",
         "hq_gateway_age_seconds",
-        "The list was complete so long ago; infinite: there is none.",
+        "Time since the list was last complete; infinite if it never was.",
         lambda subject: subject.picture.condition.age_s,
     ),
     D(
@@ -56,7 +56,7 @@ METRICS: Final = (
     D(
         "gauge",
         "hq_gateway_location_away",
-        "1 for a location of which a federation gateway has no word: its instances are kept.",
+        "1 for a location that does not answer the federation gateway: its last known instances are kept.",
         lambda subject: {
             (name,): float(name in subject.picture.condition.away)
             for name in subject.picture.coverage.locations | subject.picture.condition.away
@@ -66,7 +66,7 @@ METRICS: Final = (
     D(
         "counter",
         "hq_gateway_changes_total",
-        "Steps of the list or of addresses.",
+        "Changes of the list, or of addresses.",
         lambda subject: subject.picture.changes,
     ),
     D(
@@ -79,7 +79,7 @@ METRICS: Final = (
     D(
         "gauge",
         "hq_gateway_names_unresolved",
-        "Of these, those without any address.",
+        "Of these, names without an address.",
         lambda subject: subject.picture.hosts.unresolved,
     ),
     D(

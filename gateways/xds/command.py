@@ -28,7 +28,7 @@ from serving.transports import Addresses
     "--location",
     default="",
     metavar="NAME",
-    help="Location that clients prefer that do not name theirs as the zone or region of their node.",
+    help="Location preferred by clients whose node names none as its zone or region.",
 )
 @security_flags
 @running

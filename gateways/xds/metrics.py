@@ -20,14 +20,14 @@ METRICS: Final = (
     D(
         "counter",
         "hq_xds_acks_total",
-        "Versions that a client took.",
+        "Versions that a client accepted (ACK).",
         _by_type(lambda counts: counts.acks),
         ("type",),
     ),
     D(
         "counter",
         "hq_xds_nacks_total",
-        "Answers that a client refused: the log names the resource and the reason, the client keeps the last one.",
+        "Versions that a client rejected (NACK) and does not use: the log names the resource and the reason.",
         _by_type(lambda counts: counts.nacks),
         ("type",),
     ),

@@ -108,7 +108,7 @@ class Subscriptions:
         try:
             kind = Type(request.type_url)
         except ValueError:
-            log.info("xDS: %s wants %s, which does not exist here", self.peer, request.type_url[:_MOST_WORDS])
+            log.info("xDS: %s subscribes to %s, which is not served here", self.peer, request.type_url[:_MOST_WORDS])
             return
         wanted = self._wanted[kind]
         if request.response_nonce and request.response_nonce != wanted.nonce:
@@ -153,7 +153,7 @@ class Subscriptions:
             self._counts.nacks[kind.name.lower()] += 1
             words = request.error_detail.message[:_MOST_WORDS]
             names = ", ".join(sorted(wanted.names))[:_MOST_WORDS]
-            log.error("xDS: %s refuses %s of %s and keeps the last one: %s", self.peer, kind.name.lower(), names, words)
+            log.error("xDS: %s rejects (NACK) %s of %s and keeps the last version: %s", self.peer, kind.name.lower(), names, words)
         elif request.version_info != wanted.accepted:
             wanted.accepted = request.version_info
             self._counts.acks[kind.name.lower()] += 1

@@ -38,7 +38,7 @@ class Certificates:
             return
         uris, _ = _read(pem)
         if len(uris) > 1:
-            raise Unauthenticated(_wanted(f"it has {len(uris)} (a token does not make up for that)"))
+            raise Unauthenticated(_wanted(f"it has {len(uris)} (a token cannot replace it)"))
         if len(self._clear) >= _REMEMBERED:
             del self._clear[next(iter(self._clear))]
         self._clear[pem] = None

@@ -113,8 +113,8 @@ class Gate:
         if not granted:
             here = f" in cluster {self._cluster}" if self._cluster else ""
             roles = sorted(rule.roles)
-            wanted = " or ".join(roles) or "that nobody has"
-            words = f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}"
+            wanted = " or ".join(roles) or "(no role allows it)"
+            words = f"{identity.name} is not authorized to {rule.name}{here}: requires the role {wanted}"
             raise PermissionDenied(words, needs=",".join(roles))
         return granted
 

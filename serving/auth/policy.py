@@ -126,7 +126,7 @@ def _contradictions(
     if role is Role.UPLOADER and "services" not in reaches:
         yield 'an uploader needs services (["*"] for all)'
     if role is Role.OPERATOR and "services" in reaches:
-        yield "operators give orders about nodes: remove services"
+        yield "an operator's grant is by node: remove services"
 
 
 def _identities(value: Any, where: str, faults: list[str]) -> Iterator[IdentityPattern]:
@@ -152,5 +152,5 @@ def _mapping(value: Any, where: str, known: tuple[str, ...], faults: list[str]) 
     if not isinstance(value, dict):
         faults.append(f"{where}: expected a mapping with {', '.join(known)}")
         return {}
-    faults += [f"{where}.{key}: unknown setting; known are {', '.join(known)}" for key in value if key not in known]
+    faults += [f"{where}.{key}: unknown setting; known settings: {', '.join(known)}" for key in value if key not in known]
     return value

@@ -90,7 +90,7 @@ def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violat
         elif field.type == FieldDescriptor.TYPE_ENUM and isinstance(value, str):
             yield from _of_enum(value, field, path)
     elif isinstance(value, str) and not _NUMERAL.fullmatch(value):
-        yield Violation(path, f"{value[:_MAX_NAME]!r} is no number")
+        yield Violation(path, f"{value[:_MAX_NAME]!r} is not a number")
 
 
 def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation]:

@@ -17,9 +17,9 @@ class Control(State):
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._pay(1)
         if not stream_id:
-            raise ConnectionFault("PRIORITY belongs to a stream")
+            raise ConnectionFault("PRIORITY on stream 0")
         if len(payload) != 5:
-            raise StreamFault("a priority has five bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise StreamFault("a priority must have five bytes", ErrorCode.FRAME_SIZE_ERROR)
         self._check_priority(stream_id, payload)
 
     def _check_priority(self, stream_id: int, payload: bytes) -> None:
@@ -28,9 +28,9 @@ class Control(State):
 
     def _on_reset(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if not stream_id or self._is_idle(stream_id):
-            raise ConnectionFault("RST_STREAM belongs to a stream that was opened")
+            raise ConnectionFault("RST_STREAM on a stream that was not opened")
         if len(payload) != 4:
-            raise ConnectionFault("an error code has four bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("an error code must have four bytes", ErrorCode.FRAME_SIZE_ERROR)
         stream = self.streams.get(stream_id)
         self._pay(_RAPID if stream is not None and stream.opened_in == self._turn else 1)
         if stream is not None:
@@ -40,9 +40,9 @@ class Control(State):
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         self._pay(1)
         if stream_id:
-            raise ConnectionFault("SETTINGS belong to no stream")
+            raise ConnectionFault("SETTINGS on a stream other than 0")
         if len(payload) % 6 or (flags & frames.ACK and payload):
-            raise ConnectionFault("SETTINGS have six bytes each", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("each setting must have six bytes", ErrorCode.FRAME_SIZE_ERROR)
         if flags & frames.ACK:
             return
         told = dict(frames.SETTING.iter_unpack(payload))  # of several for one thing the last counts
@@ -79,9 +79,9 @@ class Control(State):
 
     def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
-            raise ConnectionFault("PING belongs to no stream")
+            raise ConnectionFault("PING on a stream other than 0")
         if len(payload) != 8:
-            raise ConnectionFault("a PING has eight bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("a PING must have eight bytes", ErrorCode.FRAME_SIZE_ERROR)
         self._pay(1)
         if flags & frames.ACK:
             self._event(PONG, None, payload, end=False)
@@ -90,15 +90,15 @@ class Control(State):
 
     def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
-            raise ConnectionFault("GOAWAY belongs to no stream")
+            raise ConnectionFault("GOAWAY on a stream other than 0")
         if len(payload) < 8:
-            raise ConnectionFault("a GOAWAY has at least eight bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("a GOAWAY must have at least eight bytes", ErrorCode.FRAME_SIZE_ERROR)
         self._pay(1)
         self._event(GOAWAY, None, frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID, end=False)
 
     def _on_window(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
-            raise ConnectionFault("a WINDOW_UPDATE has four bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("a WINDOW_UPDATE must have four bytes", ErrorCode.FRAME_SIZE_ERROR)
         if stream_id and self._is_idle(stream_id):
             raise ConnectionFault(f"stream {stream_id} was not opened")
         self._pay(1)
@@ -108,4 +108,4 @@ class Control(State):
         if more and (has_ended or self.outgoing.opened(stream, more)):
             return
         code = ErrorCode.FLOW_CONTROL_ERROR if more else ErrorCode.PROTOCOL_ERROR
-        raise (StreamFault if stream_id else ConnectionFault)("a window cannot be opened so", code)
+        raise (StreamFault if stream_id else ConnectionFault)("a window update of 0, or beyond the largest window", code)

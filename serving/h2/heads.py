@@ -49,7 +49,7 @@ def request(fields: list[Field]) -> Head:
         elif kind == LOOSE:
             return request([_trimmed(one) for one in fields])
         elif kind == REFUSED or named or name in pseudo:
-            raise StreamFault("a header is not allowed in requests, comes twice, or too late")
+            raise StreamFault("a header that is not allowed in requests, a duplicate, or a pseudo-header after the others")
         else:
             pseudo[name] = value
     method, target = pseudo.get(b":method"), pseudo.get(b":path")
@@ -59,14 +59,14 @@ def request(fields: list[Field]) -> Head:
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
         raise StreamFault("a request needs a path; CONNECT is not supported")
     if host is not None and ((authority and authority != host) or _differ(fields, b"host")):
-        raise StreamFault("host is not :authority")
+        raise StreamFault("the headers host and :authority differ")
     return Head(method, target, authority or host or b"", fields, named)
 
 
 def response(fields: list[Field]) -> Head:
     """Raises StreamFault."""
     if not fields or fields[0][0] != b":status":
-        raise StreamFault("an answer begins with :status")
+        raise StreamFault("a response must begin with :status")
     status = fields[0][1]
     if len(status) != 3 or not status.isdigit():
         raise StreamFault("the status is not a number of three digits")

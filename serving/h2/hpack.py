@@ -99,10 +99,10 @@ class Decoder:
                     index, at = _more(block, at, index)
                 one = _STATIC[index] if index < _DYNAMIC else dynamic[_DYNAMIC - 1 - index]
                 if not index:
-                    raise HpackError("index 0 names no field")
+                    raise HpackError("index 0 is not valid")
             elif first & 0xE0 == 0x20:
                 if size:
-                    raise HpackError("the table is resized behind a field")
+                    raise HpackError("a table size update after a field")
                 at = self._resize(block, at, first & 0x1F)
                 continue
             else:
@@ -144,7 +144,7 @@ class Decoder:
         if limit == 0x1F:
             limit, at = _more(block, at, limit)
         if limit > self._most:
-            raise HpackError(f"the table is resized to {limit} bytes, {self._most} are allowed")
+            raise HpackError(f"a table size update to {limit} bytes; at most {self._most} are allowed")
         self._limit = limit
         self._evict()
         return at

@@ -52,7 +52,7 @@ class Machine(Control):
     def _preface(self) -> bool:
         wanted, got = frames.PREFACE, self._buffer[: len(frames.PREFACE)]
         if not wanted.startswith(got):
-            raise ConnectionFault("the connection does not begin as HTTP/2 does")
+            raise ConnectionFault("the HTTP/2 connection preface is missing")
         if got == wanted:
             self._is_greeted, self._at = True, len(wanted)
         return self._is_greeted
@@ -109,7 +109,7 @@ class Machine(Control):
         if not flags & frames.WITH_PRIORITY:
             return payload
         if len(payload) < 5:
-            raise ConnectionFault("a priority has five bytes", ErrorCode.FRAME_SIZE_ERROR)
+            raise ConnectionFault("a priority must have five bytes", ErrorCode.FRAME_SIZE_ERROR)
         self._check_priority(stream_id, payload)
         return payload[5:]
 
@@ -120,7 +120,7 @@ class Machine(Control):
         stream_id, first_flags, block = self._block
         block += payload
         if len(block) > 2 * self.settings.max_header_bytes:
-            raise ConnectionFault("a block of headers is far over the limit", ErrorCode.ENHANCE_YOUR_CALM)
+            raise ConnectionFault("the header block is far over the limit", ErrorCode.ENHANCE_YOUR_CALM)
         if flags & frames.END_HEADERS:
             self._block, self._is_between = None, True
             self._on_block(stream_id, bytes(block), end=bool(first_flags & frames.END_STREAM))
@@ -148,7 +148,7 @@ class Machine(Control):
 
     def _on_trailers(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
         if not end:
-            raise StreamFault("trailers do not end the stream")
+            raise StreamFault("trailers must end the stream")
         self._check_length(stream, 0, end=True)
         self._event(TRAILERS, stream, heads.trailers(fields), end=True)
 
@@ -175,7 +175,7 @@ class Machine(Control):
         if 100 <= head.status < 200:
             self._pay(1)
             if end:
-                raise StreamFault("an interim response ends the stream")
+                raise StreamFault("an interim response must not end the stream")
             return
         stream.has_head = True
         if b"content-length" in head.named and not end:
@@ -209,9 +209,9 @@ class Machine(Control):
 
     def _on_stray(self, stream: Stream | None, stream_id: int) -> None:
         if stream is not None:
-            raise StreamFault("the stream has ended, or not begun", ErrorCode.STREAM_CLOSED)
+            raise StreamFault("DATA on a stream that is closed, or has no headers yet", ErrorCode.STREAM_CLOSED)
         if not stream_id:
-            raise ConnectionFault("DATA belongs to a stream")
+            raise ConnectionFault("DATA on stream 0")
         self._on_closed(stream_id)
 
     def _open_window(self) -> None:

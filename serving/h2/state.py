@@ -157,7 +157,7 @@ class State:
     def _check_length(self, stream: Stream, size: int, *, end: bool) -> None:
         left = stream.expected - size
         if stream.expected >= 0 and (left < 0 or (end and left)):
-            raise StreamFault("the body is not as long as its content-length")
+            raise StreamFault("the length of the body is not its content-length")
         stream.expected = max(left, -1)
 
     def _reset(self, stream_id: int, code: ErrorCode) -> None:

@@ -104,5 +104,5 @@ class PeerRate:
             del self._buckets[next(iter(self._buckets))]  # the one that was quiet for longest
         if not allowed:
             wait_s = (1.0 - tokens) / self._per_s
-            words = f"{caller} may make {self._per_s:g} calls per second"
+            words = f"{caller} has made more than {self._per_s:g} calls per second"
             raise Overloaded(words, wait_s, limit="max_calls_per_peer_s")

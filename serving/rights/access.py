@@ -96,7 +96,7 @@ class Access:
     def check_all(self, what: str) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
         if not self.is_unlimited:
-            self.deny(f"{what}: it affects all services and nodes, the grant does not")
+            self.deny(f"{what}: it affects all services and nodes, the grant covers only some")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""
@@ -107,8 +107,8 @@ class Access:
         """Raises PermissionDenied: this is out of reach."""
         name = self.identity.name if self.identity else "nobody"
         wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
-        takes = f"it takes the role {' or '.join(wanted)} for it"
-        raise PermissionDenied(f"{name} may not {self.rule.name} {what}; {takes}", key=key, needs=",".join(wanted))
+        needed = f"requires the role {' or '.join(wanted)} for it"
+        raise PermissionDenied(f"{name} is not authorized to {self.rule.name} {what}; {needed}", key=key, needs=",".join(wanted))
 
     def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
         for role in roles:

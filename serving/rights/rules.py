@@ -48,7 +48,7 @@ class Rule:
 
 _EVERY_ROLE: Final = frozenset(Role)
 
-NOBODY: Final = Rule("nobody")
+NOBODY: Final = Rule("call this method")
 OPEN: Final = Rule("open", is_open=True)
 READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
@@ -56,4 +56,4 @@ OPERATE: Final = Rule("operate", frozenset({Role.OPERATOR}), Record.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
 LEAVE: Final = Rule("ask for leave", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
-METRICS: Final = Rule("metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))
+METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

@@ -140,12 +140,12 @@ def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[i
         return 503, f"not ready: {_why(health)}\n"
     doubt = health.doubt()
     if trusted and doubt:
-        return 503, f"doubted: {doubt}\n"
+        return 503, f"in doubt: {doubt}\n"
     staleness_s = health.staleness_s()
     age = "of unknown age" if staleness_s is None else f"up to {staleness_s:.3f} s old"
     if bound_s is None or (staleness_s is not None and staleness_s <= bound_s):
-        return 200, f"ok: answers are {age}\n" + (f"doubted: {doubt}\n" if doubt else "")
-    return 503, f"stale: answers are {age}, {fresh} is asked for: {_why(health)}\n"
+        return 200, f"ok: answers are {age}\n" + (f"in doubt: {doubt}\n" if doubt else "")
+    return 503, f"stale: answers are {age}, {fresh} was requested: {_why(health)}\n"
 
 
 def duration_s(text: str) -> float:

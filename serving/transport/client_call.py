@@ -197,7 +197,7 @@ class Call:
             flags, size = PREFIX.unpack_from(held, at)
             start, at_next = at + PREFIX.size, at + PREFIX.size + size
             if flags:
-                self.fail(CallFailed(INTERNAL, "a message is compressed without request, or malformed"))
+                self.fail(CallFailed(INTERNAL, "a message is malformed, or compressed without having been asked for"))
             elif size > self._max_bytes:
                 text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
                 self.fail(CallFailed(RESOURCE_EXHAUSTED, text))
@@ -226,7 +226,7 @@ class UnaryCall(Call):
 
     def _end(self) -> None:
         if self._got is None:
-            self.fail(CallFailed(INTERNAL, "status OK without a response"))
+            self.fail(CallFailed(INTERNAL, "the call ended with OK, but without a response"))
             return
         self.close()
         if not self.answer.done():

@@ -183,6 +183,6 @@ async def test_a_backup_goes_through_a_pipe_and_into_another_installation(
     code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", other, "-", stdin=backup)
     assert code == 0, said
     code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", other, "-", stdin=backup)
-    assert (code, "--replace deletes them" in said) == (1, True)
+    assert (code, "delete them with --replace" in said) == (1, True)
     elsewhere = await replicas.start([etcd.endpoint], other)
     assert set(await listed(elsewhere)) == {"a-1"}

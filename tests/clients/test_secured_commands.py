@@ -62,7 +62,7 @@ async def test_nanny_shows_its_token(replica: Served, files: Secured) -> None:
     assert "web-1" in out, out
     code, out = await run(*asked, HQ_CA=ca, HQ_TOKEN_FILE=token_file(files, "mail-uploader"))
     assert code != 0
-    assert "mail-uploader may not read" in out
+    assert "mail-uploader is not authorized to read" in out
     code, out = await run(*asked, "--ca", ca, "--cert", ca)
     assert code != 0
     assert "--cert and --key" in out

@@ -53,13 +53,13 @@ async def test_a_signed_token_opens_a_server_that_knows_its_key(tmp_path: Path, 
         done = await hqctl(replica.addresses.grpc, *asking, "status")
         assert done.code == 0, done.err
         done = await hqctl(replica.addresses.grpc, "count", *asking)
-        assert "operator may not read" not in done.err
+        assert "operator is not authorized to read" not in done.err
         assert done.code == 0, done.err
         plain = await hqctl(replica.addresses.grpc, "--ca", str(secured.authority.cert), "count")
         assert "not authenticated" in plain.err
         assert (await hqctl("", *signing, "--subject", "stranger")).code == 0
         denied = await hqctl(replica.addresses.grpc, *asking, "count")
-        assert "stranger may not read" in denied.err
+        assert "stranger is not authorized to read" in denied.err
 
 
 async def test_inspect_shows_what_a_token_says_but_not_its_signature(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.virtual_time import VirtualLoop
 
 T = TypeVar("T")
 
-STOPS = {"NOT_FOUND", "STOP", "WRONG_NODE", "WRONG_UID", "UNKNOWN_REVISION", "FENCED"}
+STOPS = {"NOT_FOUND", "NOT_BEGUN", "STOP", "WRONG_NODE", "WRONG_UID", "UNKNOWN_REVISION", "FENCED"}
 TIMEOUT_S = 18.0
 SILENCE_S = 2.2 * TIMEOUT_S  # long enough after whatever gap
 
