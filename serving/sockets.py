@@ -39,6 +39,18 @@ async def bound(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -
     return listening
 
 
+def bound_unix(path: str) -> socket.socket:
+    """A socket bound to a path. Raises OSError."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(path)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on unix:{path}: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening
+
+
 def set_tcp(sock: socket.socket, **options: int) -> None:
     """Set those of these options of TCP that the system has."""
     for name, value in options.items():

@@ -13,7 +13,6 @@ from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, Messages, Options
-from serving.transport.renewed_channel import RenewedChannel
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -33,17 +32,13 @@ class Dialer:
         self._credentials = credentials or Credentials(CredentialFiles())
 
     def open(self, address: str) -> Channel:
-        """A new channel."""
-        return Channel(address, self._credentials.tls(), _OPTIONS)
+        """A new channel; its connection is made anew when certificates were renewed."""
+        return Channel(address, self._credentials.tls(), _OPTIONS, self._credentials.version)
 
     @property
     def is_encrypted(self) -> bool:
         """Channels are TLS."""
         return self._credentials.files.tls
-
-    def version(self) -> int:
-        """Another number when channels must be made anew, because certificates were renewed."""
-        return self._credentials.version()
 
     def own(self) -> Metadata:
         """The gateway's own token, if it has one."""
@@ -55,7 +50,7 @@ class ReplicaChannel:
 
     def __init__(self, address: str, dialer: Dialer) -> None:
         self.address = address
-        self._channel = RenewedChannel(address, lambda: dialer.open(address), dialer.version)
+        self._channel = dialer.open(address)
         self._streams: set[Messages] = set()
 
     def __repr__(self) -> str:
@@ -64,7 +59,7 @@ class ReplicaChannel:
     async def call(self, method: str, request: bytes, timeout_s: float, metadata: Metadata = ()) -> bytes:
         """The encoded answer."""
         try:
-            return await self._channel.current().unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
+            return await self._channel.unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
         except CallFailed as error:
             raise self._decoded(error) from None
 
@@ -72,7 +67,7 @@ class ReplicaChannel:
         self, method: str, request: bytes, silence_limit_s: float, metadata: Metadata = ()
     ) -> AsyncIterator[bytes]:
         """Encoded messages; a stream that is silent for `silence_limit_s` counts as broken."""
-        messages = self._channel.current().stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
+        messages = self._channel.stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
         self._streams.add(messages)
         try:
             while True:

@@ -8,12 +8,14 @@ import logging
 import ssl
 from typing import Final
 
+from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
+
 from hq.liveness.reachability import Door
 from serving.clock import Clock
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
 from serving.transport.client import Channel
-from serving.transport.client_call import UNIMPLEMENTED, CallFailed
+from serving.transport.client_call import CallFailed
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class Prober:
             self._admission.check_call("")
             await channel.unary(_KNOCK, b"", _PATIENCE_S)
         except (CallFailed, Overloaded) as error:
-            if isinstance(error, CallFailed) and error.code == UNIMPLEMENTED:
+            if isinstance(error, CallFailed) and error.code == codes.UNIMPLEMENTED:
                 return True
             log.warning("the probe of %s failed: %s", address, error)
         finally:

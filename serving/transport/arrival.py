@@ -1,4 +1,4 @@
-"""A connection of which nobody knows yet which HTTP it speaks, and who is at its other end."""
+"""A connection that has just come: who is at its other end, and which HTTP they speak."""
 
 from __future__ import annotations
 
@@ -10,37 +10,35 @@ from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
 from serving.limiting.per_peer import address_of
-from serving.transport.connection import SURPLUS_S, Connection, Make
-from serving.transport.core import Core
+from serving.transport.connection import SURPLUS_S, Connection, Core
 from serving.transport.exchange import Peer
+from serving.transport.h1_side import H1Side
+from serving.transport.h2_side import H2Side
 
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
 class Arrival(asyncio.Protocol):
-    """A connection of which nobody knows yet which HTTP it speaks."""
+    """A connection until it is known which HTTP it speaks."""
 
-    def __init__(self, core: Core, h2: Make, h1: Make, accepted: tuple[Peer, str] | None = None) -> None:
+    def __init__(self, core: Core, accepted: tuple[Peer, str] | None = None) -> None:
         """`accepted`: who it is, and the limit beyond which it is or "", if it was counted before its handshake."""
-        self._core, self._h2, self._h1 = core, h2, h1
+        self._core, self._accepted = core, accepted
         self._begun = b""
-        self._accepted, self._surplus = accepted, ""
         self._is_counted = self.is_made = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
         # Written at once, and paused as soon as anything is left, so that what waits is known; TLS pauses from 1 on.
-        transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
         secure = transport.get_extra_info("ssl_object")
+        transport.set_write_buffer_limits(high=1 if secure else 0, low=0)
         self.is_made = True
-        self._core.arrivals.add(self)
+        self._core.arrivals.add(transport)
         if self._accepted is not None:
-            accepted, self._surplus = self._accepted
-            certificate = _certificate(secure)
-            self._peer = Peer(accepted.host, accepted.name, certificate, is_secure=True, uid=accepted.uid)
+            peer, self._surplus = self._accepted
+            self._peer = peer._replace(certificate=_certificate(secure), is_secure=True)
         else:
-            sock = transport.get_extra_info("socket")
-            self._peer = peer_of(sock, transport.get_extra_info("peername"))
+            self._peer = peer_of(transport.get_extra_info("socket"), transport.get_extra_info("peername"))
             self._surplus = self._core.open_connection(self._peer)
         self._is_counted = not self._surplus
         patience_s = SURPLUS_S if self._surplus else self._core.limits.slow_request_s
@@ -56,13 +54,9 @@ class Arrival(asyncio.Protocol):
     def eof_received(self) -> None:
         """Leave it to the transport to close."""
 
-    def leave(self) -> None:
-        """The server ends."""
-        self._transport.close()
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self._core.arrivals.discard(self)
+        self._core.arrivals.discard(self._transport)
         if self._is_counted:
             self._core.close_connection(self._peer)
 
@@ -73,10 +67,11 @@ class Arrival(asyncio.Protocol):
 
     def _begin(self, *, is_h2: bool) -> Connection | None:
         self._timer.cancel()
-        self._core.arrivals.discard(self)
+        self._core.arrivals.discard(self._transport)
         if self._transport.is_closing():
             return None
-        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._surplus)
+        side: type[Connection] = H2Side if is_h2 else H1Side
+        connection = side(self._core, self._transport, self._peer, self._surplus)
         self._is_counted = False
         self._transport.set_protocol(connection)
         connection.data_received(self._begun)

@@ -15,20 +15,13 @@ import re
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
+from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
+
 from serving.h2 import hpack
-from serving.transport.client_call import (
-    DEADLINE_EXCEEDED,
-    INTERNAL,
-    UNAVAILABLE,
-    CallFailed,
-    Options,
-    StreamingCall,
-    UnaryCall,
-)
+from serving.transport.client_call import Call, CallFailed, Options, unsent
 from serving.transport.client_connection import ClientConnection
 
 __all__ = ["CallFailed", "Channel", "Messages", "Metadata", "Options"]
@@ -39,9 +32,8 @@ Metadata = Sequence[tuple[str, str | bytes]]
 _NAME: Final = re.compile(r"[0-9a-z_.-]+")
 _VALUE: Final = re.compile(r"[ -~]*")
 _GROWTH, _JITTER = 1.6, 0.2  # of the wait between attempts to connect
+_DRAIN_S: Final = 30.0  # for calls on a connection whose credentials are old
 _KEPT: Final = 256
-
-
 _DEFAULTS: Final = Options()
 
 
@@ -52,160 +44,128 @@ class Channel:
     """
 
     def __init__(
-        self, address: str, tls: Callable[[], ssl.SSLContext] | None = None, options: Options = _DEFAULTS
+        self,
+        address: str,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        options: Options = _DEFAULTS,
+        version: Callable[[], int] = int,
     ) -> None:
-        """`address`: host:port or unix:PATH. `tls`: asked for a context of its own at each attempt to connect."""
-        self.address, self._tls, self._options = address, tls, options
-        is_unix = address.startswith("unix:")
-        self._host = "localhost" if is_unix else address.rpartition(":")[0].strip("[]")
-        self._authority = "localhost" if is_unix else address
+        """`address`: host:port or unix:PATH. `tls`: asked for a context of its own at each attempt to connect.
+
+        `version`: another number when there are new credentials: then the next call makes a connection with them.
+        """
+        self.address, self._tls, self._options, self._version = address, tls, options, version
+        self._made_with = version()
+        self._is_unix = address.startswith("unix:")
         self._current: ClientConnection | None = None
         self._connections: set[ClientConnection] = set()
-        self._attempt: asyncio.Task[ClientConnection] | None = None
         self._failures, self._retry_at, self._failure = 0, 0.0, ""
         self._paths: dict[str, bytes] = {}
         self._is_closed = False
-        self._connecting, self._all_connected = 0, asyncio.Event()  # calls that wait for a connection
 
     # --- calls ---
 
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
         """The one answer, within so many seconds, connecting included."""
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout_s is None else loop.time() + timeout_s
-        block = self._block(path, metadata)
-        connection = self._current or await self._connected(deadline)
-        answer: asyncio.Future[bytes] = loop.create_future()
-        call = UnaryCall(answer, block, request, deadline, self._options.max_answer_bytes)
-        connection.start(call)
+        answers = self.stream(path, request, metadata, timeout_s)
         try:
-            return await answer
-        except asyncio.CancelledError:
-            connection.leave(call)
-            if not answer.cancelled():
-                answer.exception()  # it came together with the cancellation, and is nobody's now
-            raise
+            answer = await anext(answers, None)
+            if answer is None:
+                raise CallFailed(codes.INTERNAL, "the call ended with OK, but without a response")
+            if await anext(answers, None) is not None:
+                raise CallFailed(codes.INTERNAL, "more than one response to a unary call")
+            return answer
+        finally:
+            answers.leave()
 
     def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Messages:
         """All answers, as they come. The call begins when the first one is asked for; `leave` it before its end."""
         return Messages(self, path, request, metadata, timeout_s)
 
-    async def begin(
+    def begin(
         self, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
-    ) -> tuple[ClientConnection, StreamingCall]:
-        """Start a call with any number of answers; for `Messages`."""
+    ) -> tuple[ClientConnection, Call]:
+        """Start a call; for `Messages`."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
-        block = self._block(path, metadata)
-        connection = self._current or await self._connected(deadline)
-        call = StreamingCall(block, request, deadline, self._options.max_answer_bytes)
+        call = Call(self._block(path, metadata), request, deadline, self._options.max_answer_bytes)
+        connection = self._connection()
         connection.start(call)
         return connection, call
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Start no more calls, give those under way so many seconds, then end them."""
         self._is_closed = True
+        ends = [connection.lost for connection in self._connections]
         try:
-            if grace_s > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(grace_s):
-                        await self._finish()
+            for connection in [*self._connections]:
+                connection.retire()
+            if ends and grace_s > 0:
+                await asyncio.wait(ends, timeout=grace_s)
         finally:
-            attempt, ends = self._attempt, [connection.lost for connection in self._connections]
-            if attempt is not None:
-                attempt.cancel()
             for connection in [*self._connections]:
                 connection.abort("closed by the client")
-        await asyncio.gather(*ends, *([attempt] if attempt is not None else ()), return_exceptions=True)
-
-    async def _finish(self) -> None:
-        if self._connecting:
-            self._all_connected.clear()
-            await self._all_connected.wait()
-        for connection in [*self._connections]:
-            connection.retire()
-        if ends := [connection.lost for connection in self._connections]:
+        if ends:
             await asyncio.wait(ends)
 
     # --- connecting ---
 
-    async def _connected(self, deadline: float | None) -> ClientConnection:
+    def _connection(self) -> ClientConnection:
+        """The one that takes calls; they wait there while it is being made."""
+        if self._version() != self._made_with:
+            self._renew()
+        if self._current is not None:
+            return self._current
         loop = asyncio.get_running_loop()
         if self._is_closed:
-            raise _unsent(f"the connection to {self.address} is closed")
-        if self._attempt is None:
-            if loop.time() < self._retry_at:
-                raise _unsent(self._failure)
-            self._attempt = loop.create_task(self._connect(), name=f"connect {self.address}")
-            self._attempt.add_done_callback(self._attempted)
-        self._connecting += 1
-        try:
-            async with asyncio.timeout_at(deadline):
-                # Shielded: others wait for the same connection.
-                connection = await asyncio.shield(self._attempt)
-        except TimeoutError:
-            text = f"{self.address} did not accept the connection in time"
-            raise CallFailed(DEADLINE_EXCEEDED, text, is_unprocessed=True) from None
-        except CallFailed as error:  # a new one for each that waits
-            raise _unsent(error.message) from None
-        finally:
-            self._connecting -= 1
-            if not self._connecting:
-                self._all_connected.set()
-        if not connection.is_usable:
-            raise _unsent(f"{self.address} accepts no calls")
-        return connection
-
-    async def _connect(self) -> ClientConnection:
-        connection = ClientConnection(self.address, self._options, self._retired)
+            raise unsent(f"the connection to {self.address} is closed")
+        if loop.time() < self._retry_at:
+            raise unsent(self._failure)
+        connection = self._current = ClientConnection(self.address, self._options, self._retired)
+        dial = loop.create_task(self._dial(connection), name=f"connect {self.address}")
         self._connections.add(connection)
-        connection.lost.add_done_callback(lambda _: self._connections.discard(connection))
-        try:
-            async with asyncio.timeout(self._options.connect_timeout_s):
-                await self._dial(connection)
-                reason = await connection.ready
-        except TimeoutError:
-            reason = "no response in time"
-        except (OSError, ValueError) as error:
-            reason = str(error) or type(error).__name__
-        except asyncio.CancelledError:  # only `close` does
-            reason = "closed by the client"
-        if reason:
-            connection.abort(reason)
-            self._failed(f"cannot connect to {self.address}: {reason}")
-            raise _unsent(self._failure)
-        self._current = connection
+
+        def forget(_: object) -> None:
+            self._connections.discard(connection)
+            dial.cancel()
+
+        connection.lost.add_done_callback(forget)
         return connection
 
     async def _dial(self, connection: ClientConnection) -> None:
         loop, context, name = asyncio.get_running_loop(), None, None
-        if self._tls is not None:
-            context, name = self._tls(), self._host
-            context.set_alpn_protocols(["h2"])
-        if self.address.startswith("unix:"):
-            path = self.address.removeprefix("unix:")
-            await loop.create_unix_connection(lambda: connection, path, ssl=context, server_hostname=name)
-        else:
-            port = int(self.address.rpartition(":")[2])
-            await loop.create_connection(lambda: connection, self._host, port, ssl=context, server_hostname=name)
+        host, _, port = self.address.rpartition(":")
+        try:
+            if self._tls is not None:
+                context, name = self._tls(), "localhost" if self._is_unix else host.strip("[]")
+                context.set_alpn_protocols(["h2"])
+            if self._is_unix:
+                path = self.address.removeprefix("unix:")
+                await loop.create_unix_connection(lambda: connection, path, ssl=context, server_hostname=name)
+            else:
+                where = host.strip("[]"), int(port)
+                await loop.create_connection(lambda: connection, *where, ssl=context, server_hostname=name)
+        except (OSError, ValueError) as error:
+            connection.abort(str(error) or type(error).__name__)
 
-    def _attempted(self, attempt: asyncio.Task[ClientConnection]) -> None:
-        self._attempt = None
-        if not attempt.cancelled():
-            attempt.exception()  # nobody may be left to hear of it
+    def _renew(self) -> None:
+        self._made_with = self._version()
+        for connection in [*self._connections]:
+            connection.retire()
+            asyncio.get_running_loop().call_later(_DRAIN_S, connection.abort, "its credentials are old")
+        self._failures, self._retry_at = 0, 0.0
 
-    def _retired(self, connection: ClientConnection) -> None:
-        if self._current is connection:
-            self._current = None
-            if connection.has_answered:
-                self._failures, self._retry_at = 0, 0.0
-            else:  # as good as none: whoever hangs up on everybody is not asked in a hurry
-                self._failed(f"{self.address} closed the connection at once")
-
-    def _failed(self, text: str) -> None:
+    def _retired(self, connection: ClientConnection, reason: str) -> None:
+        if self._current is not connection:
+            return
+        self._current = None
+        if connection.has_answered:
+            self._failures, self._retry_at = 0, 0.0
+            return
+        # As good as none: whoever hangs up on everybody is not asked in a hurry.
+        self._failure = reason or f"{self.address} closed the connection at once"
         options = self._options
         backoff_s = min(options.max_backoff_s, options.first_backoff_s * _GROWTH ** min(self._failures, 30))
         self._failures += 1
-        self._failure = text
         jitter = 1.0 + _JITTER * (2.0 * random.random() - 1.0)
         self._retry_at = asyncio.get_running_loop().time() + backoff_s * jitter
 
@@ -220,7 +180,7 @@ class Channel:
                 (":method", "POST"),
                 (":scheme", "http" if self._tls is None else "https"),
                 (":path", path),
-                (":authority", self._authority),
+                (":authority", "localhost" if self._is_unix else self.address),
                 ("te", "trailers"),
                 ("content-type", "application/grpc"),
                 ("user-agent", "hq"),
@@ -239,17 +199,15 @@ class Messages(AsyncIterator[bytes]):
         self, channel: Channel, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
     ) -> None:
         self._channel, self._asked = channel, (path, request, metadata, timeout_s)
-        self._begun: tuple[ClientConnection, StreamingCall] | None = None
+        self._begun: tuple[ClientConnection, Call] | None = None
         self._is_left = False
 
     async def __anext__(self) -> bytes:
         if self._begun is None:
             if self._is_left:
-                raise _unsent("the call was abandoned before it began")
-            self._begun = await self._channel.begin(*self._asked)
+                raise unsent("the call was abandoned before it began")
+            self._begun = self._channel.begin(*self._asked)
         connection, call = self._begun
-        if self._is_left:
-            self.leave()
         message = await call.next()
         connection.consumed(call, call.free(0))
         return message
@@ -262,14 +220,10 @@ class Messages(AsyncIterator[bytes]):
             connection.leave(call)
 
 
-def _unsent(text: str) -> CallFailed:
-    return CallFailed(UNAVAILABLE, text, is_unprocessed=True)
-
-
 @lru_cache(_KEPT)
 def _encoded(name: str, value: str | bytes) -> bytes:
     """As it is sent: the same goes to several servers, and much of it with many calls. Raises CallFailed."""
     text = b64encode(value).rstrip(b"=").decode() if isinstance(value, bytes) else value.strip(" ")
     if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _VALUE.fullmatch(text):
-        raise CallFailed(INTERNAL, f"the metadata {name[:100]!r} cannot be sent", is_unprocessed=True)
+        raise unsent(f"the metadata {name[:100]!r} cannot be sent", codes.INTERNAL)
     return hpack.encode([(name.encode(), text.encode())])

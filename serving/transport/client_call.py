@@ -8,10 +8,10 @@ import binascii
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from google.rpc import code_pb2  # type: ignore[import-untyped,unused-ignore]
+from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
 
 from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
@@ -20,29 +20,20 @@ from serving.h2.stream import Stream
 
 Trailers = Sequence[tuple[bytes, bytes]]
 
-CANCELLED: Final[int] = code_pb2.CANCELLED
-UNKNOWN: Final[int] = code_pb2.UNKNOWN
-DEADLINE_EXCEEDED: Final[int] = code_pb2.DEADLINE_EXCEEDED
-RESOURCE_EXHAUSTED: Final[int] = code_pb2.RESOURCE_EXHAUSTED
-INTERNAL: Final[int] = code_pb2.INTERNAL
-UNIMPLEMENTED: Final[int] = code_pb2.UNIMPLEMENTED
-UNAVAILABLE: Final[int] = code_pb2.UNAVAILABLE
-_MOST_CODE: Final[int] = code_pb2.UNAUTHENTICATED
-
 # https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md: of answers that are not gRPC's.
 _OF_HTTP: Final[Mapping[int, int]] = {
-    400: INTERNAL,
-    401: code_pb2.UNAUTHENTICATED,
-    403: code_pb2.PERMISSION_DENIED,
-    404: UNIMPLEMENTED,
-    **dict.fromkeys((429, 502, 503, 504), UNAVAILABLE),
+    400: codes.INTERNAL,
+    401: codes.UNAUTHENTICATED,
+    403: codes.PERMISSION_DENIED,
+    404: codes.UNIMPLEMENTED,
+    **dict.fromkeys((429, 502, 503, 504), codes.UNAVAILABLE),
 }
-# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors; all others are INTERNAL
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors; all others are codes.INTERNAL
 _OF_RESET: Final[Mapping[int, int]] = {
-    ErrorCode.REFUSED_STREAM: UNAVAILABLE,
-    ErrorCode.CANCEL: CANCELLED,
-    ErrorCode.ENHANCE_YOUR_CALM: RESOURCE_EXHAUSTED,
-    ErrorCode.INADEQUATE_SECURITY: code_pb2.PERMISSION_DENIED,
+    ErrorCode.REFUSED_STREAM: codes.UNAVAILABLE,
+    ErrorCode.CANCEL: codes.CANCELLED,
+    ErrorCode.ENHANCE_YOUR_CALM: codes.RESOURCE_EXHAUSTED,
+    ErrorCode.INADEQUATE_SECURITY: codes.PERMISSION_DENIED,
 }
 
 
@@ -94,7 +85,7 @@ class CallFailed(Exception):
 
 
 class Call:
-    """What both kinds of calls share: one request, and the frames that answer it.
+    """One request, and the messages that answer it. While some wait to be taken, no more come than the window allows.
 
     Attributes:
         block: the headers, but for the deadline; body: the message in its envelope. Both are dropped once sent.
@@ -104,7 +95,10 @@ class Call:
         is_over: it has ended, or nobody waits for it any more.
     """
 
-    __slots__ = ("_held", "_is_grpc", "_max_bytes", "block", "body", "deadline", "is_over", "stream", "timer")
+    __slots__ = (
+        *("_error", "_held", "_is_grpc", "_max_bytes", "_owed", "_queue", "_waiter"),
+        *("block", "body", "deadline", "is_over", "stream", "timer"),
+    )
 
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
         self.block, self.deadline = block, deadline
@@ -113,6 +107,10 @@ class Call:
         self.timer: asyncio.TimerHandle | None = None
         self.is_over = self._is_grpc = False
         self._held, self._max_bytes = bytearray(), max_bytes  # of a message that is not complete
+        self._queue: deque[bytes] = deque()
+        self._owed = 0  # bytes that came, and were not given back
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
 
     # --- what came ---
 
@@ -144,111 +142,37 @@ class Call:
         named = dict(fields)
         status = named.get(b"grpc-status")
         if status == b"0" and self._held:
-            self.fail(CallFailed(INTERNAL, "the response ends in the middle of a message"))
+            self.fail(CallFailed(codes.INTERNAL, "the response ends in the middle of a message"))
         elif status == b"0":
-            self._end()
+            self._end(StopAsyncIteration())
         elif status is None:
-            self.fail(CallFailed(UNKNOWN, "the response ended without a status", fields))
+            self.fail(CallFailed(codes.UNKNOWN, "the response ended without a status", fields))
         else:
-            code = int(status) if status.isdigit() and len(status) < 3 else UNKNOWN
+            code = int(status) if status.isdigit() and len(status) < 3 else codes.UNKNOWN
             text = unquote_to_bytes(named.get(b"grpc-message", b"")).decode("utf-8", "replace")
-            self.fail(CallFailed(code if code <= _MOST_CODE else UNKNOWN, text, fields))
+            self.fail(CallFailed(code if code <= codes.UNAUTHENTICATED else codes.UNKNOWN, text, fields))
 
     def reset(self, code: int, *, is_late: bool) -> None:
         """The peer, or a fault of it, has ended the stream before its time."""
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else str(code)
-        meant = DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, INTERNAL)
+        meant = codes.DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, codes.INTERNAL)
         is_refused = code == ErrorCode.REFUSED_STREAM
         self.fail(CallFailed(meant, f"the stream was reset: {name}", is_unprocessed=is_refused))
 
     def fail(self, error: CallFailed) -> None:
         """It ends with this error, unless it has ended."""
         if not self.is_over:
-            self.close()
-            self._fail(error)
-
-    def close(self) -> None:
-        """It is over, whatever comes of it."""
-        self.is_over = True
-        self.block = self.body = b""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+            self._end(error)
 
     def free(self, size: int) -> int:
         """So many bytes came. Those that are held no more, and that as many others may follow."""
-        return size
+        self._owed += size
+        if self._queue:
+            return 0
+        freed, self._owed = self._owed, 0
+        return freed
 
     # --- what becomes of it ---
-
-    def _end(self) -> None:
-        raise NotImplementedError
-
-    def _fail(self, error: CallFailed) -> None:
-        raise NotImplementedError
-
-    def _message(self, message: bytes) -> None:
-        raise NotImplementedError
-
-    def _take(self, chunk: bytes) -> None:
-        held, at = self._held, 0
-        held += chunk
-        while len(held) - at >= PREFIX.size and not self.is_over:
-            flags, size = PREFIX.unpack_from(held, at)
-            start, at_next = at + PREFIX.size, at + PREFIX.size + size
-            if flags:
-                self.fail(CallFailed(INTERNAL, "a message is malformed, or compressed without having been asked for"))
-            elif size > self._max_bytes:
-                text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
-                self.fail(CallFailed(RESOURCE_EXHAUSTED, text))
-            elif at_next > len(held):
-                break
-            else:
-                self._message(bytes(memoryview(held)[start:at_next]))
-                at = at_next
-        del held[: len(held) if self.is_over else at]
-
-
-class UnaryCall(Call):
-    """One message is the answer: `answer` brings it, or CallFailed."""
-
-    __slots__ = ("_got", "answer")
-
-    def __init__(self, answer: asyncio.Future[bytes], *more: Any) -> None:
-        super().__init__(*more)
-        self.answer = answer
-        self._got: bytes | None = None
-
-    def _message(self, message: bytes) -> None:
-        if self._got is not None:
-            self.fail(CallFailed(INTERNAL, "more than one response to a unary call"))
-        self._got = message
-
-    def _end(self) -> None:
-        if self._got is None:
-            self.fail(CallFailed(INTERNAL, "the call ended with OK, but without a response"))
-            return
-        self.close()
-        if not self.answer.done():
-            self.answer.set_result(self._got)
-
-    def _fail(self, error: CallFailed) -> None:
-        self._got = None
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-
-class StreamingCall(Call):
-    """Any number of messages. While some wait to be taken, no more come than the stream's window allows."""
-
-    __slots__ = ("_error", "_owed", "_queue", "_waiter")
-
-    def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
-        super().__init__(block, request, deadline, max_bytes)
-        self._queue: deque[bytes] = deque()
-        self._owed = 0  # bytes that came, and were not given back
-        self._error: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
 
     async def next(self) -> bytes:
         """The next message, in order. Raises CallFailed; StopAsyncIteration: all is well, there are no more."""
@@ -259,29 +183,44 @@ class StreamingCall(Call):
             await self._waiter
         return self._queue.popleft()
 
+    def _end(self, error: BaseException) -> None:
+        self.is_over, self._error = True, error
+        self.block = self.body = b""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self._wake()
+
     def _message(self, message: bytes) -> None:
         self._queue.append(message)
-        self._wake()
-
-    def free(self, size: int) -> int:
-        self._owed += size
-        if self._queue:
-            return 0
-        freed, self._owed = self._owed, 0
-        return freed
-
-    def _end(self) -> None:
-        self.close()
-        self._error = StopAsyncIteration()
-        self._wake()
-
-    def _fail(self, error: CallFailed) -> None:
-        self._error = error
         self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def _take(self, chunk: bytes) -> None:
+        held, at = self._held, 0
+        held += chunk
+        while len(held) - at >= PREFIX.size and not self.is_over:
+            flags, size = PREFIX.unpack_from(held, at)
+            start, at_next = at + PREFIX.size, at + PREFIX.size + size
+            if flags:
+                self.fail(CallFailed(codes.INTERNAL, "a message is malformed, or compressed without having been asked for"))
+            elif size > self._max_bytes:
+                text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
+                self.fail(CallFailed(codes.RESOURCE_EXHAUSTED, text))
+            elif at_next > len(held):
+                break
+            else:
+                self._message(bytes(memoryview(held)[start:at_next]))
+                at = at_next
+        del held[: len(held) if self.is_over else at]
+
+
+def unsent(text: str, code: int = codes.UNAVAILABLE) -> CallFailed:
+    """The end of a call that was not begun."""
+    return CallFailed(code, text, is_unprocessed=True)
 
 
 def timeout_text(left_s: float) -> bytes:
@@ -296,4 +235,4 @@ def timeout_text(left_s: float) -> bytes:
 def _not_grpc(head: Head) -> CallFailed:
     kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
     words = f"the response is not gRPC: HTTP status {head.status}, {kind}"
-    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), words, head.fields)
+    return CallFailed(_OF_HTTP.get(head.status, codes.UNKNOWN), words, head.fields)

@@ -8,13 +8,15 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
+
 from serving.h2 import frames, state
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
 from serving.sockets import set_tcp
-from serving.transport.client_call import DEADLINE_EXCEEDED, UNAVAILABLE, Call, CallFailed, Options, timeout_text
+from serving.transport.client_call import Call, CallFailed, Options, timeout_text, unsent
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
 _JOINED_BYTES: Final = 64 * 1024
@@ -31,27 +33,26 @@ class ClientConnection(asyncio.Protocol):
     """Calls in the order in which they come, as many at once as the peer takes.
 
     Attributes:
-        ready: done when the peer's settings are here (""), or when it is clear why they will not come.
         lost: done when nothing is left of it.
-        is_usable: new calls may be started.
+        is_retired: no new calls may be started.
         has_answered: it was good for something.
     """
 
-    def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection], None]) -> None:
-        """`retired` is called once, when no new calls may be started any more."""
+    def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection, str], None]) -> None:
+        """`retired` is called once, when no new calls may be started any more; with a reason if none ever could."""
         self._name, self._options, self._retired = name, options, retired
         self._loop = asyncio.get_running_loop()
-        self.ready: asyncio.Future[str] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
-        self.is_usable = self.has_answered = False
+        self.is_retired = self.has_answered = False
+        self._is_ready = False  # the peer's settings are here
         self._transport: asyncio.Transport | None = None
         self._is_secure = False
         self._waiting: dict[Call, None] = {}
-        self._is_retired = self._is_paused = self._is_flushing = self._in_turn = False
+        self._is_paused = self._is_flushing = self._in_turn = False
         self._is_heard = False
         self._heard_at, self._pinged_at, self._pings = self._loop.time(), math.inf, 0
         self._open_at = self._heard_at  # when the window for all streams was last open, as far as was needed
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = self._loop.call_later(options.connect_timeout_s, self.abort, "no response in time")
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
         self._machine = Machine(Settings(0, *held), is_client=True)
 
@@ -61,15 +62,13 @@ class ClientConnection(asyncio.Protocol):
         """Send a request, now or when its turn comes."""
         if call.deadline is not None:
             call.timer = self._loop.call_at(call.deadline, self._late, call)
-        if self._waiting or len(self._machine.streams) >= self._machine.peer_max_streams:
-            self._waiting[call] = None
-        else:
-            self._open(call)
+        self._waiting[call] = None
+        self._admit()
 
     def leave(self, call: Call) -> None:
         """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
         if not call.is_over:
-            self._end(call, CallFailed(UNAVAILABLE, f"the connection to {self._name} was closed"))
+            self._end(call, CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed"))
 
     def consumed(self, call: Call, size: int) -> None:
         """So many bytes of its messages are not held any more."""
@@ -91,11 +90,11 @@ class ClientConnection(asyncio.Protocol):
         self._pings = 0
         self._flush_soon()
         if stream.id >= _LAST_ID:
-            self._refuse()
+            self._refuse("")
 
     def _late(self, call: Call) -> None:
-        text = f"{self._name} did not answer in time"
-        self._end(call, CallFailed(DEADLINE_EXCEEDED, text, is_unprocessed=call.stream is None))
+        text = f"{self._name} did not {'answer' if self._is_ready else 'accept the connection'} in time"
+        self._end(call, CallFailed(codes.DEADLINE_EXCEEDED, text, is_unprocessed=call.stream is None))
 
     def _end(self, call: Call, error: CallFailed) -> None:
         if call.stream is None:
@@ -106,9 +105,9 @@ class ClientConnection(asyncio.Protocol):
         call.fail(error)
 
     def _admit(self) -> None:
-        """Streams have ended: those that wait come next, in order."""
+        """Begin those that wait, in order, as many as the peer takes."""
         waiting, machine = self._waiting, self._machine
-        while waiting and len(machine.streams) < machine.peer_max_streams:
+        while waiting and self._is_ready and len(machine.streams) < machine.peer_max_streams:
             call = next(iter(waiting))
             del waiting[call]
             self._open(call)
@@ -119,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
         secure = transport.get_extra_info("ssl_object")
         self._is_secure = secure is not None
-        if self._is_retired:
+        if self.lost.done():
             self._transport.abort()
             return
         if secure is not None and secure.selected_alpn_protocol() != "h2":
@@ -136,7 +135,6 @@ class ClientConnection(asyncio.Protocol):
                 "TCP_USER_TIMEOUT": 1_000 * patience_s,
             }
             set_tcp(sock, **{name: max(1, round(value)) for name, value in probes.items()})
-        self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -151,9 +149,10 @@ class ClientConnection(asyncio.Protocol):
             elif not stream.owner.is_over:  # since something that came before in these bytes
                 self._handle(kind, stream, what, end=end)
         self._in_turn = False
-        if not self.ready.done() and machine.has_settings:
-            self.is_usable = True
-            self.ready.set_result("")
+        if not self._is_ready and machine.has_settings and not machine.failed:
+            self._is_ready = True
+            self._timer.cancel()
+            self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
     def _handle(self, kind: int, stream: Stream, what: Any, *, end: bool) -> None:
@@ -176,11 +175,11 @@ class ClientConnection(asyncio.Protocol):
 
     def _handle_rest(self, kind: int, what: Any) -> None:
         if kind == state.GOAWAY:
-            self._refuse()
+            self._refuse("")
             for stream in [*self._machine.streams.values()]:
                 if stream.id > what:
                     self._machine.reset(stream, ErrorCode.CANCEL)
-                    stream.owner.fail(_closing(self._name))
+                    stream.owner.fail(self._closing())
         elif kind == state.FAILED:
             self._end_all(f"HTTP/2 protocol error ({what})")
 
@@ -216,7 +215,7 @@ class ClientConnection(asyncio.Protocol):
         out.room = 0 if self._is_paused else _ROOM_BYTES
         if out.is_ready and not self._is_paused:
             self._flush_soon()
-        if self._is_retired and not machine.streams and not self._waiting:
+        if self.is_retired and not machine.streams and not self._waiting:
             self._loop.call_later(_LINGER_S, transport.abort)
             transport.close()
 
@@ -250,22 +249,25 @@ class ClientConnection(asyncio.Protocol):
 
     # --- ends ---
 
-    def retire(self) -> None:
+    def retire(self, reason: str = "") -> None:
         """Start no more calls; close when the others have ended."""
-        if self._is_retired:
+        if self.is_retired:
             return
-        self._is_retired, self.is_usable = True, False
-        if not self.ready.done():
-            self.ready.set_result("it accepts no calls")
-        self._retired(self)
+        self.is_retired = True
+        self._retired(self, reason)
+        if self._transport is None and not self._waiting:
+            self.abort(reason)
         self._flush_soon()
 
-    def _refuse(self) -> None:
+    def _refuse(self, reason: str) -> None:
         """The peer takes no more calls: those that wait have not begun."""
-        self.retire()
+        self.retire(reason)
         waiting, self._waiting = self._waiting, {}
         for call in waiting:
-            call.fail(_closing(self._name))
+            call.fail(unsent(reason) if reason else self._closing())
+
+    def _closing(self) -> CallFailed:
+        return unsent(f"{self._name} accepts no more calls on this connection")
 
     def abort(self, reason: str) -> None:
         """Hang up at once, and end all calls; those that have begun may have been carried out."""
@@ -276,22 +278,15 @@ class ClientConnection(asyncio.Protocol):
             self.lost.set_result(None)
 
     def _end_all(self, reason: str) -> None:
-        if not self.ready.done():
-            self.ready.set_result(reason)
-        self._refuse()
+        self._timer.cancel()
+        self._refuse("" if self._is_ready else f"cannot connect to {self._name}: {reason}")
         machine = self._machine
         streams = [*machine.streams.values()]
         machine.streams.clear()
         for stream in streams:
             machine.outgoing.forget(stream)
-            stream.owner.fail(CallFailed(UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
+            stream.owner.fail(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         self._transport = None
         self.abort(str(exc) if exc is not None else "by the peer")
-
-
-def _closing(name: str) -> CallFailed:
-    return CallFailed(UNAVAILABLE, f"{name} accepts no more calls on this connection", is_unprocessed=True)

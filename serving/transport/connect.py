@@ -17,9 +17,8 @@ from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, TooLarge, invalid
 from serving.h2.heads import Head
 from serving.limiting.limits import Limits
-from serving.transport.call import ExchangeCall
+from serving.transport.call import ExchangeCall, Wire
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
-from serving.transport.wires import Wire
 
 UNARY: Final = Media("application/json", "application/proto", "application/x-protobuf")
 STREAMS: Final = Media("application/connect+json", "application/connect+proto")

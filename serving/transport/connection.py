@@ -1,17 +1,20 @@
-"""The bytes of one client: what waits for it is counted, and no wait is without an end."""
+"""The bytes of one client: what waits for it is counted, and no wait is without an end; and what all clients share."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
+from email.utils import formatdate
 from typing import Any, Final
 
+from serving.context import ServerContext
+from serving.errors import Overloaded
 from serving.h2.heads import Head
-from serving.transport.core import Accepted, Core
 from serving.transport.exchange import Peer
+from serving.transport.router import Router
 
+_TICK_S: Final = 1.0
 LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer
 SURPLUS_S: Final = 0.5  # for a connection too many to begin its request, so that it is refused in its own HTTP
 _SPARED_S: Final = 5.0  # for its answer, if it asks for our health
@@ -19,7 +22,70 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than a system call that takes several
 
 
-class Connection(asyncio.Protocol, Accepted):
+class Core:
+    """What the connections of one server share.
+
+    Attributes:
+        date_line: the header for HTTP/1.1, of this second.
+        kernel_bytes: what the system holds for a connection whose reader does not read.
+    """
+
+    def __init__(self, router: Router, shared: ServerContext) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.router, self.limits, self.admission = router, shared.limits, shared.admission
+        self.connections: set[Connection] = set()
+        self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
+        self.accepted = 0
+        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes
+        least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
+        self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
+        self.date_line = b""
+        self._tell_date()
+
+    def open_connection(self, peer: Peer) -> str:
+        """Count one in. The limit that it would break, if any: then it was not counted, and takes nobody's place."""
+        if self.accepted >= self.limits.max_connections:
+            return "max_connections"
+        try:
+            self.admission.connections_of.take(peer.host)
+        except Overloaded as error:
+            return error.limit
+        self.accepted += 1
+        return ""
+
+    def close_connection(self, peer: Peer) -> None:
+        """Count one out."""
+        self.accepted -= 1
+        self.admission.connections_of.give_back(peer.host)
+
+    def count_fault(self, text: str) -> None:
+        """A peer broke the protocol."""
+        name = "frame_floods" if text.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
+        self.admission.refused[name] += 1
+
+    def relieve(self, host: str) -> None:
+        """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""
+        of_peer = not self.admission.answers_of.has_room(host)
+        waiting = [one for one in self.connections if one.waiting and (one.peer.host == host or not of_peer)]
+        if waiting:
+            max(waiting, key=lambda one: one.waiting).relieve()
+
+    async def tick_forever(self) -> None:
+        """Give all connections the time, about once a second."""
+        while True:
+            await asyncio.sleep(self.tick_s)
+            self._tell_date()
+            now = self.loop.time()
+            for number, connection in enumerate([*self.connections], 1):
+                connection.tick(now)
+                if number % 1_000 == 0:
+                    await asyncio.sleep(0)
+
+    def _tell_date(self) -> None:
+        self.date_line = b"date: %s\r\n" % formatdate(usegmt=True).encode()
+
+
+class Connection(asyncio.Protocol):
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds.
 
     Attributes:
@@ -32,15 +98,14 @@ class Connection(asyncio.Protocol, Accepted):
         self.loop = core.loop
         self.waiting = 0
         self.is_paused = self.is_closing = self.is_lost = False
-        self._retire_at = core.loop.time() + core.limits.max_connection_age_s
-        self._kernel_bytes = core.kernel_bytes
+        self._retire_at = self.loop.time() + core.limits.max_connection_age_s
         self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then
         self._written = self._untaken = 0
         core.connections.add(self)
         self.surplus, self._is_spared = surplus, False
         if surplus:
-            self._retire_at = core.loop.time() - 1  # no more than one request
-            core.loop.call_later(SURPLUS_S, self._surplus_late)
+            self._retire_at = self.loop.time() - 1  # no more than one request
+            self.loop.call_later(SURPLUS_S, self._surplus_late)
 
     # --- one too many ---
 
@@ -74,7 +139,7 @@ class Connection(asyncio.Protocol, Accepted):
 
     def account(self, queued: int) -> None:
         """Count what waits now, of which so much in queues of ours."""
-        written = self.transport.get_write_buffer_size() + self._kernel_bytes if self.is_paused else 0
+        written = self.transport.get_write_buffer_size() + self.core.kernel_bytes if self.is_paused else 0
         waiting, self._untaken = queued + written, written
         if waiting != self.waiting:
             change, self.waiting = waiting - self.waiting, waiting
@@ -100,21 +165,27 @@ class Connection(asyncio.Protocol, Accepted):
         if not self.waiting:
             self._stalled = None
             return
-        taken = self._written - self._untaken
-        if self._stalled is None:
-            self._stalled = now, taken
-            return
-        since, before = self._stalled
-        limits = self.core.limits
-        if now - since < limits.stalled_write_s:
-            return
-        if taken - before < limits.min_read_bytes_per_s * (now - since):
+        limits, taken = self.core.limits, self._written - self._untaken
+        since, before = self._stalled or (now, taken)
+        patience_s = now - since
+        if patience_s < limits.stalled_write_s:
+            self._stalled = since, before
+        elif taken - before < limits.min_read_bytes_per_s * patience_s:
             self.core.admission.refused["stalled_write_s"] += 1
             self.cut_off()
         else:
             self._stalled = now, taken
 
-    # --- ends ---
+    # --- time and ends ---
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+
+    def shut_down(self) -> None:
+        """Take no more requests, finish those under way, then close."""
+
+    def expire(self) -> None:
+        """End all that is under way, with errors that say so."""
 
     def close(self, *, lingers: bool = False) -> None:
         """Write what is left, and hang up; whoever does not take it is cut off.
@@ -152,7 +223,3 @@ class Connection(asyncio.Protocol, Accepted):
         if self.waiting:
             self.core.admission.weigh(self.peer.host, -self.waiting)
             self.waiting = 0
-
-
-Make = Callable[[asyncio.Transport, Peer, str], Connection]
-"""Makes a connection in one HTTP; the string is the limit beyond which it is, or empty."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from serving.h2 import hpack
 from serving.h2.heads import Head
@@ -13,7 +13,7 @@ from serving.h2.heads import Head
 Fields = Sequence[tuple[bytes, bytes]]
 
 
-class Peer:
+class Peer(NamedTuple):
     """Who is at the other end of a connection.
 
     Attributes:
@@ -22,12 +22,11 @@ class Peer:
         uid: the user whose process it is, at a Unix socket; -1: not known.
     """
 
-    __slots__ = ("certificate", "host", "is_secure", "name", "uid")
-
-    def __init__(
-        self, host: str, name: str, certificate: bytes = b"", *, is_secure: bool = False, uid: int = -1
-    ) -> None:
-        self.host, self.name, self.certificate, self.is_secure, self.uid = host, name, certificate, is_secure, uid
+    host: str
+    name: str
+    certificate: bytes = b""
+    is_secure: bool = False
+    uid: int = -1
 
 
 class AnswerHead:
@@ -64,19 +63,15 @@ class Handler(Protocol):
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; each chunk is given back by `Exchange.consumed`."""
-        ...
 
     def late(self) -> None:
         """The request has not arrived in time."""
-        ...
 
     def gone(self) -> None:
         """Nobody waits for the answer any more."""
-        ...
 
     def expire(self) -> None:
         """The server ends, or the connection is too old: end with an error that says so."""
-        ...
 
 
 class Exchange:

@@ -13,9 +13,8 @@ from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
 from serving.protocol_errors import UnsupportedEncoding
-from serving.transport.call import ExchangeCall
+from serving.transport.call import ExchangeCall, Wire
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.wires import Wire
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from serving.h1.machine import Begun
-from serving.transport.core import Core
+from serving.transport.connection import Core
 from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
 
 _NO_BODY: Final = (204, 304)

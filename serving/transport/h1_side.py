@@ -12,8 +12,7 @@ from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
-from serving.transport.connection import Connection
-from serving.transport.core import Core
+from serving.transport.connection import Connection, Core
 from serving.transport.exchange import Peer
 from serving.transport.h1_exchange import H1Exchange
 

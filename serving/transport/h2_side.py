@@ -12,8 +12,7 @@ from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
-from serving.transport.connection import Connection
-from serving.transport.core import Core
+from serving.transport.connection import Connection, Core
 from serving.transport.exchange import Exchange, Peer
 from serving.transport.h2_exchange import H2Exchange, continued
 

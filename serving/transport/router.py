@@ -14,18 +14,16 @@ from serving.protocol_errors import HeadersTooLarge, MethodNotAllowed, Unsupport
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
 from serving.transport import connect
-from serving.transport.call import ExchangeCall
+from serving.transport.call import ExchangeCall, Wire
 from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.cors import Cors
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
-from serving.transport.paging import PageHandler
+from serving.transport.pages import PageHandler, SiteHandler
 from serving.transport.rpc import Endpoint, Rpc
-from serving.transport.site_handler import SiteHandler
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.unary import UnaryRpc
-from serving.transport.wires import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
 UNKNOWN_FORM: Final = (UnsupportedMediaType, MethodNotAllowed)
@@ -118,7 +116,7 @@ class Router:
         if self._site is not None and endpoint is None and path not in self._page_paths:
             SiteHandler(exchange, self._site, self._shared)
         elif endpoint is None or head.method == b"POST":
-            PageHandler(exchange, self._pages, ExchangeCall(exchange, self._shared.ids))
+            PageHandler(exchange, self._pages, self._shared)
         elif is_safe and head.method == b"GET":
             self._open(endpoint, exchange, ConnectUnary)
         else:

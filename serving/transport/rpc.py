@@ -17,9 +17,8 @@ from serving.encoding.jsonio import refuse_deep
 from serving.errors import ServiceError, ShuttingDown, TooLarge
 from serving.limiting.admission import LARGE_BYTES
 from serving.protocol_errors import SlowRequest, WrongNumberOfMessages
-from serving.transport.call import ExchangeCall
+from serving.transport.call import ExchangeCall, Wire
 from serving.transport.exchange import Exchange
-from serving.transport.wires import Wire
 
 LONG_JSON_BYTES: Final = 32 * 1024
 

@@ -14,18 +14,15 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Method
 from serving.context import ServerContext
-from serving.sockets import bound
+from serving.sockets import bound, bound_unix
 from serving.standard import health as health_calls
 from serving.standard import reflection, whoami
 from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
 from serving.transport.arrival import Arrival
-from serving.transport.core import Core
+from serving.transport.connection import Core
 from serving.transport.cors import Cors
-from serving.transport.exchange import Peer
-from serving.transport.h1_side import H1Side
-from serving.transport.h2_side import H2Side
 from serving.transport.router import Router
 from serving.transport.tls_accept import TlsAcceptor
 
@@ -78,26 +75,22 @@ class Server:
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()
-        if address.startswith("unix:"):
-            sock = _bound_unix(address.removeprefix("unix:"))
+        core, loop = self._core, self._core.loop
+        is_unix = address.startswith("unix:")
+        if is_unix:
+            sock = bound_unix(address.removeprefix("unix:"))
+            self._paths.append(Path(address.removeprefix("unix:")))
         else:
-            size = self._core.limits.send_buffer_bytes
+            size = core.limits.send_buffer_bytes
             sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=size)
         self._sockets.append(sock)
-        if sock.family == socket.AF_UNIX:
-            self._paths.append(Path(address.removeprefix("unix:")))
         if tls is not None:
             sock.listen(_BACKLOG)
-            self._listening.append(TlsAcceptor(self._core, sock, tls, self._arrival))
-        elif sock.family == socket.AF_UNIX:
-            self._listening.append(await self._core.loop.create_unix_server(self._arrival, sock=sock, backlog=_BACKLOG))
+            self._listening.append(TlsAcceptor(core, sock, tls))
         else:
-            self._listening.append(await self._core.loop.create_server(self._arrival, sock=sock, backlog=_BACKLOG))
-        return 0 if sock.family == socket.AF_UNIX else int(sock.getsockname()[1])
-
-    def _arrival(self, accepted: tuple[Peer, str] | None = None) -> Arrival:
-        core = self._core
-        return Arrival(core, lambda *known: H2Side(core, *known), lambda *known: H1Side(core, *known), accepted)
+            create = loop.create_unix_server if is_unix else loop.create_server
+            self._listening.append(await create(lambda: Arrival(core), sock=sock, backlog=_BACKLOG))
+        return 0 if is_unix else int(sock.getsockname()[1])
 
     def connections(self) -> int:
         """How many connections there are."""
@@ -110,8 +103,8 @@ class Server:
         await self._health.stop()
         self._stop_listening()
         core = self._core
-        for arrival in [*core.arrivals]:
-            arrival.leave()
+        for transport in [*core.arrivals]:
+            transport.close()
         for connection in [*core.connections]:
             connection.shut_down()
         await self._until_empty(grace_s)
@@ -140,14 +133,3 @@ class Server:
         give_up_at = loop.time() + patience_s
         while self._core.connections and loop.time() < give_up_at:
             await asyncio.sleep(_POLL_S)
-
-
-def _bound_unix(path: str) -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listening.bind(path)
-    except OSError as error:
-        listening.close()
-        raise OSError(error.errno, f"cannot listen on unix:{path}: {error.strerror}") from error
-    listening.setblocking(False)
-    return listening

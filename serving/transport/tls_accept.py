@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 from ssl import SSLContext
 from typing import Any, Final
 
 from serving.sockets import set_tcp
 from serving.transport.arrival import Arrival, peer_of
-from serving.transport.connection import SURPLUS_S
-from serving.transport.core import Core
+from serving.transport.connection import SURPLUS_S, Core
 from serving.transport.exchange import Peer
 
 log = logging.getLogger(__name__)
@@ -25,11 +23,8 @@ _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptor
 class TlsAcceptor:
     """Takes connections from a listening socket, counts them, and hands those that have shaken hands to an Arrival."""
 
-    def __init__(
-        self, core: Core, listening: socket.socket, tls: SSLContext, arrival: Callable[[tuple[Peer, str]], Arrival]
-    ) -> None:
-        """`arrival`: takes a peer, and the limit beyond which it is or "" if it was counted."""
-        self._core, self._listening, self._tls, self._arrival = core, listening, tls, arrival
+    def __init__(self, core: Core, listening: socket.socket, tls: SSLContext) -> None:
+        self._core, self._listening, self._tls = core, listening, tls
         self._handshakes: set[asyncio.Task[None]] = set()
         self._surplus = 0
         self._retry: asyncio.TimerHandle | None = None
@@ -76,7 +71,8 @@ class TlsAcceptor:
         handshake.add_done_callback(self._handshakes.discard)
 
     async def _shake_hands(self, sock: socket.socket, peer: Peer, surplus: str) -> None:
-        arrival, core = self._arrival((peer, surplus)), self._core
+        core = self._core
+        arrival = Arrival(core, (peer, surplus))
         patience_s = SURPLUS_S if surplus else core.limits.slow_request_s
         try:
             await core.loop.connect_accepted_socket(

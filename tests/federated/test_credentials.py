@@ -43,13 +43,13 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
     connections = set()
     try:
         for _ in range(10):
-            connections.add(channel._channel.current())
             calls = [channel.call("CountInstances", PROBE, 10.0) for _ in range(5)]
             under_way = [asyncio.create_task(call) for call in calls]
             await asyncio.sleep(0)
             files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
             now[0] += 2.0
             assert await channel.call("CountInstances", PROBE, 10.0)
+            connections.add(channel._channel._current)
             assert all(await asyncio.gather(*under_way))
     finally:
         await channel.close()

@@ -21,7 +21,6 @@ from hqpb.v1 import service_pb2 as pb
 from serving.calls.current import passed_on
 from serving.errors import Code, InvalidRequest, OutcomeUnknown, Retry, ServiceError, Violation
 from serving.transport.client import CallFailed, Channel, Options
-from serving.transport.renewed_channel import RenewedChannel
 
 _CODES: Final = frozenset(get_args(Code))
 _NUMBERS: Final = {code.value[0]: code.name for code in grpc.StatusCode}
@@ -106,7 +105,7 @@ class Upstream:
             endpoint, began = self._endpoints.pick(tried), self._clock.now()
             tried.add(endpoint.address)
             try:
-                channel = self._channels[endpoint.address].current()
+                channel = self._channels[endpoint.address]
                 metadata = (*passed_on(), *self._credentials.metadata())
                 answer = await channel.unary(f"{_SERVICE}/{method}", request, max(0.001, deadline - began), metadata)
             except CallFailed as failure:
@@ -121,7 +120,7 @@ class Upstream:
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
         """Messages of one stream, until it ends, which it does when calls go to another replica. Raises Failed."""
         endpoint, began = self._endpoints.pick(), self._clock.now()
-        channel = self._channels[endpoint.address].current()
+        channel = self._channels[endpoint.address]
         messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())
         try:
             while self._endpoints.pick() is endpoint:
@@ -150,14 +149,12 @@ class Upstream:
         """End every call."""
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
 
-    def _opened(self, address: str) -> RenewedChannel:
-        return RenewedChannel(
-            address, lambda: Channel(address, self._credentials.tls(), _OPTIONS), self._credentials.version
-        )
+    def _opened(self, address: str) -> Channel:
+        return Channel(address, self._credentials.tls(), _OPTIONS, self._credentials.version)
 
     async def _probe(self, endpoint: Endpoint) -> None:
         try:
-            channel = self._channels[endpoint.address].current()
+            channel = self._channels[endpoint.address]
             answer = await channel.unary(_HEALTH, b"", _PROBE_S, self._credentials.metadata())
         except CallFailed:
             answer = b""

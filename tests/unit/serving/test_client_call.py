@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.h2.heads import Head
-from serving.transport.client_call import CallFailed, StreamingCall, UnaryCall, timeout_text
+from serving.transport.client_call import Call, CallFailed, timeout_text
 from serving.transport.grpc import timeout_s
 
 OK = [(b"grpc-status", b"0")]
@@ -25,8 +25,8 @@ def framed(*messages: bytes) -> bytes:
     return b"".join(b"\0" + len(message).to_bytes(4, "big") + message for message in messages)
 
 
-async def unary(limit: int = 1_000) -> UnaryCall:
-    return UnaryCall(asyncio.get_running_loop().create_future(), b"", b"?", None, limit)
+def a_call(limit: int = 1_000) -> Call:
+    return Call(b"", b"?", None, limit)
 
 
 @given(st.floats(0, 1e12))
@@ -42,7 +42,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=10)))
 
     async def read() -> list[bytes]:
-        call = StreamingCall(b"", b"?", None, 1_000)
+        call = Call(b"", b"?", None, 1_000)
         call.head(head(), end=False)
         freed = 0
         for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
@@ -61,7 +61,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
 
 
 async def test_messages_that_are_not_taken_are_not_given_back() -> None:
-    call = StreamingCall(b"", b"?", None, 1_000)
+    call = Call(b"", b"?", None, 1_000)
     assert call.data(framed(b"a", b"b"), end=False) == 0
     assert call.data(framed(b"c")[:3], end=False) == 0
     assert [await call.next(), call.free(0)] == [b"a", 0]
@@ -70,53 +70,55 @@ async def test_messages_that_are_not_taken_are_not_given_back() -> None:
 
 
 async def test_an_answer_is_one_message_and_status_0() -> None:
-    call = await unary()
+    call = a_call()
     call.head(head(), end=False)
-    assert call.data(framed(b"x"), end=False) == 6
+    call.data(framed(b"x"), end=False)
     assert not call.is_over
     call.trailers(OK)
-    assert await call.answer == b"x"
+    assert await call.next() == b"x"
+    with pytest.raises(StopAsyncIteration):
+        await call.next()
 
 
 @pytest.mark.parametrize("kind", [b"application/grpc+proto", b"application/grpc;charset=utf-8"])
 async def test_content_types_of_grpc_are_known(kind: bytes) -> None:
-    call = await unary()
+    call = a_call()
     call.head(head(kind=kind), end=False)
     assert not call.is_over
 
 
 @pytest.mark.parametrize("kind", [b"", b"text/plain", b"application/grpc-web", b"application/grpcx"])
 async def test_others_are_not(kind: bytes) -> None:
-    call = await unary()
+    call = a_call()
     call.head(head(kind=kind), end=False)
     with pytest.raises(CallFailed) as raised:
-        await call.answer
+        await call.next()
     assert raised.value.code == codes.UNKNOWN
 
 
 async def test_a_large_message_is_refused_before_it_is_here() -> None:
-    call = await unary(limit=100)
+    call = a_call(limit=100)
     call.data(framed(b"x" * 101)[:5], end=False)
     with pytest.raises(CallFailed, match="limit of 100") as raised:
-        await call.answer
+        await call.next()
     assert raised.value.code == codes.RESOURCE_EXHAUSTED
 
 
 async def test_nothing_changes_a_call_that_is_over() -> None:
-    call = await unary()
+    call = a_call()
     call.fail(CallFailed(codes.UNAVAILABLE, "first"))
     call.fail(CallFailed(codes.INTERNAL, "second"))
     call.trailers(OK)
     with pytest.raises(CallFailed, match="first"):
-        await call.answer
+        await call.next()
 
 
 async def test_a_cancellation_at_the_deadline_is_the_deadline() -> None:
     for is_late, code in ((True, codes.DEADLINE_EXCEEDED), (False, codes.CANCELLED)):
-        call = await unary()
+        call = a_call()
         call.reset(8, is_late=is_late)
         with pytest.raises(CallFailed) as raised:
-            await call.answer
+            await call.next()
         assert raised.value.code == code
 
 

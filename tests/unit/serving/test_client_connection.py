@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import frame
-from serving.transport.client_call import CallFailed, Options, StreamingCall, UnaryCall
+from serving.transport.client_call import Call, CallFailed, Options
 from serving.transport.client_connection import ClientConnection
 
 
@@ -41,10 +42,10 @@ class FakeTransport:
 
 
 def connected() -> tuple[ClientConnection, FakeTransport]:
-    connection, transport = ClientConnection("there", Options(), lambda _: None), FakeTransport()
+    connection, transport = ClientConnection("there", Options(), lambda *_: None), FakeTransport()
     connection.connection_made(cast("Any", transport))
     connection.data_received(frames.settings({frames.MAX_CONCURRENT_STREAMS: 5}))
-    assert connection.is_usable
+    assert connection._is_ready
     return connection, transport
 
 
@@ -72,10 +73,10 @@ _FRAMES = st.one_of(
 
 @given(st.lists(st.one_of(_FRAMES, st.integers(0, 9)), max_size=40))
 def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
-    """A number starts a call (0-3: with one answer, 4-7: a stream), or leaves the oldest."""
+    """A number starts a call (0-7), or leaves the oldest."""
 
     async def play() -> None:
-        connection, calls = connected()[0], list[UnaryCall | StreamingCall]()
+        connection, calls = connected()[0], list[Call]()
         for step in script:
             _do(step, connection, calls)
             await asyncio.sleep(0)
@@ -85,29 +86,24 @@ def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
         machine = connection._machine
         assert (machine.streams, connection._waiting, machine.outgoing.waiting) == ({}, {}, 0)
         for call in calls:
-            if isinstance(call, UnaryCall):
-                assert call.answer.done()
-                call.answer.exception()
-            else:
-                await _drained(call)
+            await _drained(call)
 
     asyncio.run(play())
 
 
-def _do(step: bytes | int, connection: ClientConnection, calls: list[UnaryCall | StreamingCall]) -> None:
+def _do(step: bytes | int, connection: ClientConnection, calls: list[Call]) -> None:
     loop = asyncio.get_running_loop()
     if isinstance(step, bytes):
         connection.data_received(step)
     elif step >= 8 and calls:
         connection.leave(calls[0])
-    elif connection.is_usable:
+    elif not connection.is_retired:
         arguments = (b"\x83", b"x" * (30_000 if step & 1 else 3), loop.time() + 60 if step & 2 else None, 40)
-        call = UnaryCall(loop.create_future(), *arguments) if step < 4 else StreamingCall(*arguments)
-        calls.append(call)
-        connection.start(call)
+        calls.append(Call(*arguments))
+        connection.start(calls[-1])
 
 
-async def _drained(call: StreamingCall) -> None:
+async def _drained(call: Call) -> None:
     try:
         async with asyncio.timeout(1):
             while True:
@@ -123,7 +119,7 @@ async def test_what_is_said_in_one_turn_leaves_in_one_write() -> None:
     writes: list[int] = []
     transport.write = lambda data: writes.append(len(data))  # type: ignore[method-assign]
     for _ in range(5):
-        connection.start(UnaryCall(asyncio.get_running_loop().create_future(), b"\x83", b"?", None, 10))
+        connection.start(Call(b"\x83", b"?", None, 10))
     await asyncio.sleep(0)
     assert writes == [5 * (9 + 1 + 9 + 6)]
     connection._machine.streams.clear()
@@ -133,12 +129,14 @@ async def test_what_is_said_in_one_turn_leaves_in_one_write() -> None:
 async def test_ids_that_run_out_retire_the_connection() -> None:
     connection, _ = connected()
     connection._machine._next_id = frames.MAX_STREAM_ID - 4
-    calls, usable = [], []
+    calls, retired = [], []
     for _ in range(2):
-        calls.append(UnaryCall(asyncio.get_running_loop().create_future(), b"\x83", b"?", None, 10))
+        calls.append(Call(b"\x83", b"?", None, 10))
         connection.start(calls[-1])
-        usable.append(connection.is_usable)
-    assert usable == [True, False]
+        retired.append(connection.is_retired)
+    assert retired == [False, True]
     assert not any(call.is_over for call in calls)
     connection.connection_lost(None)
-    assert all(isinstance(call.answer.exception(), CallFailed) for call in calls)
+    for call in calls:
+        with pytest.raises(CallFailed):
+            await call.next()
