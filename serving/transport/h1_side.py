@@ -13,10 +13,10 @@ from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import Peer
-from serving.transport.h1_exchange import H1Exchange
+from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NO_BODY: Final = (204, 304)
 
 
 class H1Side(Connection):
@@ -32,31 +32,27 @@ class H1Side(Connection):
         self._idle_at = self.loop.time()
         self._begun_at: float | None = None  # when the request began that has not arrived yet
         self._body_bytes = self._unwanted_bytes = 0
-        self.max_unwanted_bytes = 2 * core.limits.max_request_bytes  # of a request that is answered, or all framing
+        self._most_unwanted_bytes = 2 * core.limits.max_request_bytes  # of a request that is answered, or all framing
 
     # --- reading ---
 
     def data_received(self, data: bytes) -> None:
-        if self.is_closing:
-            self._drop(len(data))
+        if self.is_closing:  # as much as one request may have is dropped; then the sender has to wait
+            self._unwanted_bytes += len(data)
+            if self._unwanted_bytes > self.core.limits.max_request_bytes and not self.is_lost:
+                self.transport.pause_reading()
             return
-        events = self._machine.receive(data)
-        if self._machine.is_reading_body and self._exchange is not None and not events:
-            self._count(len(data))
-        if events:
+        if events := self._machine.receive(data):
             self._events += events
             self._advance()
-            if events[-1][0] == machine.FAULT and self._must_wait():
-                self._refuse_fault(events[-1][1])  # whoever sends so is not answered what it sent before
-        if self._machine.is_reading_head or self._machine.is_reading_body:
-            if self._begun_at is None:
-                self._begun_at = self.loop.time()
-        else:
+        elif self._machine.is_reading_body and self._exchange is not None:
+            self._body_bytes += len(data)
+            if self._body_bytes > self._most_unwanted_bytes:
+                self._refuse(TooLarge("the body has too much chunking overhead"))
+        if not (self._machine.is_reading_head or self._machine.is_reading_body):
             self._begun_at = None
-
-    def _must_wait(self) -> bool:
-        exchange = self._exchange
-        return exchange is not None and exchange.is_received and not exchange.is_over
+        elif self._begun_at is None:
+            self._begun_at = self.loop.time()
 
     def _advance(self) -> None:
         if self._is_advancing:
@@ -66,16 +62,17 @@ class H1Side(Connection):
             while self._events and not self.is_closing:
                 kind, what, end = self._events[0]
                 if kind == machine.HEAD and self._exchange is not None:
+                    kind, what, end = self._events[-1]
+                    if kind == machine.FAULT:
+                        self._refuse_fault(what)  # whoever sends so is not answered what it sent before
                     break
                 self._events.popleft()
                 if kind == machine.HEAD:
                     self._open(what)
                 elif kind == machine.BODY:
                     self._body(what, end=end)
-                elif self._exchange is None or not self._exchange.sent_any:
-                    self._refuse_fault(what)
                 else:
-                    self.close(lingers=True)
+                    self._refuse_fault(what)
         finally:
             self._is_advancing = False
         CURRENT.set(None)
@@ -102,23 +99,12 @@ class H1Side(Connection):
         exchange.is_received = exchange.is_received or end
         if exchange.is_over and chunk:
             self._unwanted_bytes += len(chunk)
-            if self._unwanted_bytes > self.max_unwanted_bytes and not end:
+            if self._unwanted_bytes > self._most_unwanted_bytes and not end:
                 self.close(lingers=True)
                 return
         exchange.receive(chunk, end=end)
         if exchange.is_over:
             self.over(exchange)
-
-    def _count(self, size: int) -> None:
-        self._body_bytes += size
-        if self._body_bytes > self.max_unwanted_bytes:
-            self._refuse(TooLarge("the body has too much chunking overhead"))
-
-    def _drop(self, size: int) -> None:
-        """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
-        self._unwanted_bytes += size
-        if self._unwanted_bytes > self.core.limits.max_request_bytes and not self.is_lost:
-            self.transport.pause_reading()
 
     def _hold_back(self) -> None:
         """Read no more while requests wait for the one ahead of them, or answers for their reader."""
@@ -130,12 +116,16 @@ class H1Side(Connection):
             else:
                 self.transport.resume_reading()
 
-    # --- writing ---
+    def will_read_rest(self, exchange: H1Exchange) -> bool:
+        """The rest of its request is here already, or it will come and is not too long to be read for nothing."""
+        if not self._machine.is_reading_body:
+            return True
+        named = exchange.head.named
+        size = int(named.get(b"content-length", b"0"))
+        is_held_back = size > 0 and exchange.begun.expects_continue and not exchange.is_continued
+        return not is_held_back and b"transfer-encoding" not in named and size <= self._most_unwanted_bytes
 
-    @property
-    def has_whole_requests(self) -> bool:
-        """All that has begun to arrive is here to its end."""
-        return not self._machine.is_reading_body
+    # --- writing ---
 
     def put(self, parts: list[bytes]) -> None:
         """Write, at the end of this turn of the loop where one is going on."""
@@ -186,22 +176,18 @@ class H1Side(Connection):
         self._refuse(TooManyConnections(""))  # it was counted
 
     def _refuse_fault(self, fault: Fault) -> None:
-        if fault.limit:
-            most = self.core.limits.max_header_bytes
-            self._refuse(HeadersTooLarge(f"the headers are over the limit of {most} bytes"))
-        else:
-            self._refuse(MalformedHttp(str(fault)))
+        too_large = f"the headers are over the limit of {self.core.limits.max_header_bytes} bytes"
+        self._refuse(HeadersTooLarge(too_large) if fault.limit else MalformedHttp(str(fault)))
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
         self.core.admission.count(error)
         exchange = self._exchange
         may_answer = exchange is None or not (exchange.sent_any or exchange.is_received)
-        if exchange is not None and not exchange.is_over:
+        if exchange is not None:
             exchange.leave()
         if may_answer:
             self._out.append(connect.last_answer(error))
-        self._flush()
         self.close(lingers=True)
 
     # --- time and ends ---
@@ -210,7 +196,8 @@ class H1Side(Connection):
         limits = self.core.limits
         if self.is_closing:
             return
-        self._check_late(now)
+        if self._begun_at is not None and now - self._begun_at > limits.slow_request_s and not self._events:
+            self._late(self._exchange)
         if self.waiting:
             self.account(0)
             self.check_stall(now)
@@ -220,21 +207,15 @@ class H1Side(Connection):
         if now > self._retire_at + limits.max_connection_age_grace_s:
             self.expire()
 
-    def _check_late(self, now: float) -> None:
-        patience_s = self.core.limits.slow_request_s
-        if self._begun_at is None or now - self._begun_at <= patience_s or self._events:
-            return
-        exchange = self._exchange
-        if exchange is not None and (exchange.is_over or exchange.is_received):
-            if exchange.is_over:
-                self.close(lingers=True)
-            return
-        self._begun_at = None
-        if exchange is not None and exchange.handler is not None:
-            exchange.keeps_alive, exchange.ends_connection = False, True
-            exchange.handler.late()
-        else:
-            self._refuse(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
+    def _late(self, exchange: H1Exchange | None) -> None:
+        if exchange is None:
+            self._refuse(SlowRequest(f"the request did not arrive within {self.core.limits.slow_request_s:g} s"))
+        elif exchange.is_over:
+            self.close(lingers=True)
+        elif not exchange.is_received:
+            self._begun_at = None
+            exchange.ends_soon()
+            exchange.late()
 
     def shut_down(self) -> None:
         self._is_leaving = True
@@ -244,7 +225,7 @@ class H1Side(Connection):
         elif exchange is None and not self._events:
             self.close()
         elif exchange is not None and not exchange.sent_any:
-            exchange.keeps_alive, exchange.ends_connection = False, True
+            exchange.ends_soon()
 
     def expire(self) -> None:
         self.shut_down()
@@ -256,3 +237,63 @@ class H1Side(Connection):
         self._events.clear()
         if self._exchange is not None:
             self._exchange.leave()
+
+
+class H1Exchange(Exchange):
+    """One request; its answer has a length, or comes in chunks."""
+
+    _is_chunked = is_received = is_continued = False
+    ends_connection = False  # at once, without the rest of the request
+
+    def __init__(self, side: H1Side, begun: Begun) -> None:
+        self.head, self.peer, self._side, self.begun = begun.head, side.peer, side, begun
+        self.keeps_alive = begun.keep_alive
+
+    def ends_soon(self) -> None:
+        """The connection ends with the answer."""
+        self.keeps_alive, self.ends_connection = False, True
+
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
+        if self.is_over:
+            return
+        self.is_over = self.sent_any = True
+        side = self._side
+        length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % (len(lead) + len(body))
+        if self.head.method == b"HEAD":
+            lead = body = b""
+        side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), lead, body])
+        side.over(self)
+
+    def begin(self, head: AnswerHead) -> None:
+        if self.is_over:
+            return
+        self.sent_any = True
+        self._is_chunked = not self.begun.is_old
+        if not self._is_chunked:
+            self.ends_soon()  # nothing else tells where the answer ends
+        chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
+        self._side.put([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
+
+    def send(self, chunk: bytes) -> None:
+        if not self.is_over and chunk:
+            self._side.put([b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._is_chunked else [chunk])
+
+    def finish(self, trailers: Fields | None = None) -> None:
+        if not self.is_over:
+            self.is_over = True
+            if self._is_chunked:
+                self._side.put([b"0\r\n\r\n"])
+            self._side.over(self)
+
+    def abort(self) -> None:
+        self.is_over = True
+        self._side.abort()
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._side.is_paused
+
+    def _ending(self) -> bytes:
+        # Whoever is answered before the end of its request may send another one behind it, unless told otherwise.
+        self.keeps_alive = self.keeps_alive and (self.is_received or self._side.will_read_rest(self))
+        return b"\r\n" if self.keeps_alive else b"connection: close\r\n\r\n"

@@ -38,7 +38,6 @@ class H2Side(Connection):
         self._is_leaving = self._has_left = False
         self._heard_at = self._busy_at = self.loop.time()
         self._pinged_at: float | None = None
-        self._leave_timer: asyncio.TimerHandle | None = None
         self._flush()
 
     # --- reading ---
@@ -54,25 +53,19 @@ class H2Side(Connection):
     def _take_turn(self) -> None:
         if self.is_lost:
             return
-        machine = self.machine
+        machine, until = self.machine, 0.0
         self._in_turn = True
         machine.outgoing.room = 0 if self.is_paused else _ROOM_BYTES
-        self._handle(machine.events(_BATCH))
-        if machine.is_behind:
-            self._take_more()
+        for _ in range(_TURN // _BATCH):
+            self._handle(machine.events(_BATCH))
+            if not machine.is_behind or 0.0 < until < self.loop.time():
+                break
+            until = until or self.loop.time() + _TURN_S
         self._in_turn = False
         CURRENT.set(None)
         self._flush()
         if self._is_full or machine.is_behind:
             self._hold_back(is_full=machine.is_behind)
-
-    def _take_more(self) -> None:
-        """The rest of a turn, for one that began with a burst."""
-        until = self.loop.time() + _TURN_S
-        for _ in range(_TURN // _BATCH - 1):
-            self._handle(self.machine.events(_BATCH))
-            if not self.machine.is_behind or self.loop.time() > until:
-                break
 
     def _hold_back(self, *, is_full: bool) -> None:
         """Read no more until the others had their turn, too."""
@@ -91,7 +84,9 @@ class H2Side(Connection):
             elif kind == state.HEADERS:
                 self._open(stream, what, end=end)
             else:
-                self._go_on(stream.owner, what if kind == state.DATA else b"", end=end)
+                if end and self._incomplete:
+                    self._incomplete.pop(stream.owner, None)
+                stream.owner.receive(what if kind == state.DATA else b"", end=end)
 
     def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
         if self.surplus and self.has_no_place(head or _NO_HEAD):
@@ -107,11 +102,6 @@ class H2Side(Connection):
         self.core.router.open(exchange)
         if end:
             exchange.receive(b"", end=True)
-
-    def _go_on(self, exchange: Exchange, chunk: bytes, *, end: bool) -> None:
-        if end and self._incomplete:
-            self._incomplete.pop(exchange, None)
-        exchange.receive(chunk, end=end)
 
     def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
         if stream is not None:
@@ -214,8 +204,7 @@ class H2Side(Connection):
 
     def _check_late(self, now: float) -> None:
         oldest = now - self.core.limits.slow_request_s
-        late = [exchange for exchange, since in self._incomplete.items() if since < oldest]
-        for exchange in late:
+        for exchange in [one for one, since in self._incomplete.items() if since < oldest]:
             self._incomplete.pop(exchange, None)
             exchange.late()
 
@@ -259,12 +248,10 @@ class H2Side(Connection):
         self._is_leaving = True
         self.machine.go_away(soon=True)
         self.machine.ping(_DRAINING)
-        self._leave_timer = self.loop.call_later(_DRAIN_S, self._say_last)
+        self.loop.call_later(_DRAIN_S, self._say_last)
         self.flush_soon()
 
     def _say_last(self) -> None:
-        if self._leave_timer is not None:
-            self._leave_timer.cancel()
         if not self._has_left and not self.is_closing:
             self._has_left = True
             self.machine.go_away()
@@ -278,8 +265,6 @@ class H2Side(Connection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._leave_timer is not None:
-            self._leave_timer.cancel()
         self._leave_all()
 
     def _leave_all(self) -> None:

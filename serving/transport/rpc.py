@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from serving import wire
 from serving.calls.current import CURRENT
@@ -50,11 +50,10 @@ class Rpc:
     """A call in its exchange: what all kinds of calls share. It is the exchange's handler."""
 
     _task: asyncio.Task[None] | None = None
-    _message: Message | None = None
+    _message: Message | None = None  # the request; kept on where somebody is told of calls that are turned away
     _result: Any = None  # what the task waits for
     _body_bytes = 0  # counted, of a request that is not complete
     _held_bytes = 0  # counted, of a large request under way
-    _asked: Message | None = None  # kept where somebody is told of calls that are turned away
     _started = 0.0  # when it was let in
     _has_run = False  # the method was asked
     _is_open = False  # among the calls or streams that are counted
@@ -74,13 +73,12 @@ class Rpc:
             if endpoint.guard.admit is not None:
                 CURRENT.set(self._call)
                 endpoint.guard.admit(self._call)
-            length = self._exchange.head.named.get(b"content-length")
-            if length is not None and int(length) > endpoint.max_body_bytes:
-                self._refuse_length()
         except BaseException as error:
             self._fail(error)
-
-    # --- what the exchange says ---
+            return
+        length = self._exchange.head.named.get(b"content-length")
+        if length is not None and int(length) > endpoint.max_body_bytes:  # before its sender is told to go on
+            self._fail(TooLarge(f"the body is over the limit of {endpoint.limits.max_request_bytes} bytes"))
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         if not end:
@@ -89,29 +87,26 @@ class Rpc:
             return
         CURRENT.set(self._call)  # others' headers may have come since ours
         try:
-            messages = self._wire.take(chunk, end=end)
-            if end and len(messages) == 1 and self._message is None:  # almost always
-                if self._body_bytes:
-                    self._count_body(0)
-                self._run(*messages[0])
-            else:
-                self._read(chunk, messages, end=end)
+            self._read(chunk, end=end)
         except BaseException as error:
             self._fail(error)
 
-    def _read(self, chunk: bytes, messages: list[Message], *, end: bool) -> None:
-        """Part of a request, or one that does not hold one message."""
-        for message in messages:
-            if self._message is not None:
+    def _read(self, chunk: bytes, *, end: bool) -> None:
+        message = self._message
+        for one in self._wire.take(chunk, end=end):
+            if message is not None:
                 raise WrongNumberOfMessages("more than one message: this call takes one")
-            self._message = message
+            message = self._message = one
         if not end:
             self._count_body(self._body_bytes + len(chunk))
-        elif self._message is None:
+            return
+        if message is None:
             raise WrongNumberOfMessages("the call ended without a request")
-        else:
+        if self._body_bytes:
             self._count_body(0)
-            self._run(*self._message)
+        if self._endpoint.turned_away is None:
+            self._message = None
+        self._run(*message)
 
     def late(self) -> None:
         CURRENT.set(self._call)
@@ -143,16 +138,11 @@ class Rpc:
         if isinstance(self._result, CoroutineType) and inspect.getcoroutinestate(self._result) == inspect.CORO_CREATED:
             self._result.close()
 
-    # --- for each kind of call ---
-
     def _run(self, is_compressed: bool, payload: bytes) -> None:
-        raise NotImplementedError
+        """The request is here."""
 
     def _release(self) -> None:
         """Count out what `_run` counted in."""
-
-    def _work_on(self, work: Any) -> None:
-        self._task = asyncio.get_running_loop().create_task(work)
 
     async def _request(self, is_compressed: bool, payload: bytes) -> Any:
         """The message, parsed in a thread where that takes long."""
@@ -164,10 +154,6 @@ class Rpc:
             refuse_deep(payload, endpoint.limits.max_json_depth)
             return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
         return endpoint.parse_json(payload) if is_json else endpoint.method.parse(payload)
-
-    def _refuse_length(self) -> NoReturn:
-        """Of a body, as it was announced, before its sender is told to go on."""
-        raise TooLarge(f"the body is over the limit of {self._endpoint.limits.max_request_bytes} bytes")
 
     def _check_size(self, payload: bytes) -> None:
         admission = self._endpoint.admission
@@ -191,7 +177,7 @@ class Rpc:
         self._body_bytes = size
 
     def _close(self, code: str) -> None:
-        """The call is over: once. An empty code: it was counted already."""
+        """The call is over: once."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -199,8 +185,7 @@ class Rpc:
         if self._body_bytes:
             self._count_body(0)
         self._release()
-        if code:
-            self._endpoint.stats[self._wire.transport].ended(code)
+        self._endpoint.stats[self._wire.transport].ended(code)
 
     def _fail(self, error: BaseException) -> None:
         """The call ends with this error, unless nobody is there to be told."""
@@ -210,7 +195,9 @@ class Rpc:
         if self._is_gone:
             self._close("CANCELLED")
             return
-        told = wire.as_service_error(self._as_told(error), call)
+        if endpoint.is_stream and isinstance(error, asyncio.CancelledError):
+            error = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
+        told = wire.as_service_error(error, call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
         if endpoint.turned_away is not None and not self._has_run:
@@ -220,13 +207,10 @@ class Rpc:
 
     def _read_at_last(self) -> Any | None:
         """The request of a call that was not run, if that costs little."""
-        if self._asked is None or self._asked[0]:
+        if self._message is None or self._message[0]:
             return None
-        payload = self._asked[1]
+        payload = self._message[1]
         try:
             return self._endpoint.parse_json(payload) if self._wire.json_in else self._endpoint.method.parse(payload)
         except ServiceError:
             return None
-
-    def _as_told(self, error: BaseException) -> BaseException:
-        return error

@@ -11,7 +11,7 @@ from serving.calls.current import CURRENT
 from serving.calls.incoming import ClosingStream, StreamTimeout
 from serving.calls.methods import Answer, settled
 from serving.encoding.envelopes import Message
-from serving.errors import Overloaded, ShuttingDown
+from serving.errors import Overloaded
 from serving.transport.rpc import Rpc
 
 _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond it the sender waits
@@ -20,11 +20,9 @@ _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond
 class StreamRpc(Rpc):
     """One message, many answers."""
 
-    _has_begun = False
-
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         self._admit(len(payload))
-        self._work_on(self._stream(is_compressed, payload))
+        self._task = asyncio.get_running_loop().create_task(self._stream((is_compressed, payload)))
 
     def _admit(self, size: int) -> None:
         admission, peer = self._endpoint.admission, self._exchange.peer.host
@@ -40,13 +38,12 @@ class StreamRpc(Rpc):
             admission.close_stream(peer)
             admission.release_body(peer, self._held_bytes)
 
-    async def _stream(self, is_compressed: bool, payload: bytes) -> None:
+    async def _stream(self, message: Message) -> None:
         try:
-            answers = self._endpoint.run(await self._request(is_compressed, payload), self._call)
+            answers = self._endpoint.run(await self._request(*message), self._call)
             # Callers may wait for the headers, and the first message may be long in coming.
             asyncio.get_running_loop().call_soon(self._begin)
             await self._pump(answers)
-            self._end()
         except BaseException as error:
             self._fail(error)
 
@@ -62,23 +59,15 @@ class StreamRpc(Rpc):
                 del answer, payload  # while it waits it is held once, in the stream's queue
                 if exchange.is_waiting:
                     await exchange.drained()
+        self._begin()
+        self._close("OK")
+        spoken.end(self._call)
 
     def _begin(self) -> None:
-        if not self._has_begun and not self._is_closed:
-            self._has_begun = True
+        if not self._exchange.sent_any and not self._is_closed:
             if request_id := self._call.echoed_request_id:
                 self._call.answer_header("x-request-id", request_id)
             self._wire.begin(self._call)
-
-    def _end(self) -> None:
-        self._begin()
-        self._close("OK")
-        self._wire.end(self._call)
-
-    def _as_told(self, error: BaseException) -> BaseException:
-        if isinstance(error, asyncio.CancelledError):
-            return ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
-        return error
 
 
 class DuplexRpc(StreamRpc):
@@ -98,7 +87,7 @@ class DuplexRpc(StreamRpc):
             self._fail(error)
             return
         CURRENT.set(self._call)
-        self._work_on(self._duplex())
+        self._task = asyncio.get_running_loop().create_task(self._duplex())
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         self._unread_bytes += len(chunk)
@@ -128,7 +117,6 @@ class DuplexRpc(StreamRpc):
     async def _duplex(self) -> None:
         try:
             await self._pump(self._endpoint.run(self._requests(), self._call))
-            self._end()
         except BaseException as error:
             self._fail(error)
 

@@ -19,8 +19,6 @@ class UnaryRpc(Rpc):
 
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         endpoint, spoken = self._endpoint, self._wire
-        if endpoint.turned_away is not None:
-            self._asked = is_compressed, payload
         if not endpoint.is_free:
             endpoint.admission.check_call(self._exchange.peer.host)
             if endpoint.admission.peer_rate is not None:
@@ -47,7 +45,7 @@ class UnaryRpc(Rpc):
             self._endpoint.admission.open_call(self._exchange.peer.host)
             self._is_open = True
         self._result = result
-        self._work_on(self._awaited(result))
+        self._task = asyncio.get_running_loop().create_task(self._awaited(result))
 
     def _release(self) -> None:
         admission, peer = self._endpoint.admission, self._exchange.peer.host
