@@ -153,7 +153,13 @@ class Subscriptions:
             self._counts.nacks[kind.name.lower()] += 1
             words = request.error_detail.message[:_MOST_WORDS]
             names = ", ".join(sorted(wanted.names))[:_MOST_WORDS]
-            log.error("xDS: %s rejects (NACK) %s of %s and keeps the last version: %s", self.peer, kind.name.lower(), names, words)
+            log.error(
+                "xDS: %s rejects (NACK) %s of %s and keeps the last version: %s",
+                self.peer,
+                kind.name.lower(),
+                names,
+                words,
+            )
         elif request.version_info != wanted.accepted:
             wanted.accepted = request.version_info
             self._counts.acks[kind.name.lower()] += 1

@@ -152,5 +152,7 @@ def _mapping(value: Any, where: str, known: tuple[str, ...], faults: list[str]) 
     if not isinstance(value, dict):
         faults.append(f"{where}: expected a mapping with {', '.join(known)}")
         return {}
-    faults += [f"{where}.{key}: unknown setting; known settings: {', '.join(known)}" for key in value if key not in known]
+    faults += [
+        f"{where}.{key}: unknown setting; known settings: {', '.join(known)}" for key in value if key not in known
+    ]
     return value

@@ -63,7 +63,9 @@ class Security:
 
     def note(self) -> str:
         """What an operator should know, in a sentence; empty: nothing. Anybody may read it: why stands in the log."""
-        faults = [f"--{file.name}: the changed file could not be loaded, see the log" for file, _ in self._files if file.fault]
+        faults = [
+            f"--{file.name}: the changed file could not be loaded, see the log" for file, _ in self._files if file.fault
+        ]
         if self.audit.fault:
             faults.append("the audit log cannot be written, orders are refused, see the log")
         return "; ".join(faults)

@@ -49,7 +49,9 @@ def request(fields: list[Field]) -> Head:
         elif kind == LOOSE:
             return request([_trimmed(one) for one in fields])
         elif kind == REFUSED or named or name in pseudo:
-            raise StreamFault("a header that is not allowed in requests, a duplicate, or a pseudo-header after the others")
+            raise StreamFault(
+                "a header that is not allowed in requests, a duplicate, or a pseudo-header after the others"
+            )
         else:
             pseudo[name] = value
     method, target = pseudo.get(b":method"), pseudo.get(b":path")

@@ -108,7 +108,9 @@ class Access:
         name = self.identity.name if self.identity else "nobody"
         wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
         needed = f"requires the role {' or '.join(wanted)} for it"
-        raise PermissionDenied(f"{name} is not authorized to {self.rule.name} {what}; {needed}", key=key, needs=",".join(wanted))
+        raise PermissionDenied(
+            f"{name} is not authorized to {self.rule.name} {what}; {needed}", key=key, needs=",".join(wanted)
+        )
 
     def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
         for role in roles:

@@ -206,7 +206,9 @@ class Call:
             flags, size = PREFIX.unpack_from(held, at)
             start, at_next = at + PREFIX.size, at + PREFIX.size + size
             if flags:
-                self.fail(CallFailed(codes.INTERNAL, "a message is malformed, or compressed without having been asked for"))
+                self.fail(
+                    CallFailed(codes.INTERNAL, "a message is malformed, or compressed without having been asked for")
+                )
             elif size > self._max_bytes:
                 text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
                 self.fail(CallFailed(codes.RESOURCE_EXHAUSTED, text))
