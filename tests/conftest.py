@@ -15,10 +15,12 @@ from tests.support.replicas import Replicas
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
-# `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many.
+# `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many; "exhaustive"
+# is for a night with one of them.
 settings.register_profile(
     "thorough", settings(), max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("exhaustive", settings.get_profile("thorough"), max_examples=20_000)
 settings.register_profile("few", settings.get_profile("thorough"), max_examples=25)
 settings.load_profile("few")
 

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -225,19 +225,14 @@ class Registries(RuleBasedStateMachine):
             self.loop.close()
 
 
-def bounded(examples: int, steps: int = 15) -> settings:
+def tried(per_example: float, steps: int = 15) -> settings:
+    """As many histories as the loaded profile tries examples, times `per_example`."""
+    examples = max(5, round(settings.default.max_examples * per_example))
     checks = list(HealthCheck)
     return settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=checks)
 
 
+@pytest.mark.hypothesis
+@pytest.mark.timeout(0)  # twenty thousand of the profile "exhaustive" take hours
 def test_a_registry_does_what_its_model_does() -> None:
-    run_state_machine_as_test(Registries, settings=bounded(50))
-
-
-@pytest.mark.long
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("part", range(20))
-def test_a_registry_does_what_its_model_does_in_twenty_thousand_histories(part: int) -> None:
-    """In parts of a thousand, so that one can see how far it is."""
-    random_part = seed(part)(type(f"Registries{part}", (Registries,), {}))
-    run_state_machine_as_test(random_part, settings=bounded(1_000))
+    run_state_machine_as_test(Registries, settings=tried(2))
