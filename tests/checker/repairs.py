@@ -1,13 +1,14 @@
-"""ALLOWED, ONCE: judged by the store's history, by a count of its own. Marks in fuses are not read.
+"""ALLOWED, ONCE, APART, DEAD: judged by the store's history, by a count of its own.
 
-What wants to be allowed: an automatic operation on an assigned host. What allows it: limits of its project and global
-ones, as they were then; credits; and that nobody had switched the automation off.
+What wants to be allowed: an automatic operation on an assigned host, or to declare it dead. What allows it: limits of
+its project and global ones, as they were then; credits; and that nobody had switched the automation off. Of the marks
+in fuses only the time is read at which a host was declared dead.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeVar
@@ -17,8 +18,15 @@ from google.protobuf.message import Message
 from store.port import Batch
 from tests.checker.violation import Promise, Violation
 from walle.fuses.fuse import GLOBAL, Automation, switch_of
-from walle.fuses.limits import DNS_FIXES, GLOBAL_COUNTERS, Limits, limit_of
-from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, OPERATION_KIND_DNS_FIX, STAGE_RUNNING, Host
+from walle.fuses.limits import DEAD, DNS_FIXES, GLOBAL_COUNTERS, MAX_DEAD_HOSTS, Limits, limit_of
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_ASSIGNED,
+    HOST_STATUS_DEAD,
+    OPERATION_KIND_DNS_FIX,
+    STAGE_RUNNING,
+    Host,
+    Operation,
+)
 from wallepb.v1.project_pb2 import Fuse, Project
 
 M = TypeVar("M", bound=Message)
@@ -33,6 +41,16 @@ ONCE = Promise(
     "ONCE",
     "a machine is reset at most once for each operation whose intent was stored",
     "walle/process/healer.py, walle/executors/over_http.py, control/effects.py",
+)
+APART = Promise(
+    "APART",
+    "a limit of DNS fixes switches no healing off, and a limit of healing no DNS fixes",
+    "walle/fuses/admission.py (automation), walle/fuses/fuse.py (trip)",
+)
+LEFT_ALONE = Promise(
+    "DEAD",
+    "nothing automatic is done with a dead host until a person takes it back",
+    "walle/healing/decision.py (_blocked), walle/work/repairs.py (_declare_dead)",
 )
 
 
@@ -64,8 +82,10 @@ class History:
 
     Attributes:
         broken: what was not allowed.
-        intents: how many operations of each host came to their work.
-        uses, trips: how many automatic operations there were, and how often a fuse went out.
+        intents: how many operations of each host came to their work, DNS fixes apart.
+        dns_attempts: how often the work of a DNS fix was begun, by host.
+        uses, trips, deaths: how many automatic operations there were, how often a fuse went out, a host was given up.
+        apart: how many operations of one automation there were while the other was off.
     """
 
     def __init__(self, prefix: bytes, global_limits: Limits) -> None:
@@ -74,18 +94,30 @@ class History:
         self._hosts: dict[str, Host] = {}
         self._fuses: dict[str, Fuse] = {}
         self._limits: dict[str, Limits] = {}
-        self._running: dict[str, set[str]] = defaultdict(set)
+        self._begun: dict[str, dict[str, Operation]] = defaultdict(dict)
+        self._deaths: dict[tuple[str, str], int] = {}
         self.broken: list[Violation] = []
-        self.uses = self.trips = 0
+        self.uses = self.trips = self.deaths = self.apart = 0
 
     @property
     def intents(self) -> Mapping[str, int]:
-        return {host: len(ids) for host, ids in self._running.items()}
+        return {host: sum(not _is_dns(one) for one in begun.values()) for host, begun in self._begun.items()}
+
+    @property
+    def dns_attempts(self) -> Mapping[str, int]:
+        return {
+            host: sum(one.intent.attempts for one in begun.values() if _is_dns(one))
+            for host, begun in self._begun.items()
+        }
 
     def replay(self, batch: Batch) -> None:
         """One revision, or several. A use and a switching of one fuse are never in the same revision."""
-        for change in batch.changes:
-            kind, _, name = change.key[len(self._prefix) :].decode().partition("/")
+        keyed = [(change, *change.key[len(self._prefix) :].decode().partition("/")[::2]) for change in batch.changes]
+        for change, kind, name in keyed:
+            if kind == "fuse":
+                marks = _parsed(Fuse, change.value).mark
+                self._deaths |= {(name, one.host): one.at_ms for one in marks if one.counter in (DEAD, MAX_DEAD_HOSTS)}
+        for change, kind, name in keyed:
             if kind == "host":
                 self._host(name, _parsed(Host, change.value))
             if kind == "fuse":
@@ -98,35 +130,60 @@ class History:
         self._hosts[name] = host
         operation = host.operation
         if operation.stage == STAGE_RUNNING:
-            self._running[name].add(operation.id)
+            self._begun[name][operation.id] = operation
+        if operation.check and host.status == HOST_STATUS_DEAD:
+            self.broken.append(
+                LEFT_ALONE.broken(f"{name} is dead and in an operation for {operation.check}", operation)
+            )
         if operation.id and operation.id != before.operation.id and operation.check:
             self._asked(host, is_next_step=before.HasField("operation"))
+        if host.status == HOST_STATUS_DEAD and before.status != HOST_STATUS_DEAD:
+            self._died(host)
+
+    def _died(self, host: Host) -> None:
+        self.deaths += 1
+        self._check_on(host, Automation.HEALING)
+        if host.state == HOST_STATE_ASSIGNED:
+            self._count(host.project, self._limits.get(host.project, {}), DEAD, host, self._died_at(host.project, host))
+            self._count(GLOBAL, self._global_limits, MAX_DEAD_HOSTS, host, self._died_at(GLOBAL, host))
+
+    def _died_at(self, owner: str, host: Host) -> int:
+        """It was marked in the same transaction."""
+        if (owner, host.name) not in self._deaths:
+            self.broken.append(ALLOWED.broken(f"{host.name} was declared dead, and no limit of {owner} knows"))
+        return self._deaths.pop((owner, host.name), 0)
+
+    def _check_on(self, host: Host, automation: Automation) -> None:
+        for owner in (host.project, GLOBAL):
+            if switch_of(self._fuses.get(owner, Fuse()), automation).off:
+                self.broken.append(ALLOWED.broken(f"{host.name}: {automation} was off in {owner}", host))
 
     def _asked(self, host: Host, *, is_next_step: bool) -> None:
         operation, self.uses = host.operation, self.uses + 1
-        automation = Automation.DNS if operation.kind == OPERATION_KIND_DNS_FIX else Automation.HEALING
-        for owner in (host.project, GLOBAL):
-            if switch_of(self._fuses.get(owner, Fuse()), automation).off:
-                self.broken.append(ALLOWED.broken(f"{host.name}: {automation} was off in {owner}", operation))
+        automation = Automation.DNS if _is_dns(operation) else Automation.HEALING
+        self._check_on(host, automation)
+        other = Automation.HEALING if automation is Automation.DNS else Automation.DNS
+        self.apart += any(switch_of(self._fuses.get(one, Fuse()), other).off for one in (host.project, GLOBAL))
         if host.state != HOST_STATE_ASSIGNED:
             return
         counter = DNS_FIXES if automation is Automation.DNS else operation.check
         if not is_next_step:
-            self._count(host.project, self._limits.get(host.project, {}), counter, host)
+            self._count(host.project, self._limits.get(host.project, {}), counter, host, operation.since_ms)
         if operation.kind in GLOBAL_COUNTERS:
-            self._count(GLOBAL, self._global_limits, GLOBAL_COUNTERS[operation.kind], host)
+            self._count(GLOBAL, self._global_limits, GLOBAL_COUNTERS[operation.kind], host, operation.since_ms)
 
-    def _count(self, owner: str, limits: Limits, name: str, host: Host) -> None:
-        over = self._counters[owner, name].use(limits, name, host.name, host.operation.since_ms)
+    def _count(self, owner: str, limits: Limits, name: str, host: Host, at_ms: int) -> None:
+        over = self._counters[owner, name].use(limits, name, host.name, at_ms)
         if over:
-            self.broken.append(ALLOWED.broken(f"{host.name} is more than {over} in {owner}", host.operation))
+            self.broken.append(ALLOWED.broken(f"{host.name} is more than {over} in {owner}", host))
 
     def _fuse(self, owner: str, fuse: Fuse) -> None:
         before = self._fuses.get(owner, Fuse())
         self._fuses[owner] = fuse
         for automation in Automation:
             was_off, is_off = switch_of(before, automation).off, switch_of(fuse, automation).off
-            self.trips += is_off and not was_off
+            if is_off and not was_off:
+                self._tripped(owner, automation, switch_of(fuse, automation).tripped_by)
             if was_off and not is_off:
                 self._switched_on(owner, automation)
         newest = before.switching[0] if before.switching else None
@@ -134,6 +191,11 @@ class History:
             for credit in said.credit:
                 counter = self._counters[owner, credit.counter]
                 counter.credit, counter.until_ms = credit.left, credit.until_ms
+
+    def _tripped(self, owner: str, automation: Automation, pair: str) -> None:
+        self.trips += 1
+        if pair and (pair.split()[0] in _DNS) != (automation is Automation.DNS):
+            self.broken.append(APART.broken(f"{automation} went off in {owner} by {pair}"))
 
     def _switched_on(self, owner: str, automation: Automation) -> None:
         for (whose, name), counter in self._counters.items():
@@ -148,12 +210,15 @@ def once(resets: Mapping[str, int], intents: Mapping[str, int]) -> Iterator[Viol
             yield ONCE.broken(f"{machine} was reset {count} times for {intents.get(machine, 0)} operations")
 
 
-def check(batches: Iterable[Batch], prefix: bytes, global_limits: Limits) -> History:
-    """The whole history, replayed."""
-    history = History(prefix, global_limits)
-    for batch in batches:
-        history.replay(batch)
-    return history
+def dns_once(updates: Mapping[str, int], attempts: Mapping[str, int]) -> Iterator[Violation]:
+    """`updates`: what the name server saw. An update that is sent again after its answer was lost is an attempt."""
+    for host, count in sorted(updates.items()):
+        if count > attempts.get(host, 0):
+            yield ONCE.broken(f"records of {host} were updated {count} times in {attempts.get(host, 0)} attempts")
+
+
+def _is_dns(operation: Operation) -> bool:
+    return operation.kind == OPERATION_KIND_DNS_FIX
 
 
 def _parsed(kind: type[M], value: bytes | None) -> M:

@@ -32,7 +32,7 @@ from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, S
 from tests.rig.soak import soak as soaked
 from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
-from tests.rig.walle_run import LEAST_REPAIRS_PER_MINUTE, WalleRun
+from tests.rig.walle_run import LEAST_DNS_FIXES_PER_MINUTE, LEAST_REPAIRS_PER_MINUTE, WalleRun
 from tests.support.etcd import binary_of
 
 T = TypeVar("T")
@@ -127,15 +127,20 @@ def cms(duration: float, seed: int | None, out: Path | None) -> None:
 
 @_of_a_controller
 def walle(duration: float, seed: int | None, out: Path | None) -> None:
-    """Wall-E: processes killed, paused, without etcd, CMS or controllers; never more repairs than allowed."""
+    """Wall-E: processes killed, paused, without etcd, CMS, controllers or names; never more than limits allow."""
     run = WalleRun(*_begun("walle", duration, seed, out), say)
     _ran(run.run(duration))
-    per_minute = run.repairs * 60 / duration
-    if per_minute < LEAST_REPAIRS_PER_MINUTE:
-        run.broken.append(f"USEFUL is broken: {per_minute:.1f} repairs a minute; at least {LEAST_REPAIRS_PER_MINUTE}")
-    seen = f"{run.history.uses} automatic operations, {run.history.trips} trips of fuses"
-    click.echo(f"faults: {dict(run.struck)}; {run.repairs} repairs ({per_minute:.0f} a minute); {seen}")
-    click.echo("\n".join(run.broken) or "ALLOWED, ONCE, LEAVE, SETTLED hold")
+    for what, count, least in (
+        ("repairs", run.repairs, LEAST_REPAIRS_PER_MINUTE),
+        ("DNS fixes", run.dns_fixes, LEAST_DNS_FIXES_PER_MINUTE),
+    ):
+        if count * 60 / duration < least:
+            run.broken.append(f"USEFUL is broken: {count * 60 / duration:.1f} {what} a minute; at least {least}")
+    story = run.history
+    seen = f"{story.uses} automatic operations, {story.deaths} hosts given up, {story.trips} trips of fuses, "
+    seen += f"{story.apart} operations of one automation while the other was off"
+    click.echo(f"faults: {dict(run.struck)}; {run.repairs} repairs, {run.dns_fixes} DNS fixes; {seen}")
+    click.echo("\n".join(run.broken) or "ALLOWED, ONCE, APART, DEAD, LEAVE, SETTLED hold")
     sys.exit(1 if run.broken else 0)
 
 

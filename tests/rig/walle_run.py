@@ -1,8 +1,9 @@
-"""Wall-E under faults: real processes over etcd, machines that break, a CMS, people who switch fuses on again.
+"""Wall-E under faults: real processes over etcd, machines and records that break, a CMS, people who look after fuses.
 
-Faults: a process is killed, paused, or cut off from etcd; etcd stalls; the CMS or the management controllers are away
-or stall. What was done is judged by tests/checker/repairs.py over the store's history; a run that did too little has
-said nothing.
+Machines that break again and again are given up, as are those that the CMS rejects; people take them back. Faults: a
+process is killed, paused, or cut off from etcd; etcd stalls; the CMS, the management controllers or the name server
+are away or stall. What was done is judged by tests/checker/repairs.py over the store's history; a run that did too
+little has said nothing.
 """
 
 from __future__ import annotations
@@ -24,25 +25,28 @@ from google.protobuf.message import Message
 from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.keys import prefix_end
-from tests.checker.repairs import History, once
+from tests.checker.repairs import History, dns_once, once
 from tests.checker.violation import Promise
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
 from tests.support.walle.fake_cms import FakeCms, fake_cms
+from tests.support.walle.fake_names import FakeNames, fake_names
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
 from tests.support.walle.running import call_json
 from walle.fuses.limits import parse_limit
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import OPERATION_KIND_REBOOT
+from wallepb.v1.host_pb2 import HOST_STATUS_READY, OPERATION_KIND_REBOOT
 from wallepb.v1.project_pb2 import Cms, Project, Scheme
 
 PREFIX: Final = b"/walle/v1/"
-GLOBAL: Final = {"max_rebooted_hosts": ["20s:12"]}
-LIMIT: Final = ("10s:5", "40s:14")
+GLOBAL: Final = {"max_rebooted_hosts": ["20s:12"], "max_dns_fixes": ["20s:8"], "max_dead_hosts": ["20s:3"]}
+LIMITS: Final = {"UNREACHABLE": ("10s:5", "40s:14"), "dns-fixes": ("10s:3", "40s:9"), "dead": ("10s:2", "40s:5")}
 LEAST_REPAIRS_PER_MINUTE: Final = 6
+LEAST_DNS_FIXES_PER_MINUTE: Final = 3
 TERM_S: Final = 2.0
 _MACHINES: Final = 24
 _CHECK: Final = "UNREACHABLE"
+_STEPS: Final = 3  # a machine that breaks once more is dead
 LEAVE = Promise(
     "LEAVE",
     "no machine is reset without a final ok of its CMS",
@@ -66,6 +70,7 @@ class WalleRun:
     struck: Counter[str] = field(default_factory=Counter)
     history: History = field(default_factory=lambda: History(PREFIX, {k: parse_limit(v) for k, v in GLOBAL.items()}))
     ill: set[str] = field(default_factory=set)
+    _addresses: dict[str, str] = field(default_factory=dict)
 
     async def run(self, duration_s: float) -> None:
         """Strike, wait until all is settled, and judge."""
@@ -78,7 +83,9 @@ class WalleRun:
                 world = [tasks.create_task(each) for each in (self._break(), self._monitor(), self._people())]
                 self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
                 world[0].cancel()
-                self.ill.clear()  # those that limits have left ill
+                self.cms.verdict = "ok"
+                self.ill.clear()  # those that limits have left ill, and those that are dead
+                self.names.records = {machine: {address} for machine, address in self._addresses.items()}
                 try:
                     async with asyncio.timeout(120):
                         await self._settled()
@@ -93,6 +100,10 @@ class WalleRun:
     def repairs(self) -> int:
         return sum(len(times) for times in self.bmc.resets.values())
 
+    @property
+    def dns_fixes(self) -> int:
+        return sum(self.names.updates.values())
+
     # --- the world ----------------------------------------------------------------------------------------------------
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -104,6 +115,8 @@ class WalleRun:
         self.bmc.look = self._reset
         self._to_cms = await stack.enter_async_context(Proxy(httpx.URL(self.cms.url).netloc.decode()))
         self._to_bmc = await stack.enter_async_context(Proxy(self.bmc.address))
+        self.names: FakeNames = stack.enter_context(fake_names())
+        self._to_names = await stack.enter_async_context(Proxy(self.names.address))
         config = self.directory / "walle.yaml"
         config.write_text(yaml.safe_dump(self._config()))
         self._seats: list[tuple[Process, Proxy]] = []
@@ -120,18 +133,22 @@ class WalleRun:
     def _config(self) -> dict[str, object]:
         bmc: dict[str, object] = {"type": "redfish", "url": f"http://{self._to_bmc.endpoint}", "system": "{host}"}
         bmc |= {"timeout_s": 2, "reset_shows_s": 15}  # longer than anything is paused or stalled
-        return {"executors": {"bmc": bmc}, "operations": {"reboot": "bmc"}, "automation": GLOBAL}
+        server, _, port = self._to_names.endpoint.rpartition(":")
+        zone = {"type": "dns", "server": server, "port": int(port), "zone": "."}
+        operations = {"reboot": "bmc", "dns-fix": "zone"}
+        return {"executors": {"bmc": bmc, "zone": zone}, "operations": operations, "automation": GLOBAL}
 
     async def _fill(self) -> None:
-        scheme = [Scheme(check=_CHECK, step=[OPERATION_KIND_REBOOT] * 50)]
+        scheme = [Scheme(check=_CHECK, step=[OPERATION_KIND_REBOOT] * _STEPS)]
         cms = [Cms(url=f"http://{self._to_cms.endpoint}/cms", version="v1.4")]
-        self._projects: dict[str, str] = {}
+        limits = {name: parse_limit(pairs) for name, pairs in LIMITS.items()}
         for project in ("web", "db"):
-            made = Project(id=project, cms=cms, scheme=scheme, limits={_CHECK: parse_limit(LIMIT)})
+            made = Project(id=project, cms=cms, scheme=scheme, limits=limits)
             await self._ask(pb.CreateProjectRequest(project=made))
         for number in range(_MACHINES):
-            self._projects[f"m{number}"] = project = ("web", "db")[number % 2]
-            await self._ask(pb.AddHostRequest(host=f"m{number}", project=project, ignore_cms=True))
+            machine, project, address = f"m{number}", ("web", "db")[number % 2], f"10.0.0.{number}"
+            self._addresses[machine], self.names.records[machine] = address, {address}
+            await self._ask(pb.AddHostRequest(host=machine, project=project, address=[address], ignore_cms=True))
 
     def _reset(self, machine: str) -> None:
         """On the controller's thread."""
@@ -143,8 +160,11 @@ class WalleRun:
     async def _break(self) -> None:
         while True:
             await asyncio.sleep(self.rng.uniform(0.2, 1.2))
+            self.cms.verdict = "rejected" if self.rng.random() < 0.1 else "ok"
             machine = f"m{self.rng.randrange(_MACHINES)}"
-            if not self._held(machine):  # what breaks again while it is looked at waits for a quarter of an hour
+            if self.rng.random() < 0.3:
+                self.names.records[machine] = {"10.9.9.9"}
+            elif not self._held(machine):  # what breaks again while it is looked at waits for a quarter of an hour
                 self.ill.add(machine)
 
     def _held(self, machine: str) -> list[dict[str, Any]]:
@@ -154,13 +174,17 @@ class WalleRun:
     async def _monitor(self) -> None:
         """Says all it knows again and again, as monitoring does."""
         while True:
-            for machine in self._projects:
-                one = pb.CheckReport(name=_CHECK, failing=machine in self.ill, source="rig")
-                await self._try(pb.ReportChecksRequest(hosts=[pb.HostChecks(host=machine, check=[one])]))
+            known = [self._seen(machine, address) for machine, address in self._addresses.items()]
+            await self._try(pb.ReportChecksRequest(hosts=known))
             await asyncio.sleep(0.2)
 
+    def _seen(self, machine: str, address: str) -> pb.HostChecks:
+        found = {_CHECK: machine in self.ill, "dns": self.names.records[machine] != {address}}
+        checks = [pb.CheckReport(name=name, failing=is_bad, source="rig") for name, is_bad in found.items()]
+        return pb.HostChecks(host=machine, check=checks)
+
     async def _people(self) -> None:
-        """Somebody comes some seconds after a fuse went out, and switches on with credits or without."""
+        """Somebody comes some seconds after a fuse went out, switches on with credits or without, and revives hosts."""
         rng = random.Random(f"{self.seed} people")
         while True:
             await asyncio.sleep(rng.uniform(2, 6))
@@ -174,6 +198,14 @@ class WalleRun:
                         order.credits[_CHECK] = rng.randrange(1, 5)
                         order.credit_time.CopyFrom(Duration(seconds=rng.randrange(2, 12)))
                     await self._try(order)
+            for dead in await self._dead():
+                if rng.random() < 0.3:
+                    await self._try(pb.SetHostStateRequest(host=dead, status=HOST_STATUS_READY, reason="repaired"))
+
+    async def _dead(self) -> list[str]:
+        shown = await self._try(pb.ListHostsRequest()) or {"hosts": []}
+        hosts = [one["host"] for one in shown.get("hosts", [])]
+        return [host["name"] for host in hosts if host.get("status") == "HOST_STATUS_DEAD"]
 
     async def _settled(self) -> None:
         """Nothing is ill, nothing is done, nothing is held."""
@@ -212,6 +244,8 @@ class WalleRun:
             "cms_stalls": lambda: stalled(self._to_cms),
             "controllers_away": lambda: cut(self._to_bmc),
             "controllers_stall": lambda: stalled(self._to_bmc),
+            "names_away": lambda: cut(self._to_names),
+            "names_stall": lambda: stalled(self._to_names),
         }
 
     # --- judging ------------------------------------------------------------------------------------------------------
@@ -229,6 +263,7 @@ class WalleRun:
             await store.close()
         resets = {machine: len(times) for machine, times in self.bmc.resets.items()}
         self.broken += map(str, [*self.history.broken, *once(resets, self.history.intents)])
+        self.broken += map(str, dns_once(self.names.updates, self.history.dns_attempts))
 
 
 def _is_off(shown: Mapping[str, Any] | None) -> bool:
