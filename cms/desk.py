@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _TICK_S: Final = 1.0
 _KEPT_S: Final = 0.5
+_GATHER_S: Final = 0.004  # what comes within so long is decided as one: a decision may take longer than this
 _MOVED_S: Final = 0.1  # what changes in HQ is collected for so long
 
 
@@ -101,12 +102,16 @@ class Desk:
         known = {name for name, record in self.declared.items() if record.epoch == self.controller.epoch}
         return [issuer for issuer in self.settings.issuers if issuer not in known]
 
+    @property
+    def is_deciding(self) -> bool:
+        """Whether decisions are made at this process, again and again."""
+        return self.controller.is_acting and self.controller.is_open
+
     def current(self) -> Decision:
         """The latest decision; where another process acts, what it will decide as far as can be seen from here."""
         now = self.clock.now()
-        is_deciding = self.controller.is_acting and self.controller.is_open
-        if self._is_outdated or (not is_deciding and now - self._decided_at > _KEPT_S):
-            if not is_deciding:
+        if self._is_outdated or (not self.is_deciding and now - self._decided_at > _KEPT_S):
+            if not self.is_deciding:
                 self.locations.look()
             self.book.closed = self.why_closed()
             self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
@@ -179,7 +184,7 @@ class Desk:
             log.error("%s cannot be read: %s", name, error)  # noqa: TRY400 # it says it all
 
     def _look_again(self) -> None:
-        self._deciding.trigger(ALL)
+        self._deciding.trigger(ALL, _GATHER_S)
         self._stir()
 
     def _stir(self) -> None:
@@ -226,7 +231,7 @@ class Desk:
             await change.commit()
             self._count(happens)
         self._stir()
-        return 0.0 if is_more else _TICK_S
+        return _GATHER_S if is_more else _TICK_S
 
     def _move(self, change: Change, happens: Sequence[Happens]) -> None:
         for task_id, event in happens:

@@ -129,9 +129,11 @@ class Leave:
 
     def why(self, record: ledger_pb2.Task) -> Why:
         """Why a stored task stands so."""
-        decision, task = self.desk.current(), self.desk.book.tasks.get(record.id)
+        task = self.desk.book.tasks.get(record.id)
         if task is None:
             return Why("it is gone")
+        # What has leave stands so whatever would be decided now: its caller need not wait for that.
+        decision = self.desk.decision if task.holds and self.desk.is_deciding else self.desk.current()
         return explain(self.desk.book, decision, task, self.desk.clock.now())
 
     # --- inside -------------------------------------------------------------------------------------------------------

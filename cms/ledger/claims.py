@@ -126,7 +126,8 @@ class Round:
 
     def limits(self, claim: Claim) -> list[Obstacle]:
         """The domain limits that it does not fit into."""
-        return [one for name, domains in claim.domains.items() for one in self._limit_obstacle(name, domains)]
+        found = (self._limit_obstacle(name, domains) for name, domains in claim.domains.items())
+        return [one for one in found if one is not None]
 
     def _taken_of(self, name: str) -> Set[InstanceKey]:
         parts = self._taken.get(name)
@@ -154,13 +155,13 @@ class Round:
             return set()
         return {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
 
-    def _limit_obstacle(self, name: str, domains: set[str]) -> list[Obstacle]:
+    def _limit_obstacle(self, name: str, domains: set[str]) -> Obstacle | None:
         limit, under_work, busy = self._limits.by_name[name], self._under_work[name], self._limits.busy[name]
         would_be = len(under_work) + len(domains - under_work)
-        if would_be <= limit.most or all(domain in busy for domain in domains):
-            return []
+        if would_be <= limit.most or domains <= busy.keys():
+            return None
         if len(domains) > limit.most:
-            return [Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, would_be)]
+            return Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, would_be)
         stuck = self._stuck[name]
         wait = Wait.BROKEN if stuck and len(domains | stuck) > limit.most else Wait.HOLDS
-        return [Obstacle("limit", name, wait, limit.most, would_be)]
+        return Obstacle("limit", name, wait, limit.most, would_be)
