@@ -31,7 +31,7 @@ from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import OPERATION_KIND_DNS_FIX, OPERATION_KIND_REBOOT, OUTCOME_DONE, Finished, Host
 from wallepb.v1.project_pb2 import Cms, Project
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(500)]
 
 EFFECTS = ("dry run", "create", "confirm", "reset", "delete")
 PLACES = [(effect, when) for effect in EFFECTS for when in ("before", "after")]
@@ -100,7 +100,7 @@ async def ward(directory: Path, configure: Callable[[Callable[[], None]], dict[s
         await etcd.stop()
 
 
-async def until(holds: Callable[[], Awaitable[bool]], what: Callable[[], str], timeout_s: float = 240.0) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], what: Callable[[], str], timeout_s: float = 360.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not await holds():
         assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,12 @@ from tests.support.reserved_port import kept_ports
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.running import LastingStore, Running, running
 from walle.approval.protocol import Request
+from walle.approval.tasks import AHEAD_MS, is_ahead, new_id
 from walle.fuses.fuse import Automation, switch_of
 from walle.work import default_cms as default
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import OPERATION_KIND_REBOOT, STAGE_APPROVAL, VERDICT_IN_PROCESS
-from wallepb.v1.project_pb2 import Cms, DefaultCmsTasks, Fuse, Project
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Cms, DefaultCmsTasks, Fuse, Project, Restored, UnknownTask
 
 ON = pb.SwitchAutomationRequest(on=True, reason="looked at it")
 
@@ -39,6 +41,11 @@ async def replace_epoch(store: LastingStore) -> None:
 def is_out(walle: Running, owner: str) -> bool:
     fuse = walle.server.automaton.fuses.get(owner) or Fuse()
     return all(switch_of(fuse, one).off for one in Automation)
+
+
+def tasks_of(walle: Running) -> list[UnknownTask]:
+    """Those that nobody has looked at."""
+    return list((walle.server.automaton.restored.get("web") or Restored()).task)
 
 
 async def switch_on(walle: Running) -> None:
@@ -87,8 +94,8 @@ async def test_after_a_restore_fuses_are_out_and_hosts_of_forgotten_tasks_are_bu
             assert lost not in cms.tasks
 
 
-async def shown(walle: Running) -> dict[str, list[str]]:
-    answer: dict[str, list[str]] = await walle.call(pb.GetProjectRequest(project="web"))
+async def shown(walle: Running) -> dict[str, Any]:
+    answer: dict[str, Any] = await walle.call(pb.GetProjectRequest(project="web"))
     return answer
 
 
@@ -110,6 +117,74 @@ async def test_while_a_cms_has_not_listed_its_tasks_since_the_restore_nothing_au
             await walle.server.automaton._look_at_tasks("web")
             await walle.report("h2", "ssh")
             await walle.until(lambda: walle.of("h2").HasField("operation"), "it is healed")
+
+
+@pytest.mark.long
+async def test_planned_work_is_refused_on_hosts_of_forgotten_tasks_until_somebody_looked() -> None:
+    store, lost = LastingStore(), "walle-test.lost-0-0"
+    with fake_cms() as cms:
+        async with running(store) as walle:
+            await prepared(walle, cms)
+            cms.tasks[lost] = {"id": lost, "hosts": ["h1"], "status": "in-process"}
+            await replace_epoch(store)
+            await walle.until(lambda: bool(tasks_of(walle)), "the task is found")
+            await walle.call(pb.OpenEpochRequest(reason="looked at the hosts"))
+            wanted = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, ticket="T-1", hosts=["h2", "h1"])
+            refused = await walle.call(wanted, 400)
+            assert lost in refused["message"]
+            assert "release the tasks of project web" in refused["message"]
+            await walle.call(pb.ReleaseTasksRequest(project="web", reason="its reboot is over"))
+            await walle.call(wanted)
+
+
+@pytest.mark.long
+async def test_a_store_that_was_restored_while_no_process_ran_is_known_by_tasks_from_its_future() -> None:
+    store = LastingStore()
+    with fake_cms() as cms:
+        async with running(store) as walle:
+            await prepared(walle, cms)
+            old = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms)}-0-0"
+            later = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms + 2 * AHEAD_MS)}-0-0"
+        cms.tasks = {one: {"id": one, "hosts": ["h1"], "status": "ok"} for one in (old, later)}
+        async with running(store, name="walle-2") as walle:
+            await walle.until(lambda: is_out(walle, "web") and is_out(walle, "global"), "all fuses are out")
+            await walle.until(lambda: len(tasks_of(walle)) == 2, "both tasks are kept")
+            seen = await shown(walle)
+            assert any("asked for after this store was saved" in one for one in seen["warnings"])
+            assert len(seen["restored"]["task"]) == 2
+            await walle.report("h1", "UNREACHABLE")
+            assert "before the store was restored" in (await walle.call(pb.GetHostRequest(host="h1")))["blocked"]
+            await walle.call(pb.ReleaseTasksRequest(project="web", reason="looked"))
+            await switch_on(walle)
+            for _ in range(2):
+                await walle.server.automaton._look_at_tasks("web")
+            assert not is_out(walle, "web"), "what was looked at is not said again"
+            assert cms.tasks.keys().isdisjoint({old, later})
+
+
+@pytest.mark.long
+async def test_a_task_that_was_left_over_is_collected_and_puts_no_fuse_out() -> None:
+    store = LastingStore()
+    with fake_cms() as cms:
+        async with running(store) as walle:
+            await prepared(walle, cms)
+            left = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms)}-0-0"
+        cms.tasks[left] = {"id": left, "hosts": ["h1"], "status": "ok"}
+        async with running(store, name="walle-2") as walle:
+            for _ in range(2):
+                await walle.server.automaton._look_at_tasks("web")
+            assert left not in cms.tasks
+            assert not is_out(walle, "web")
+            assert "restored" not in await shown(walle)
+
+
+def test_a_task_tells_the_time_of_its_operation_and_others_tell_none() -> None:
+    task = f"walle-one.{new_id(1_000_000)}-2-1~3"
+    assert is_ahead("one", task, 1_000_000 - AHEAD_MS - 1)
+    assert not is_ahead("one", task, 1_000_000 - AHEAD_MS)
+    assert not is_ahead("other", task, 0)
+    assert not is_ahead("one", "walle-one.0123456789ab-0-0", 0)
+    assert not is_ahead("one", "walle-one.lost-0-0", 0)
 
 
 def test_hosts_of_forgotten_tasks_take_room_in_the_default_cms() -> None:

@@ -16,7 +16,7 @@ from walle.healing.decision import Decision, action_of, awaited, decide
 from walle.maintenance import blocking
 from walle.notices import warnings_of
 from walle.process.automaton import Automaton
-from walle.work.restored import left_to_look_at, why_untouched
+from walle.work.restored import is_looked_at, left_to_look_at, why_untouched
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project
@@ -184,8 +184,11 @@ class Reads:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
         warnings = [*warnings_of(project), *_probation(project, mine)]
         warnings += left_to_look_at(self._walle.restored.get(project.id))
+        restored = self._walle.restored.get(project.id)
+        if is_looked_at(restored, self._walle.world.epoch()):
+            restored = None
         fuse = self._fuse(project.id)
-        return pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings)
+        return pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings, restored=restored)
 
 
 def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:

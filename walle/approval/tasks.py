@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -17,6 +19,8 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Cms
 
+AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the one before it
+_TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
 
 
@@ -41,6 +45,17 @@ def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKi
 def id_prefix(installation: str) -> str:
     """What the ids of all our tasks begin with. The dot ends the name: `prod` must not delete tasks of `prod-2`."""
     return f"walle-{installation}."
+
+
+def new_id(now_ms: int) -> str:
+    """An id of an operation or a group, with the ledger's time in it."""
+    return f"{now_ms:012x}{secrets.token_hex(4)}"
+
+
+def is_ahead(installation: str, task_id: str, now_ms: int) -> bool:
+    """Whether a task of ours is from a time that the ledger has not come to: then the ledger is an old one."""
+    found = _TIMED.fullmatch(task_id.removeprefix(id_prefix(installation)).partition("-")[0])
+    return found is not None and int(found[1], 16) > now_ms + AHEAD_MS
 
 
 def waiting_messages(tasks: Iterable[Task]) -> str:

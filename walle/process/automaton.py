@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from control import Change, Controller, Events, UnreadableEvent
+from control import Change, Controller, Events, Refused, UnreadableEvent
 from walle.approval.protocol import DEFAULT, CmsFailure
-from walle.approval.tasks import Collector
+from walle.approval.tasks import Collector, is_ahead, new_id
 from walle.fuses.fuse import Moment
 from walle.fuses.limits import Limits
 from walle.healing.incidents import Incidents
@@ -23,7 +23,7 @@ from walle.process.storing import LedgerClock, Storing
 from walle.work import orders, projects, restored, scenarios
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
-from walle.work.restored import notice_epoch, take_listing
+from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
 from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order
@@ -34,8 +34,14 @@ GLOBAL: Final = "global"
 class Handling:
     """`handle` is called by the kit at the acting process, again if its transaction failed."""
 
-    def __init__(self, hosts: Mapping[str, Host], world: World, now: Callable[[], Moment]) -> None:
-        self._hosts, self._world, self._now = hosts, world, now
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        world: World,
+        now: Callable[[], Moment],
+        unclear: Callable[[Iterable[str]], str],
+    ) -> None:
+        self._hosts, self._world, self._now, self._unclear = hosts, world, now, unclear
 
     def handle(self, change: Change, subject: str, order: Order) -> None:
         what, by, world, now = order.WhichOneof("what"), order.by, self._world, self._now()
@@ -51,9 +57,7 @@ class Handling:
             "set_host_state": lambda: orders.set_host_state(change, order.set_host_state, by),
             "start_operation": lambda: orders.start_operation(change, order.start_operation, by, world, now),
             "cancel_operation": lambda: orders.cancel_operation(change, order.cancel_operation, by, now),
-            "add_scenario": lambda: scenarios.add_scenario(
-                change, order.add_scenario, list(self._hosts_behind(order.add_scenario)), by, world, now
-            ),
+            "add_scenario": lambda: self._add_scenario(change, order),
             "agree_scenario": lambda: scenarios.agree_scenario(change, order.agree_scenario, by, now),
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
             "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
@@ -62,6 +66,12 @@ class Handling:
         if what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
         handlers[what]()
+
+    def _add_scenario(self, change: Change, order: Order) -> None:
+        names = list(self._hosts_behind(order.add_scenario))
+        if why := self._unclear(names):
+            raise Refused(f"scenario {order.add_scenario.scenario}: {why}")
+        scenarios.add_scenario(change, order.add_scenario, names, order.by, self._world, self._now())
 
     def _hosts_of(self, project: str) -> Iterator[str]:
         return (host.name for host in self._hosts.values() if host.project == project)
@@ -109,13 +119,15 @@ class Automaton:
         self.restored = controller.records(RESTORED)
         self.ledger = LedgerClock(controller)
         self.storing = Storing(controller)
-        self.world = World(installation, global_limits, lambda: secrets.token_hex(6), Incidents(), settle_ms)
+        self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
         self.world.epoch = lambda: controller.restored_epoch
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
-        planner = Planner(self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, outbox.send)
-        handling = Handling(self.hosts, self.world, self.ledger.now)
+        planner = Planner(
+            self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, self._unclear, outbox.send
+        )
+        handling = Handling(self.hosts, self.world, self.ledger.now, self._unclear)
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
@@ -163,33 +175,41 @@ class Automaton:
         if setting is None:
             return None
         if epoch:
-            now = self.ledger.now()
-            self.outbox.send(await self.storing.transact(lambda book: notice_epoch(book, project, epoch, now)))
-        is_looked_at = not epoch or self._is_looked_at(project, epoch)
+            await self._notice(project, "")
         for one in setting.cms:
             try:
-                await self._collect(project, one.url) if is_looked_at else await self._list(project, one.url, epoch)
+                # The default one's tasks are deleted with their operations, in the same store.
+                listed = {} if one.url == DEFAULT else await self.parts.cms(project, one.url).tasks()
+                await self._compare(project, one.url, listed)
             except CmsFailure:
                 continue  # its owners were told; the next look tries again
-        return COLLECT_EVERY_S if is_looked_at else LOOK_AGAIN_S
+        return COLLECT_EVERY_S if is_looked_at(self.restored.get(project), epoch) else LOOK_AGAIN_S
 
-    def _is_looked_at(self, project: str, epoch: str) -> bool:
+    async def _compare(self, project: str, url: str, listed: Mapping[str, tuple[str, ...]]) -> None:
+        """The tasks of a CMS with what is known here."""
+        epoch, wanted = self.world.epoch(), set(self._wanted())
+        strays, now_ms = sorted(self._collector.unknown(listed, wanted)), self.ledger.now().ms
         restored = self.restored.get(project)
-        return restored is not None and restored.epoch == epoch and restored.looked
+        if is_looked_at(restored, epoch):
+            seen = {task.id for task in restored.task} if restored is not None else set()
+            new = (one for one in strays if one not in seen)
+            if ahead := next((one for one in new if is_ahead(self.world.installation, one, now_ms)), ""):
+                await self._notice(
+                    project, f"{url} holds task {ahead}, asked for after this store was saved: restored?"
+                )
+        if not is_looked_at(self.restored.get(project), epoch):
+            unknown = [UnknownTask(cms=url, id=one, host=listed[one]) for one in strays]
+            await self.storing.transact(lambda book: take_listing(book, project, epoch, url, unknown))
+        elif self.controller.is_open:
+            for task_id in self._collector.look(f"{project} {url}", listed, wanted):
+                await self.parts.cms(project, url).delete(task_id)
 
-    async def _collect(self, project: str, url: str) -> None:
-        if url == DEFAULT or not self.controller.is_open:
-            return  # the default one's tasks are deleted with their operations, in the same store
-        cms = self.parts.cms(project, url)
-        listed = await cms.tasks()
-        for task_id in self._collector.look(f"{project} {url}", listed, set(self._wanted())):
-            await cms.delete(task_id)
+    async def _notice(self, project: str, evidence: str) -> None:
+        epoch, now = self.world.epoch(), self.ledger.now()
+        self.outbox.send(await self.storing.transact(lambda book: notice(book, project, epoch, now, evidence)))
 
-    async def _list(self, project: str, url: str, epoch: str) -> None:
-        listed = {} if url == DEFAULT else await self.parts.cms(project, url).tasks()
-        strays = sorted(self._collector.unknown(listed, set(self._wanted())))
-        unknown = [UnknownTask(cms=url, id=one, host=listed[one]) for one in strays]
-        await self.storing.transact(lambda book: take_listing(book, project, epoch, url, unknown))
+    def _unclear(self, names: Iterable[str]) -> str:
+        return why_unclear(names, self.hosts, self.projects, self.restored, self.world)
 
     def _wanted(self) -> Iterator[str]:
         """Ids of all tasks that belong to something."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from serving.errors import ServiceError
@@ -55,10 +55,11 @@ class Planner:
         silence: Silence,
         world: World,
         now: Callable[[], Moment],
+        unclear: Callable[[Iterable[str]], str],
         notify: Callable[[Sequence[Notice]], None],
     ) -> None:
         self._storing, self._scenario, self._parts, self._silence = storing, scenario, parts, silence
-        self._world, self._now, self._notify = world, now, notify
+        self._world, self._now, self._unclear, self._notify = world, now, unclear, notify
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now; returns after how many seconds to look again."""
@@ -79,9 +80,13 @@ class Planner:
         await self._ask_all(name, scenario)
         await self._settle(name)
         fresh = self._scenario(name)
-        if fresh is not None and is_confirmed(fresh):
-            await self._suspend(name, held)
-            self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
+        if fresh is None or not is_confirmed(fresh):
+            return
+        if why := self._unclear(held):
+            await self._storing.transact(lambda book: show_waiting(book, name, why))
+            return
+        await self._suspend(name, held)
+        self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
 
     async def _suspend(self, name: str, held: Sequence[str]) -> None:
         """HQ does not count silence. An HQ that does not take this is shown as what is waited for."""

@@ -6,7 +6,7 @@ task is collected as garbage, and the hosts of tasks that nobody knows count as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from control.errors import Refused
 from walle.fuses.fuse import AUTOMATION, GLOBAL, Automation, Moment, switch_off
@@ -16,21 +16,32 @@ from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, Fuse, Project, Restored, U
 from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
-def notice_epoch(book: Book, project: str, epoch: str, now: Moment) -> list[Notice]:
-    """Once per project and epoch: its fuse and the global one go out."""
+def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
+    """The fuse of a project and the global one go out: once per epoch, and for each evidence beside it."""
     notices = []
     for owner in (project, GLOBAL):
         restored = book.get(RESTORED, owner)
-        if restored is not None and restored.epoch == epoch:
+        if restored is not None and restored.epoch == epoch and not evidence:
             continue
-        fuse, why = book.get(FUSE, owner) or Fuse(id=owner), f"the store was restored or replaced (epoch {epoch})"
+        fuse, why = book.get(FUSE, owner) or Fuse(id=owner), evidence or _replaced(epoch)
         for automation in Automation:
             fuse = switch_off(fuse, automation, AUTOMATION, why, now)
         book.put(FUSE, owner, fuse)
-        book.put(RESTORED, owner, Restored(project=owner, epoch=epoch))
+        book.put(RESTORED, owner, Restored(project=owner, epoch=epoch, evidence=evidence))
         told = "" if owner == GLOBAL else owner
         notices.append(Notice(SEVERITY_CRITICAL, told, f"all automation of {owner} is off: {why}; look before you act"))
     return notices
+
+
+def _replaced(epoch: str) -> str:
+    return f"the store was restored or replaced (epoch {epoch})"
+
+
+def is_looked_at(restored: Restored | None, epoch: str) -> bool:
+    """Whether nothing of a project waits for people since the store was restored; also if it never was."""
+    if restored is None or restored.epoch != epoch:
+        return not epoch
+    return restored.looked
 
 
 def take_listing(book: Book, project: str, epoch: str, cms: str, unknown: Sequence[UnknownTask]) -> None:
@@ -52,7 +63,8 @@ def release_tasks(book: Book, order: ReleaseTasksRequest, by: str) -> None:
     if restored is None or restored.looked:
         raise Refused(f"project {order.project}: no tasks wait to be looked at")
     restored.looked, restored.by, restored.reason = True, by, order.reason
-    del restored.task[:]
+    for task in restored.task:  # their ids stay: what was looked at is no evidence again
+        del task.host[:]
     book.put(RESTORED, order.project, restored)
 
 
@@ -70,7 +82,7 @@ def why_busy(restored: Restored | None, host: str) -> str:
 def why_untouched(restored: Restored | None, host: Host, project: Project, world: World) -> str:
     """Why automation leaves a host alone since the store was restored; empty: it does not."""
     epoch = world.epoch()
-    if not epoch or (restored is not None and restored.epoch == epoch and restored.looked):
+    if is_looked_at(restored, epoch):
         return ""
     listed = restored.listed if restored is not None and restored.epoch == epoch else ()
     waited = sorted({one.url for one in project.cms} - set(listed))
@@ -79,11 +91,33 @@ def why_untouched(restored: Restored | None, host: Host, project: Project, world
     return why_busy(restored, host.name)
 
 
+def why_unclear(
+    names: Iterable[str],
+    hosts: Mapping[str, Host],
+    projects: Mapping[str, Project],
+    known: Mapping[str, Restored],
+    world: World,
+) -> str:
+    """Why planned work may not begin on these hosts since the store was restored; empty: it may.
+
+    Work that it has forgotten may be under way there, with leave or without.
+    """
+    for host in [hosts[name] for name in names if name in hosts]:
+        project = projects.get(host.project) or Project(id=host.project)
+        why = why_untouched(known.get(project.id), host, project, world)
+        if why:
+            return f"host {host.name}: {why}; look at it, then release the tasks of project {project.id}"
+    return ""
+
+
 def left_to_look_at(restored: Restored | None) -> list[str]:
     """What people have to look at."""
-    name = restored.project if restored else ""
-    return [
+    if restored is None or restored.looked:
+        return []
+    name = restored.project
+    shown = [f"project {name}: {restored.evidence}"] if restored.evidence else []
+    return shown + [
         f"project {name}: since the store was restored, task {task.id} of {task.cms} for {', '.join(task.host)} "
         f"belongs to nothing: look, then `walle projects release-tasks {name}`"
-        for task in (restored.task if restored else ())
+        for task in restored.task
     ]

@@ -292,7 +292,7 @@ class DefaultCmsTask(_message.Message):
     def __init__(self, id: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., action: _Optional[str] = ..., granted: _Optional[bool] = ..., content: _Optional[str] = ...) -> None: ...
 
 class Restored(_message.Message):
-    __slots__ = ("project", "epoch", "listed", "task", "looked", "by", "reason")
+    __slots__ = ("project", "epoch", "listed", "task", "looked", "by", "reason", "evidence")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LISTED_FIELD_NUMBER: _ClassVar[int]
@@ -300,6 +300,7 @@ class Restored(_message.Message):
     LOOKED_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     project: str
     epoch: str
     listed: _containers.RepeatedScalarFieldContainer[str]
@@ -307,7 +308,8 @@ class Restored(_message.Message):
     looked: bool
     by: str
     reason: str
-    def __init__(self, project: _Optional[str] = ..., epoch: _Optional[str] = ..., listed: _Optional[_Iterable[str]] = ..., task: _Optional[_Iterable[_Union[UnknownTask, _Mapping]]] = ..., looked: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    evidence: str
+    def __init__(self, project: _Optional[str] = ..., epoch: _Optional[str] = ..., listed: _Optional[_Iterable[str]] = ..., task: _Optional[_Iterable[_Union[UnknownTask, _Mapping]]] = ..., looked: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., evidence: _Optional[str] = ...) -> None: ...
 
 class UnknownTask(_message.Message):
     __slots__ = ("cms", "id", "host")

@@ -76,16 +76,18 @@ class GetProjectRequest(_message.Message):
     def __init__(self, project: _Optional[str] = ...) -> None: ...
 
 class GetProjectResponse(_message.Message):
-    __slots__ = ("project", "fuse", "hosts", "warnings")
+    __slots__ = ("project", "fuse", "hosts", "warnings", "restored")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     FUSE_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
     project: _project_pb2.Project
     fuse: _project_pb2.Fuse
     hosts: int
     warnings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, project: _Optional[_Union[_project_pb2.Project, _Mapping]] = ..., fuse: _Optional[_Union[_project_pb2.Fuse, _Mapping]] = ..., hosts: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+    restored: _project_pb2.Restored
+    def __init__(self, project: _Optional[_Union[_project_pb2.Project, _Mapping]] = ..., fuse: _Optional[_Union[_project_pb2.Fuse, _Mapping]] = ..., hosts: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., restored: _Optional[_Union[_project_pb2.Restored, _Mapping]] = ...) -> None: ...
 
 class ListProjectsRequest(_message.Message):
     __slots__ = ()
