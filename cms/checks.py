@@ -111,7 +111,7 @@ def _text(value: str, field: str, most: int) -> list[Violation]:
 
 def _size(value: str, field: str, most: int) -> list[Violation]:
     size = len(value.encode("utf-8", "surrogatepass"))
-    return [] if size <= most else [Violation(field, f"{size} bytes are too long: use at most {most}")]
+    return [] if size <= most else [Violation(field, f"has {size} bytes; the limit is {most}")]
 
 
 def _shown(value: str, shown: Callable[[str], str] = ascii) -> str:

@@ -86,13 +86,13 @@ class Desk:
             words = f"; not declared yet: {', '.join(missing)}" if missing else ""
             epoch = self.controller.epoch
             return (
-                f"the store of the CMS has a new history (epoch {epoch}), so work may be under way that "
-                f"it does not know{words}: nothing is granted until every issuer has declared its running work, or an "
-                "operator runs `hqctl disruptions open`"
+                f"the CMS's store was restored or replaced (epoch {epoch}) and may lack running work{words}: nothing "
+                "is granted until every issuer has declared its running work, or an operator "
+                "runs `hqctl disruptions open`"
             )
         if self._strange:
             name, why = next(iter(self._strange.items()))
-            return f"{name} cannot be read ({why}), and may hold something: upgrade this process, or delete the record"
+            return f"{name} cannot be read ({why}), and may hold instances: upgrade this process, or delete the record"
         if frozen is not None:
             return f"frozen by {frozen.by}: {frozen.reason}; nothing is granted until `hqctl disruptions unfreeze`"
         return self.controller.stop.reason()

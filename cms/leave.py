@@ -64,7 +64,7 @@ class Leave:
             stored = self.desk.tasks.stored(wanted.id)
             if stored is not None:
                 if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
-                    raise TaskConflict(f"task {wanted.id} exists with another content: use another id")
+                    raise TaskConflict(f"task {wanted.id} already exists with different content: use another id")
                 return await self.look(wanted.id, wanted.owner)
             with suppress(RecordChanged):  # somebody else has created it
                 await self._store(wanted)
@@ -145,7 +145,8 @@ class Leave:
         if wanted.already_running:
             if wanted.issuer not in self.desk.settings.issuers:
                 raise invalid(
-                    "already_running", f"issuer {wanted.issuer!r} may not declare work: see --task-issuer of the CMS"
+                    "already_running",
+                    f"issuer {wanted.issuer!r} is not authorized to declare work: see --task-issuer of the CMS",
                 )
             wanted.state = State.GRANTED
             wanted.overdue_ms = now_ms + round(ACTIONS[wanted.action].bound_s * 1000)
@@ -153,7 +154,7 @@ class Leave:
             self._check_group(wanted)
         change = self.desk.controller.creation()
         if change.get(TASK, wanted.id) is not None:
-            raise RecordChanged(f"task {wanted.id} was created meanwhile")
+            raise RecordChanged(f"task {wanted.id} was created in the meantime")
         change.put(TASK, wanted.id, wanted)
         await change.commit(1.0)
 

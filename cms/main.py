@@ -29,7 +29,7 @@ from store.port import Store
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="hq", prog_name="cms")
 def cli() -> None:
-    """CMS: who may be taken down now."""
+    """Run the CMS, which decides what may be taken down now."""
 
 
 @cli.command()

@@ -88,7 +88,7 @@ METRICS: Final = (
     D(
         "gauge",
         "cms_sites_fault",
-        "1 if the file of --sites, as it is now, cannot be used: what it said before is in force.",
+        "1 if the current --sites file cannot be loaded; its previous contents remain in force.",
         lambda m: float(m.sites is not None and bool(m.sites.fault)),
     ),
     D(

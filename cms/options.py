@@ -57,13 +57,19 @@ behaviour: Final = together(
     _option("--default-budget", default="10%", metavar="AMOUNT", help="max_unavailable of services without a budget."),
     _option("--max-busy-hosts", default=0, type=click.IntRange(0), help="Hosts under work at once; 0: any number."),
     _option(
-        "--task-issuer", multiple=True, metavar="NAME", help="Must declare its running work in a new epoch; repeatable."
+        "--task-issuer",
+        multiple=True,
+        metavar="NAME",
+        help="Issuer that must declare its running work after a restore, before anything is granted; repeatable.",
     ),
-    _option("--settle", type=Duration(), default="5s", help="Decide a group when no task joined it for this long."),
+    _option("--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."),
     _option(
-        "--pass-after", type=Duration(), default="10m", help="Who waits for something broken lets others pass then."
+        "--pass-after",
+        type=Duration(),
+        default="10m",
+        help="A task that waits for something broken lets later ones pass after this time.",
     ),
-    _option("--lapse", type=Duration(), default="2m", help="A provisional ok ends after so long without a poll."),
+    _option("--lapse", type=Duration(), default="2m", help="A provisional ok lapses after this long without a poll."),
     _option("--fence", type=Duration(), default="1s", help="How long a location has to prove that it is up to date."),
     _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )

@@ -28,7 +28,7 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
     """
     record = stored.message
     if record.action not in ACTIONS:
-        raise ValueError(f"its action {record.action!r} is not known")
+        raise ValueError(f"its action {record.action!r} is unknown")
     is_polled = before is None or record.polls != polls_before or before.state is not State(record.state)
     return Task(
         record.id,

@@ -54,7 +54,7 @@ class CmsHealth:
         if self.leaving:
             return "this process is shutting down"
         if not self.desk.controller.loaded.is_set():
-            return "the store was not read yet"
+            return "the store has not been read yet"
         doubts = {name: one.doubt() for name, one in self.desk.locations.by_name.items()}
         return "; ".join(f"location {name}: {doubt}" for name, doubt in sorted(doubts.items()) if doubt)
 
@@ -122,4 +122,4 @@ class Server:
             async with asyncio.timeout(2.0):
                 await self.controller.leave()
         except TimeoutError:
-            log.warning("could not release the acting word: another process takes over after one term")
+            log.warning("could not release the acting lease: another process takes over after one term")

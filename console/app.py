@@ -52,8 +52,8 @@ class App:
             return self._to_sign_in(request, jar, str(needed))
         except Exception:
             mark = secrets.token_hex(4)
-            log.exception("cannot make the page %s (error %s)", request.path, mark)
-            text = f"the console made a mistake; its log has it as error {mark}"
+            log.exception("cannot render the page %s (error %s)", request.path, mark)
+            text = f"internal error {mark}: see the console's log"
             return self._error(request, jar, 500, text)
 
     async def _answer(self, request: SiteRequest, jar: Jar) -> SiteAnswer:
@@ -66,7 +66,7 @@ class App:
             return self._stream(request, jar)
         visit = self._visit(request, jar)
         if request.method == "POST" and not self._seal.is_form_token(jar.browser, visit.form.get("form_token", "")):
-            raise Refused(403, "this form is not from a page of this console, or too old: open the page again")
+            raise Refused(403, "this form is too old, or not from a page of this console: open the page again")
         handler, parts = self._routes.find(request.method, request.path)
         result = await handler(visit, **parts)
         if isinstance(result, Redirect):

@@ -39,7 +39,7 @@ _NO_CALLERS: Final = dict.fromkeys(
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="hq", prog_name="hq-console")
 def cli() -> None:
-    """Pages for people over HQ, and over CMS, Nanny and Wall-E where they run."""
+    """Serve web pages over HQ, and over the CMS, Nanny and Wall-E if they run."""
 
 
 @cli.command()
@@ -64,7 +64,7 @@ def cli() -> None:
     "--public-url",
     default="",
     metavar="URL",
-    help="How people reach the console, if not by --http: https://console.example.",
+    help="URL by which users reach the console, if not by --http: https://console.example.",
 )
 @_option(
     "--session-key",
@@ -86,7 +86,7 @@ def cli() -> None:
 def serve(**given: Any) -> None:
     """Serve the pages.
 
-    Nothing is kept: people sign in with their own tokens, which are passed on; the console has no rights itself. On
+    It keeps no state: users sign in with their own tokens, which it passes on; it has no rights of its own. On
     loopback, with servers without authentication, it works without signing in. See docs/console.md.
     """
     set_up_logs(given["log_level"], given["log_format"])

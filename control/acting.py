@@ -131,7 +131,7 @@ class Acting:
         if self.holds():
             return ""
         if self._is_ours():
-            return f"this process could not refresh its acting word for {self._term_s:g} s: the store is away"
+            return f"this process could not renew its acting lease for {self._term_s:g} s: the store does not answer"
         return f"{self.process} acts, not this process" if self.process else "no process acts"
 
     def why_no_effect(self) -> str:
@@ -139,7 +139,7 @@ class Acting:
         if why := self.why_not():
             return why
         is_sure = self._tenure.is_sure(self._clock.now())
-        return "" if is_sure else f"this process could not refresh its acting word for {self._term_s / 2:g} s"
+        return "" if is_sure else f"this process could not renew its acting lease for {self._term_s / 2:g} s"
 
     def doubt(self) -> None:
         """A transaction was refused by its guards: look at once."""
@@ -175,7 +175,7 @@ class Acting:
         try:
             await self._changes.store("acting", Write((), deletes=(self._key(WORD),)), (guard,), self._term_s / 10)
         except ServiceError as error:
-            log.info("the acting word was not given back: %s", error)
+            log.info("the acting lease was not released: %s", error)
 
     async def _step(self) -> None:
         if self._word:
@@ -243,7 +243,7 @@ class Acting:
     def _seen(self, name: str) -> None:
         """The word changed, or its refresh."""
         if self._word and not self._is_ours():
-            log.warning("%s took over: this process acts no more", self.process or "nobody yet")
+            log.warning("%s took over: this process no longer acts", self.process or "nobody yet")
             self._lose()
         if name == WORD and not self._records.version(WORD):
             self._soon.set()  # it was given back

@@ -131,9 +131,9 @@ class Change:
     async def commit(self, timeout_s: float = 5.0) -> int:
         """Store; return the version, once memory shows it. Raises as `Changes.store`."""
         if self._epoch_now() != self._epoch:
-            raise NotActing("the store has another history since this change began; nothing was stored")
+            raise NotActing("the store was restored or replaced since this change began; nothing was stored")
         if not self._epoch:
-            raise NotLoaded("the store was not read yet")
+            raise NotLoaded("the store has not been read yet")
         write = self._write()
         if not write.puts and not write.deletes and self._acting is None:
             return self._changes.memory.version

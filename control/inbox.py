@@ -33,7 +33,7 @@ def was_sent(inbox: Inbox, request_id: str, content: bytes) -> bool:
     if pending is None and answer is None:
         return False
     if (pending is not None and pending.content != content) or (answer and answer.digest != _digest(content)):
-        raise RequestConflict(f"request id {request_id} was used for another content: use a new one")
+        raise RequestConflict(f"request id {request_id} was used for a different request: use a new one")
     return True
 
 

@@ -64,7 +64,7 @@ class Memory:
         while self.version < version:
             await self._moved.wait()
             if self._resets != resets:
-                raise Unavailable("the store has another history")
+                raise Unavailable("the store was restored or replaced")
 
     async def shown_soon(self, version: int, timeout_s: float) -> None:
         """The same, but return when the time is over."""

@@ -43,7 +43,9 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
     return together(
         option("--prefix", default=prefix, help="Prefix of all keys in the store."),
         option("--process", default="", help="Name of this process, never reused; default: generated."),
-        option("--term", type=Duration(), default="10s", help="Replace a silent acting process after this time."),
+        option(
+            "--term", type=Duration(), default="10s", help="Take over from a silent acting process after this time."
+        ),
         option(
             "--compact-every",
             type=Duration(),
@@ -54,7 +56,7 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
             "--stop-file",
             default="",
             metavar="FILE",
-            help="Emergency stop: while this file exists, nothing begins at this process. So does SIGUSR1, for good.",
+            help="Emergency stop: while this file exists, nothing begins here. SIGUSR1: the same until a restart.",
         ),
     )
 

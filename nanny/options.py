@@ -55,7 +55,7 @@ world: Final = together(
 )
 behaviour: Final = together(
     kit_flags(FLAGS, "/nanny/v1/"),
-    _option("--drift-every", type=Duration(), default="60s", help="How often services at rest are compared with HQ."),
+    _option("--drift-every", type=Duration(), default="60s", help="How often idle services are compared with HQ."),
     _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
 dev: Final = dev_flags(FLAGS, ".nanny")

@@ -50,12 +50,16 @@ class NannyHealth:
         return self.controller.staleness_s()
 
     def doubt(self) -> str:
-        return "" if self.controller.is_open else "the store was restored or replaced, and nobody opened it yet"
+        return (
+            ""
+            if self.controller.is_open
+            else "the store was restored or replaced: compare it with HQ, then run `nanny control open`"
+        )
 
     def why(self) -> str:
         if self.leaving:
             return "this process is shutting down"
-        return "" if self.controller.loaded.is_set() else "the store was not read yet"
+        return "" if self.controller.loaded.is_set() else "the store has not been read yet"
 
 
 class Server:
@@ -119,4 +123,4 @@ class Server:
             async with asyncio.timeout(2.0):
                 await self.controller.leave()
         except TimeoutError:
-            log.warning("could not release the acting word: another process takes over after one term")
+            log.warning("could not release the acting lease: another process takes over after one term")

@@ -50,12 +50,12 @@ _EXPIRED: Final = "HeartbeatTimeout"
 def why_not_believed(sources: Iterable[service_pb2.Source], guard: service_pb2.GuardState) -> str:
     """Why nothing follows from silence now; empty: it counts."""
     if guard.holding:
-        return f"HQ's guard holds: {guard.verdict}"
+        return f"HQ's guard is holding expiries: {guard.verdict}"
     for source in sources:
         if source.stale or source.error:
             return f"HQ is stale: {source.error or source.replica}"
         if source.trust == service_pb2.EPOCH_TRUST_DOUBTED:
-            return "HQ's epoch is doubted"
+            return "HQ's epoch is in doubt"
     return ""
 
 

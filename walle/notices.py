@@ -46,7 +46,7 @@ def heard_by(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
 def warnings_of(project: Project) -> list[str]:
     """A fuse that goes out and tells nobody stays out."""
     heard = heard_by(project.notifications.recipient, SEVERITY_CRITICAL)
-    return [] if heard else [f"project {project.id}: nobody hears critical notices; add a recipient"]
+    return [] if heard else [f"project {project.id}: nobody receives critical notices: add a recipient"]
 
 
 class Outbox:
@@ -87,7 +87,7 @@ class Outbox:
     async def _deliver(self, address: str, notice: Notice) -> None:
         way = next((way for way in self._ways if way.takes(address)), None)
         if way is None:
-            self._lose(address, notice, "no way to such an address is configured")
+            self._lose(address, notice, "no delivery is configured for such an address")
             return
         for attempt in range(_ATTEMPTS):
             try:

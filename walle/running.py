@@ -63,14 +63,14 @@ _BEHAVIOUR = together(
     _option(
         "--installation",
         default="default",
-        help="Name of this installation, in the ids of its tasks in CMS's. Unique among all that share a CMS.",
+        help="Name of this installation, part of the ids of its CMS tasks. Unique among all that share a CMS.",
     ),
     _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
     _option(
         "--location",
         multiple=True,
         metavar="NAME=HOST:PORT,...",
-        help="An installation of HQ and its replicas; repeatable. None: nobody's silence is looked at.",
+        help="An installation of HQ and its replicas; repeatable. Without one, silent agents are not noticed.",
     ),
     _option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
     _option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (PEM)."),

@@ -60,4 +60,4 @@ def _by(request: Request, call: Call) -> str:
     """Who orders it, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
     check_reason(request.reason)
     call.access.check_all("this order")
-    return owner_of(call) or request.by or "nobody known"
+    return owner_of(call) or request.by or "unknown"

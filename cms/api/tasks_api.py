@@ -140,7 +140,10 @@ class CmsApi:
     async def end_declaration(self, request: pb.EndDeclarationRequest, call: Call) -> Answer:
         desk = self._desk
         if request.issuer not in desk.settings.issuers:
-            raise invalid("issuer", f"{request.issuer[:100]!a} may not declare work: see --task-issuer of the CMS")
+            raise invalid(
+                "issuer",
+                f"{request.issuer[:100]!a} is not authorized to declare work: see --task-issuer of the CMS",
+            )
         declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
         await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
         missing = desk.missing_issuers()

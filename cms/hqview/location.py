@@ -51,7 +51,7 @@ class Location:
     def doubt(self) -> str:
         """Why what is known of it cannot be relied on; empty: it can."""
         if self._snapshot is not None:
-            return "its instances were not read yet"
+            return "its instances have not been read yet"
         if self._is_cut or self._clock.now() - self._said_at > _SILENT_S:
             return "it does not answer"
         if self._source.stale:
@@ -130,7 +130,7 @@ class Location:
     def _saw(self, sources: Iterable[service_pb2.Source]) -> None:
         for source in sources:
             if self._source.epoch and source.epoch != self._source.epoch:
-                log.warning("location %s has a new epoch: everyone must be heard again", self.name)
+                log.warning("location %s has a new epoch: waiting for every agent to report again", self.name)
                 for instance_id in self._uids:
                     self._picture.forget_hearing(InstanceKey(self.name, instance_id))
             self._source, self._is_cut = source, False

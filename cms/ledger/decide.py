@@ -210,7 +210,7 @@ def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     book.picture.age(now)
     tasks = [task for task in book.members(unit) if task.state is State.PROVISIONAL]
     if not tasks:
-        return [] if any(task.state is State.GRANTED for task in book.members(unit)) else "it has no ok to confirm"
+        return [] if any(task.state is State.GRANTED for task in book.members(unit)) else "there is no ok to confirm"
     if book.closed:
         return book.closed
     silent = sorted(_claim(book, tasks).silent)

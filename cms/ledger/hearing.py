@@ -58,11 +58,11 @@ class Hearing:
             self._own_work_ended.get(instance.key, float("-inf")),
         )
         if at is None:
-            return "ready, but HQ has not said when it was heard"
+            return "ready, but HQ has not said when its agent last reported"
         if at <= ended:
-            return "ready, but not heard since work on it ended"
+            return "ready, but its agent has not reported since work on it ended"
         if instance.key not in self._tick_of:
-            return f"ready, but not heard for over {self.patience_s:.0f} s"
+            return f"ready, but its agent has been silent for over {self.patience_s:.0f} s"
         return ""
 
     def _forget_tick(self, key: InstanceKey) -> None:

@@ -96,7 +96,7 @@ def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
     words = {
         State.GRANTED: _granted_words(task, now),
         State.PROVISIONAL: "ok for now: confirm it just before the work begins, and poll until then",
-        State.LAPSED: "its ok lapsed since nobody asked for it; it is waited for again now that somebody does",
+        State.LAPSED: "its ok lapsed because nobody polled it; it is waiting again now that somebody does",
         State.REJECTED: "rejected: it was impossible when it was decided",
     }[task.state]
     obstacles = consider(book, decision, tasks) if task.state is State.REJECTED else []
@@ -126,8 +126,8 @@ def _waiting_words(book: Book, task: Task, waiting: Waiting) -> tuple[str, int]:
         settles_in_s = math.ceil(waiting.settles_in_s)
         return f"waits {settles_in_s} s for more tasks of group {task.group}", settles_in_s
     if not waiting.obstacles:
-        return "it is decided in a moment", 1
-    passed = "" if waiting.keeps_place else "; others may pass it meanwhile"
+        return "it is about to be decided", 1
+    passed = "" if waiting.keeps_place else "; later tasks may pass it meanwhile"
     return describe(book, waiting.obstacles) + passed, _retry_s(waiting.obstacles)
 
 
@@ -157,7 +157,7 @@ def _with_facts(book: Book, tasks: Sequence[Task], obstacles: Sequence[Obstacle]
 
 def _words(book: Book, obstacle: Obstacle) -> str:
     if obstacle.kind == "location":
-        return f"location {obstacle.name} is silent: what is on these hosts is not known until it answers"
+        return f"location {obstacle.name} is silent: what runs on these hosts is unknown until it answers"
     if obstacle.kind == "limit":
         return _limit_words(book, obstacle)
     seen = view(book, obstacle.name)
@@ -165,7 +165,7 @@ def _words(book: Book, obstacle: Obstacle) -> str:
     if obstacle.wait is Wait.IMPOSSIBLE:
         return (
             f"{rule}, which is impossible even if all were ready: add instances, lower the floor, or take fewer at a "
-            "time (--ignore-cms asks nobody)"
+            "time (--ignore-cms does not ask the CMS)"
         )
     return f"{rule} and would have {max(0, obstacle.left)}: {_culprits(seen)}"
 
@@ -176,7 +176,7 @@ def _culprits(seen: BudgetView) -> str:
     more = seen.missing_total - len(missing[:5])
     if more > 0:
         missing.append(f"{more} more are not available")
-    return "; ".join([*holders, *missing]) or "tasks that came before wait for the same"
+    return "; ".join([*holders, *missing]) or "earlier tasks wait for the same"
 
 
 def _limit_words(book: Book, obstacle: Obstacle) -> str:
@@ -185,4 +185,4 @@ def _limit_words(book: Book, obstacle: Obstacle) -> str:
     if obstacle.wait is Wait.IMPOSSIBLE:
         return f"{rule}, and it asks for more: split it"
     busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])
-    return f"{rule}; under work: {busy or 'none, but tasks that came before wait for the same'}"
+    return f"{rule}; under work: {busy or 'none, but earlier tasks wait for the same'}"

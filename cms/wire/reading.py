@@ -88,7 +88,7 @@ def _take_text(task: ledger_pb2.Task, said: Mapping[str, Any], name: str, field:
     if not isinstance(value, str):
         return [Violation(name, "must be a string")]
     if not _is_unicode(value):
-        return [Violation(name, "has half a surrogate pair: it is no text")]
+        return [Violation(name, "is not valid text: it contains half a surrogate pair")]
     setattr(task, field, value)
     return []
 

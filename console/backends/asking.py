@@ -61,9 +61,7 @@ async def tried(server: str, call: Awaitable[T]) -> T | Trouble:
     except HqApiError as error:
         return trouble(server, error)
     except TimeoutError:
-        return Trouble(
-            server, "away", f"{server} did not answer within {TIMEOUT_S:g} s", "It is asked again by itself."
-        )
+        return Trouble(server, "away", f"{server} did not answer within {TIMEOUT_S:g} s", "The console keeps trying.")
 
 
 _KINDS: Final[Mapping[grpc.StatusCode, str]] = {
@@ -75,7 +73,7 @@ _KINDS: Final[Mapping[grpc.StatusCode, str]] = {
 }
 _NEXT: Final = {
     "denied": "Sign in with a token that has the role, or ask whoever keeps the policy.",
-    "away": "Check its process and the address; it is asked again by itself.",
+    "away": "Check its process and the address; the console keeps trying.",
 }
 
 

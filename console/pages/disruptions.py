@@ -100,10 +100,10 @@ class Disruptions:
         known: dict[str, tuple[str, Callable[..., Any], str]] = {
             "freeze": ("Freeze", pb.FreezeRequest, "Nothing is granted until the freeze is lifted."),
             "unfreeze": ("Unfreeze", pb.UnfreezeRequest, "Grants go on."),
-            "open": ("Open", pb.OpenRequest, "Grants begin in this epoch."),
+            "open": ("Open", pb.OpenRequest, "The epoch is open: the CMS grants again."),
         }
         if order not in known:
-            raise Refused(404, "the orders are freeze, unfreeze and open")
+            raise Refused(404, "order: choose freeze, unfreeze or open")
         name, kind, said = known[order]
         return await self._order("/disruptions", name, kind(reason=orders.reason(visit), by=orders.author(visit)), said)
 
@@ -114,7 +114,7 @@ class Disruptions:
             request: Any = pb.EndTaskRequest(id=task, reason=reason, by=by)
             return await self._order("/disruptions", "EndTask", request, f"{task} has ended.")
         if order != "extend":
-            raise Refused(404, "a task can be extended or ended")
+            raise Refused(404, "order: choose extend or end")
         hours = orders.hours(visit)
         request = pb.ExtendTaskRequest(id=task, seconds=3_600 * hours, reason=reason, by=by)
         return await self._order(to, "ExtendTask", request, f"{task} may last for {hours} h from now.")

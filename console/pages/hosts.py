@@ -93,7 +93,7 @@ class Hosts:
             "cancel": ("CancelOperation", lambda: pb.CancelOperationRequest(host=host, reason=reason)),
         }
         if order not in known:
-            raise Refused(404, "the orders are state, operation and cancel")
+            raise Refused(404, "order: choose state, operation or cancel")
         name, made = known[order]
         request = made()
         failed = MISSING if self._walle is None else await self._walle.order(name, request)

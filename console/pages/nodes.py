@@ -97,7 +97,7 @@ class Nodes:
     async def guard(self, visit: Visit, cluster: str, way: str) -> Redirect:
         """Release the guard, or force it, for an hour."""
         if way not in ("release", "force"):
-            raise Refused(404, "the guard can be released or forced")
+            raise Refused(404, "order: choose release or force")
         reason, by = orders.reason(visit), orders.author(visit)
         failed = await self._registry.order(
             cluster,

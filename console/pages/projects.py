@@ -140,7 +140,7 @@ class Projects:
         """An owner agrees for the hosts of a project whose CMS's cannot be asked, or refuses."""
         project, refused = visit.form.get("project", ""), visit.form.get("refuse") == "on"
         if not project:
-            raise Refused(400, "project: say for which one")
+            raise Refused(400, "project: is missing")
         request = pb.AgreeScenarioRequest(
             scenario=scenario, project=project, refused=refused, reason=orders.reason(visit)
         )
@@ -161,7 +161,7 @@ class Projects:
             reason=orders.reason(visit),
         )
         return await self._order(
-            url("scenarios", form["scenario"]), "AddScenario", request, "Leave is being asked for."
+            url("scenarios", form["scenario"]), "AddScenario", request, "Approval has been requested."
         )
 
     async def end_scenario(self, visit: Visit, scenario: str) -> Redirect:

@@ -121,7 +121,7 @@ class Snapshots:
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.snapshot_id:
-            raise Refused(400, "snapshot: say which one")
+            raise Refused(400, "snapshot: is missing")
         word = views.target_of(request.target)
         return await self._order(
             url("services", service, "snapshots"),
@@ -142,16 +142,15 @@ class Snapshots:
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.instance_id:
-            raise Refused(400, "instance: say which one")
-        said = (
-            f"Ordered for {request.instance_id} alone: {views.target_of(request.target)}. The next roll-out wipes it."
-        )
+            raise Refused(400, "instance: is missing")
+        word = views.target_of(request.target)
+        said = f"Ordered for {request.instance_id} alone: {word}. The next roll-out overrides it."
         return await self._order(url("services", service, "snapshots", snapshot), "SetInstanceTarget", request, said)
 
     async def order(self, visit: Visit, service: str, order: str) -> Redirect:
         """Pause, resume or stop."""
         if order not in _ORDERS:
-            raise Refused(404, "the orders are pause, resume and stop")
+            raise Refused(404, "order: choose pause, resume or stop")
         name, kind, said = _ORDERS[order]
         request = kind(service_id=service, by=_by(visit), request_id=request_id(visit.form.get("request_id", "")))
         return await self._order(url("services", service, "snapshots"), name, request, said)

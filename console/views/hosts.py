@@ -206,7 +206,7 @@ def walle_problems(
 ) -> list[Problem]:
     """Fuses that are out, racks that fail together, planned work that waits, a Wall-E that does nothing."""
     found = (
-        [Problem("bad", "Wall-E does nothing", settings.stopped, "", url("hosts"))]
+        [Problem("bad", "Wall-E begins nothing", settings.stopped, "", url("hosts"))]
         if settings and settings.stopped
         else []
     )
@@ -216,10 +216,10 @@ def walle_problems(
     for one in scenarios:
         waited_s = now_s - seconds(one.created)
         if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:
-            title = f"{one.id} has waited for leave for {span(waited_s)}"
+            title = f"{one.id} has waited for approval for {span(waited_s)}"
             found.append(Problem("warn", title, one.message, f"Asked for by {one.by}.", url("scenarios", one.id)))
         elif one.stage == ppb.SCENARIO_STAGE_ASKING:
-            title = f"{one.id}: {'work on ' + one.switch if one.switch else 'planned work'} waits for leave"
+            title = f"{one.id}: {'work on ' + one.switch if one.switch else 'planned work'} waits for approval"
             asked = f"Asked for by {one.by}. Its page says who blocks it."
             found.append(Problem("note", title, one.message, asked, url("scenarios", one.id), seconds(one.created)))
         elif one.stage == ppb.SCENARIO_STAGE_WORKING:

@@ -36,7 +36,7 @@ def _location(source: pb.Source) -> Location:
     if source.error and not source.replica:
         return Location(name, "silent", f"does not answer for {_age(lasting(source.staleness))}: {_calm(source.error)}")
     if source.trust == pb.EPOCH_TRUST_DOUBTED:
-        return Location(name, "old", f"doubted: {_calm(source.error)}")
+        return Location(name, "old", f"in doubt: {_calm(source.error)}")
     if source.stale:
         return Location(name, "old", f"answers are {_age(lasting(source.staleness))} old")
     return Location(name, "good", "fresh")

@@ -44,7 +44,7 @@ def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
 def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:
     """Servers that do not answer. What is not connected, or not this person's to see, is no problem."""
     return [
-        Problem("bad", f"{one.server} cannot be asked", one.text, one.next)
+        Problem("bad", f"{one.server} does not answer", one.text, one.next)
         for one in dict.fromkeys(found)
         if one.kind in ("away", "failed")
     ]

@@ -195,8 +195,8 @@ def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | No
             Problem(
                 "bad",
                 "Nanny's store was restored or replaced",
-                "All services stand still until somebody has looked at them.",
-                "Compare what is wanted with what runs, then open the epoch: nanny control.",
+                "Nanny changes nothing until an operator opens the epoch.",
+                "Compare the targets with what runs, then run `nanny control open`.",
             )
         )
     elif control is not None and control.HasField("frozen"):
@@ -211,9 +211,9 @@ def _of_service(one: pb.Service) -> list[Problem]:
     href = url("services", one.id, "snapshots")
     found = []
     if one.state == pb.SERVICE_STATE_BROKEN:
-        said = next((s.message for s in one.snapshot if s.message), "An activation did not reach its end.")
+        said = next((s.message for s in one.snapshot if s.message), "An activation did not finish.")
         since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
-        ways = "Its page has the button for the way back, or activate a better snapshot."
+        ways = "Roll back on its page, or activate a better snapshot."
         found.append(Problem("bad", f"{one.id}: the roll-out failed", said, ways, href, since))
     if one.stuck:
         found.append(Problem("bad", f"{one.id}: nothing happens", one.stuck, "", href))
@@ -227,7 +227,11 @@ def _of_service(one: pb.Service) -> list[Problem]:
     if one.state == pb.SERVICE_STATE_UPDATING and not found:
         found.append(
             Problem(
-                "note", f"{one.id}: a roll-out is under way", "Its page shows the batches, and the way back.", "", href
+                "note",
+                f"{one.id}: a roll-out is under way",
+                "Its page shows the batches, and lets you roll back.",
+                "",
+                href,
             )
         )
     return found

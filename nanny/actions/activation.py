@@ -96,7 +96,7 @@ class Activation:
             record.at_most = len(batch) // 2
             record.cms_task = ""
             del record.batch[:]
-        record.message = f"waits for leave for {len(batch)} instances: {answer.why}"
+        record.message = f"waiting for the CMS to approve {len(batch)} instances: {answer.why}"
         await self._effects.store(subject, running, record)
         return answer.retry_s
 
@@ -121,7 +121,7 @@ class Activation:
         self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]
     ) -> float:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
-            return await self._say(subject, running, record, "the CMS does not take its leave back yet")
+            return await self._say(subject, running, record, "the CMS has not ended the batch's task yet")
         record.batches_done += bool(record.batch) and record.granted
         record.cms_task, record.granted = "", False
         record.failed.extend(messages_of(failed))
@@ -133,10 +133,10 @@ class Activation:
         self, subject: Subject, running: Running, record: ActionRecord, outcome: Event, why: str
     ) -> float | None:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
-            return await self._say(subject, running, record, "the CMS does not take its leave back yet")
+            return await self._say(subject, running, record, "the CMS has not ended the batch's task yet")
         if not running.number:
             return None
-        done = f"active; left: {why}" if outcome is Event.DONE and why else why
+        done = f"active; left out: {why}" if outcome is Event.DONE and why else why
         await self._effects.end(subject, running, outcome, done)
         return None
 

@@ -75,7 +75,7 @@ class LevelSteps:
         await self._effects.store(subject, running, record)
         answer = await self._effects.ask(record.cms_task, subject, [key], f"{running.action} {running.snapshot}")
         if not answer.granted:
-            look.waiting[key] = f"waits for leave: {answer.why}"
+            look.waiting[key] = f"waiting for the CMS's approval: {answer.why}"
             return
         record.granted = True
         held = subject.held(key)

@@ -115,7 +115,7 @@ class Worker:
         if list(subject.record.drift) == found:
             return
         if found:
-            log.warning("%s: HQ differs from what it should be: %s", subject.id, "; ".join(found))
+            log.warning("%s: HQ differs from the targets: %s", subject.id, "; ".join(found))
         change = self.controller.change()
         record = change.get(kinds.SERVICE, subject.id)
         assert record is not None
@@ -143,7 +143,7 @@ class Worker:
         event.by.author = "nanny"
         event.by.comment = (
             f"HQ holds writes of order {newest}, and the last one known here is {subject.record.generation}: Nanny's "
-            "store went back in time; compare the targets with HQ, then resume"
+            "store was set back to an earlier state; compare the targets with HQ, then resume"
         )
         await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
         return True

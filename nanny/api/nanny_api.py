@@ -110,7 +110,7 @@ class NannyApi:
     async def _target(self, request: pb.SetTargetRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         if request.target not in pb.Target.values() or not request.target:
-            raise invalid("target", "say DESTROYED, CREATED, PREPARED or ACTIVE")
+            raise invalid("target", "write DESTROYED, CREATED, PREPARED or ACTIVE")
         if request.fill_pods_configuration and request.target != pb.TARGET_CREATED:
             raise invalid("fill_pods_configuration", "is for the target CREATED only")
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
@@ -121,7 +121,7 @@ class NannyApi:
     async def _instance_target(self, request: pb.SetInstanceTargetRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         if request.target not in (pb.TARGET_CREATED, pb.TARGET_PREPARED, pb.TARGET_ACTIVE):
-            raise invalid("target", "say CREATED, PREPARED or ACTIVE")
+            raise invalid("target", "write CREATED, PREPARED or ACTIVE")
         service, snapshot = request.service_id, self._orders.snapshot_id(request.service_id, request.snapshot_id)
         key = await self._orders.instance_key(service, snapshot, request.location, request.instance_id)
         instance = InstanceKey(location=key[0], id=key[1])
@@ -173,7 +173,7 @@ class NannyApi:
             pb.CONTROL_ORDER_OPEN_EPOCH: self._controller.open,
         }
         if request.order not in orders:
-            raise invalid("order", "say FREEZE, UNFREEZE or OPEN_EPOCH")
+            raise invalid("order", "write FREEZE, UNFREEZE or OPEN_EPOCH")
         await orders[request.order](by, reason)
         call.touched("nanny")
         return MessageAnswer(pb.SetControlResponse(control=self._state()))

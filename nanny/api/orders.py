@@ -89,7 +89,11 @@ class Orders:
             return told
         found = [one for one in record.known if one.startswith(told) and len(told) >= _SHORTEST_PREFIX]
         if len(found) != 1:
-            what = "several snapshots begin so" if found else f"service {service} has no such snapshot"
+            what = (
+                "several snapshots begin with this; write more of the id"
+                if found
+                else f"service {service} has no such snapshot"
+            )
             raise NotFound(f"snapshot {told}: {what}")
         return found[0]
 
@@ -140,7 +144,7 @@ def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
         except ValueError as error:
             faults.append(Violation(f"info.rollout.{name}", str(error)))
     if policy.max_unavailable in ("0", "0%"):
-        faults.append(Violation("info.rollout.max_unavailable", "is 0: nothing could ever be switched"))
+        faults.append(Violation("info.rollout.max_unavailable", "is 0: no instance could ever be switched"))
     long = [name for name in ("progress_deadline_s", "min_ready_s") if getattr(policy, name) > _MOST_SECONDS]
     faults += [Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds") for name in long]
     faults += [

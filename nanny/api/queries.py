@@ -106,7 +106,7 @@ class Queries:
         async with self._worker.picture(service) as picture:
             if away := picture.away():
                 told = "; ".join(f"{location} {why}" for location, why in sorted(away.items()))
-                raise StoreUnavailable(f"not all instances of {service} can be seen: {told}: retry")
+                raise StoreUnavailable(f"some instances of {service} may be missing: {told}: retry")
             return dict(picture.instances())
 
     def _row(

@@ -87,7 +87,9 @@ class Shown:
         if not self._controller.acting_process:
             told.append("no process of Nanny acts")
         if not self._controller.is_open:
-            told.append("Nanny's store was restored or replaced: look at the targets, then `nanny control open`")
+            told.append(
+                "Nanny's store was restored or replaced: compare the targets with HQ, then run `nanny control open`"
+            )
         if (frozen := self._controller.frozen) is not None:
             told.append(f"Nanny is frozen by {frozen.by}: {frozen.reason}")
         return "; ".join(dict.fromkeys(told))

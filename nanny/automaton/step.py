@@ -176,11 +176,10 @@ def refusal(service: Service, snapshot: str, target: Target) -> str:
     """Why an order is refused as things stand; empty: it is not."""
     if service.wanted_active() == snapshot and target is not Target.ACTIVE:
         return (
-            f"snapshot {snapshot} has the target ACTIVE, which is only left by activating another snapshot "
-            "or by stopping the service"
+            f"snapshot {snapshot} has the target ACTIVE: to change that, activate another snapshot or stop the service"
         )
     if target is Target.DESTROYED and snapshot not in service.tuples:
-        return f"snapshot {snapshot} has no state that could be destroyed"
+        return f"snapshot {snapshot} has no state: there is nothing to destroy"
     return ""
 
 
@@ -190,7 +189,7 @@ def instance_refusal(service: Service, snapshot: str) -> str:
     if state is None or state.current not in TAKES_INSTANCE_ORDERS:
         now = state.current if state is not None else "not in HQ"
         allowed = ", ".join(sorted(TAKES_INSTANCE_ORDERS - {Current.DEACTIVATE_PENDING}))
-        return f"snapshot {snapshot} is {now}; instances take targets of their own while it is {allowed}"
+        return f"snapshot {snapshot} is {now}; a target for one instance can be set only while it is {allowed}"
     return ""
 
 

@@ -91,7 +91,10 @@ def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRe
 def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:
     if record.snapshot:
         names = ", ".join(one.snapshot_id for one in record.snapshot)
-        raise Refused(f"service {service_id} still has states of {names}: stop it and set their targets to DESTROYED")
+        raise Refused(
+            f"service {service_id} still has snapshots with a state ({names}): "
+            "stop it, and set their targets to DESTROYED"
+        )
     for snapshot in record.known:
         _forget(change, service_id, snapshot)
     change.get(kinds.HISTORY, service_id)

@@ -114,7 +114,8 @@ def _next_batch(policy: Policy, views: Sequence[View], progress: Progress, stall
         batch = costly[: min(room, LARGEST_BATCH)]
         return Begin(batch, batch)
     if costly:
-        why = f"no further instance may be away: {_some(sorted(progress.failed)) or 'others'} not ready, or changing"
+        names = _some(sorted(progress.failed)) or "others"
+        why = f"no further instance may be unavailable: {names} not ready, or changing"
         return Failed(why) if stalled_s >= policy.progress_deadline_s else Wait(why)
     return _nothing_left(policy, views, progress, stalled_s)
 
@@ -143,7 +144,7 @@ def _left(counts: Mapping[Stage, int], progress: Progress) -> str:
         "in locations that do not answer": counts.get(Stage.AWAY, 0),
         "held by others": counts.get(Stage.HELD, 0),
         "whose agents have not seen the newest spec": counts.get(Stage.UNSEEN, 0),
-        "not heard of": counts.get(Stage.LOST, 0),
+        "whose agents have not reported": counts.get(Stage.LOST, 0),
         "not ready": len(progress.failed),
     }
     return ", ".join(f"{count} {what}" for what, count in told.items() if count)

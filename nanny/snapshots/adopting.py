@@ -49,13 +49,13 @@ def _unlike(
     for key, revision in running.items():
         name = f"{key[1]} ({key[0]})"
         if OWNER in instances[key].meta.annotations:
-            yield f"{name} belongs to a Nanny already"
+            yield f"{name} already belongs to a Nanny"
         elif revision is None:
             yield f"{name} has no READY revision: activate one, or delete the instance"
         elif revision.id != common.id:
             yield f"{name} runs {revision.id}, others {common.id}: activate one of them everywhere first"
         elif revision != common:
-            yield f"{name} has other content in {revision.id} than others: upload it anew first"
+            yield f"{name} has different content in {revision.id} than the others: upload it again first"
 
 
 def _running(instance: Instance) -> InstanceRevision | None:

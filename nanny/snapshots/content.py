@@ -96,7 +96,7 @@ def _value(text: bytes) -> Any:
     except RecursionError:
         raise invalid("content", "is nested too deeply") from None
     if bad or len(documents) != 1:
-        what = bad or [f"has {len(documents)} documents: a snapshot is one"]
+        what = bad or [f"has {len(documents)} documents: a snapshot has exactly one"]
         raise InvalidRequest(*(_violation(fault) for fault in what))
     _check_expanded(documents[0])
     return documents[0]
@@ -139,9 +139,9 @@ def _not_here(value: Any, description: Description, service: str) -> Iterator[st
         if isinstance(value, dict) and name in value:
             yield f"{name}: does not belong in a snapshot: {instead}"
     if description.service and description.service != service:
-        yield f"service: is {description.service}, and the snapshot is one of {service}"
+        yield f"service: is {description.service}, but the snapshot is of {service}"
     if len(description.definitions) != 1:
-        yield f"revisions: has {len(description.definitions)} entries: a snapshot is one revision"
+        yield f"revisions: has {len(description.definitions)} entries: a snapshot has exactly one"
 
 
 def _hash(value: Any) -> str:

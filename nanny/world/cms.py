@@ -94,7 +94,7 @@ class CmsLeave:
             log.warning("could not declare the running work to the CMS, retrying: %s", error.details())
             return True
         others = f"; it waits for {', '.join(answer.missing)}" if answer.missing else ""
-        log.warning("the CMS has a new history: declared %d running batches%s", len(running), others)
+        log.warning("the CMS's store was restored or replaced: declared %d running batches%s", len(running), others)
         return True
 
     async def _declare(self, hold: Hold) -> None:

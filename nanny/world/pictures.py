@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
 _LINGER_S: Final = 30.0
-UNREAD: Final = "was not read yet"
+UNREAD: Final = "has not been read yet"
 
 
 class Seen:
@@ -62,7 +62,7 @@ class Seen:
         if source.epoch:
             self.epoch = source.epoch
         doubted = source.trust == service_pb2.EPOCH_TRUST_DOUBTED
-        self.error = (source.error or "its answers are old") if source.stale or doubted else ""
+        self.error = (source.error or "its answers are stale") if source.stale or doubted else ""
         if not self._shown.is_whole:
             self.error = UNREAD
 

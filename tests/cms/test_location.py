@@ -65,7 +65,7 @@ async def test_a_ready_instance_that_was_heard_is_available(scene: Scene) -> Non
 
 async def test_before_a_snapshot_is_complete_nothing_is_relied_on(scene: Scene) -> None:
     scene.location._take(SnapshotPart((said(),)))
-    assert "were not read yet" in scene.location.doubt()
+    assert "have not been read yet" in scene.location.doubt()
 
 
 async def test_after_a_new_epoch_of_hq_everyone_must_be_heard_again(scene: Scene) -> None:
@@ -89,7 +89,7 @@ async def test_another_instance_of_the_same_id_must_be_heard_itself(scene: Scene
     [
         (Bookmark("", (source(stale=True, error="etcd is away"),)), "etcd is away"),
         (Bookmark("", (source(trust=pb.EPOCH_TRUST_DOUBTED, error="it lost half"),)), "it lost half"),
-        (Resync("continuity is lost"), "not read yet"),
+        (Resync("continuity is lost"), "not been read yet"),
     ],
 )
 async def test_a_location_that_cannot_be_relied_on_says_why(scene: Scene, item: Bookmark | Resync, words: str) -> None:

@@ -29,7 +29,7 @@ async def test_posting_twice_is_one_task_and_another_content_is_a_conflict() -> 
         assert len((await cms.call("GET", "")).body["result"]) == 1
         other = await cms.ask("t", "h1")
         assert other.status == 409
-        assert "another content" in other.body["message"]
+        assert "different content" in other.body["message"]
 
 
 async def test_a_verdict_names_the_floor_who_holds_who_is_not_ready_and_when_to_ask_again() -> None:
@@ -65,7 +65,7 @@ async def test_after_work_an_instance_counts_again_once_it_was_heard_again() -> 
         await cms.call("DELETE", "/t1")
         waiting = (await cms.ask("t2", "h1")).body
         assert waiting["status"] == "in-process"
-        assert "not heard since work on it ended" in waiting["message"]
+        assert "its agent has not reported since work on it ended" in waiting["message"]
         crew.silent.clear()
         await cms.becomes("t2", "ok")
 
@@ -141,7 +141,7 @@ async def test_who_waits_for_something_broken_lets_others_pass_after_a_while() -
         assert (await cms.ask("stuck", "h1")).body["status"] == "in-process"  # db-1 is broken
         assert (await cms.ask("later", "h2")).body["status"] == "in-process"
         await cms.becomes("later", "ok")
-        assert "others may pass it" in (await cms.call("GET", "/stuck")).body["message"]
+        assert "later tasks may pass it" in (await cms.call("GET", "/stuck")).body["message"]
 
 
 async def test_what_is_impossible_is_refused_dry_and_waited_for_otherwise() -> None:
@@ -232,7 +232,7 @@ async def test_in_a_new_epoch_nothing_is_granted_until_work_was_declared_or_an_o
         cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
         assert (await cms.ask("new", "h1")).body["status"] == "in-process"
         said = (await cms.call("GET", "/new")).body["message"]
-        assert "new history" in said
+        assert "restored or replaced" in said
         assert "wall-e" in said
         running = (await cms.ask("old", "h0", already_running=True)).body
         assert running["status"] == "ok"

@@ -38,7 +38,7 @@ class FakeWalle:
         ailing.check.add(name="ssh", failing=True, source="alertmanager", text=HOSTILE).since.seconds = now - 400
         self.hosts[4].decision, self.hosts[4].blocked = "reboot for ssh", "healing is off"
         dead.history.add(kind=hpb.OPERATION_KIND_PROFILE, outcome=hpb.OUTCOME_FAILED, message=HOSTILE, by="automation")
-        self.project = pb.GetProjectResponse(hosts=24, warnings=["nobody hears critical notices"])
+        self.project = pb.GetProjectResponse(hosts=24, warnings=["nobody receives critical notices"])
         self.project.project.id, self.project.project.name = "search", "Search"
         self.project.project.owners.append("web-uploader")
         healing = self.project.fuse.healing

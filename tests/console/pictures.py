@@ -33,7 +33,7 @@ async def draw(folder: Path) -> None:
     """One file for each."""
     folder.mkdir(parents=True, exist_ok=True)
     nanny = FakeNanny()
-    nanny.roll_out(11, failed=1, message="the next batch waits for leave of the CMS")
+    nanny.roll_out(11, failed=1, message="the next batch waits for approval of the CMS")
     async with (
         serving(nanny.methods()) as nannys,
         serving(FakeCms().methods()) as cmss,

@@ -136,7 +136,7 @@ async def test_the_first_page_tells_fuses_incidents_and_work_that_waits(at: With
     page = (await at.browser.get("/")).text
     assert "healing of search is off" in page
     assert "rack-9 of dc: 12 of 12 fail" in page
-    assert "s1-upgrade has waited for leave for 20 min" in page
+    assert "s1-upgrade has waited for approval for 20 min" in page
     assert "Asked for by bob." in page
 
 

@@ -208,7 +208,7 @@ async def test_a_silent_nanny_is_told_and_the_rest_goes_on() -> None:
         page = await at.browser.get(PAGE)
         assert "Nanny does not answer" in page.text
         first = (await at.browser.get("/")).text
-        assert "Nanny cannot be asked" in first
+        assert "Nanny does not answer" in first
         assert "cart: 1 of 4 ready" in first
 
 

@@ -184,7 +184,7 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
         (("target", "web", "ACTIVE", "0123456789"), 1, "no such snapshot"),
         (("target", "web", "PREPARED"), 1, "stop"),
         (("instances", "web", "--set", "web-9", "--target", "ACTIVE"), 1, "web-9"),
-        (("service", "delete", "web"), 1, "still has states"),
+        (("service", "delete", "web"), 1, "still has snapshots with a state"),
         (("service", "list", "--nanny", "127.0.0.1:1"), 5, "no Nanny answers"),
     ):
         assert told in (await scene.run(*words, code=code)).err, words

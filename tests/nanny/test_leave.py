@@ -40,7 +40,7 @@ async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_gra
         cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
         answer = await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1")
         assert not answer.granted
-        assert "new history" in answer.why
+        assert "restored or replaced" in answer.why
         assert await leave.declare([WEB_0])
         assert not await leave.declare([WEB_0])
         assert cms.server.desk.tasks[WEB_0.task].state == "granted"

@@ -65,7 +65,7 @@ def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_fa
     assert step == Begin((("a", "a3"),), (("a", "a3"),))
     step = next_step(ONE, views(a1="done", a2="silent"), Progress(), 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),)), "last, and at the price of one that serves"
-    assert next_step(ONE, views(a1="done", a2="lost"), Progress(), 0) == Finished("1 not heard of")
+    assert next_step(ONE, views(a1="done", a2="lost"), Progress(), 0) == Finished("1 whose agents have not reported")
 
 
 def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:

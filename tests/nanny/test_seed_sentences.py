@@ -159,7 +159,7 @@ class TestManagingStates:
         web = Ordered().add("a").activate("a").settle()
         for target in (T.DESTROYED, T.CREATED, T.PREPARED):
             why = refused(lambda target=target: web.target("a", target))
-            assert "only left by activating another snapshot or by stopping the service" in why
+            assert "to change that, activate another snapshot or stop the service" in why
         assert web.current("a") is C.ACTIVE
 
     def test_another_one_is_activated_explicitly(self) -> None:
@@ -300,6 +300,6 @@ class TestBounds:
 
     def test_a_service_with_states_is_not_forgotten(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle()
-        assert "still has states of a" in refused(lambda: web.send(deleted=True))
+        assert "still has snapshots with a state (a" in refused(lambda: web.send(deleted=True))
         web.target("a", T.DESTROYED).settle().send(deleted=True)
         assert not web.change.kept

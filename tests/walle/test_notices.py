@@ -25,7 +25,7 @@ from wallepb.v1.project_pb2 import (
     Recipient,
 )
 
-TRIPPED = Notice(SEVERITY_CRITICAL, "web", "healing goes off in web: limit UNREACHABLE 1d:10 would be exceeded")
+TRIPPED = Notice(SEVERITY_CRITICAL, "web", "healing is switched off in web: limit UNREACHABLE 1d:10 would be exceeded")
 
 
 class Kept(Sink):
@@ -73,7 +73,7 @@ async def test_a_critical_notice_comes_by_mail(mail: tuple[Kept, Mail]) -> None:
     await delivered(outbox_of(way, address="oncall@example.net"), TRIPPED)
     ((to, text),) = kept.mails
     assert to == ["oncall@example.net"]
-    assert "Subject: [wall-e critical] healing goes off in web" in text
+    assert "Subject: [wall-e critical] healing is switched off in web" in text
     assert "project: web" in text
 
 
@@ -128,6 +128,6 @@ def test_a_recipient_hears_its_own_severity_and_everything_above() -> None:
 
 def test_a_project_whose_critical_notices_reach_nobody_is_warned_about() -> None:
     project = Project(id="web")
-    assert "nobody hears critical notices" in warnings_of(project)[0]
+    assert "nobody receives critical notices" in warnings_of(project)[0]
     project.notifications.CopyFrom(Notifications(recipient=[Recipient(severity=SEVERITY_INFO, address="a")]))
     assert warnings_of(project) == []

@@ -21,9 +21,9 @@ async def test_livez_says_whether_a_restart_would_help(http: RawHttp, health: Fa
 async def test_readyz_says_whether_reads_can_be_served(http: RawHttp, health: FakeHealth) -> None:
     answer = await http.get("/readyz")
     assert (answer.status, answer.body) == (200, b"ok: answers are up to 0.100 s old\n")
-    health.is_loaded, health.reason = False, "the store was not read yet"
+    health.is_loaded, health.reason = False, "the store has not been read yet"
     answer = await http.get("/readyz")
-    assert (answer.status, answer.body) == (503, b"not ready: the store was not read yet\n")
+    assert (answer.status, answer.body) == (503, b"not ready: the store has not been read yet\n")
 
 
 async def test_a_stale_replica_is_ready_unless_freshness_is_asked_for(http: RawHttp, health: FakeHealth) -> None:
@@ -32,7 +32,7 @@ async def test_a_stale_replica_is_ready_unless_freshness_is_asked_for(http: RawH
     assert (await http.get("/readyz?fresh=12.5s")).status == 200
     answer = await http.get("/readyz?fresh=10s")
     assert answer.status == 503
-    assert answer.body == b"stale: answers are up to 12.346 s old, 10s is asked for: the store does not answer\n"
+    assert answer.body == b"stale: answers are up to 12.346 s old, 10s was requested: the store does not answer\n"
 
 
 async def test_a_replica_that_doubts_its_store_is_ready_unless_trust_is_asked_for(
@@ -41,9 +41,9 @@ async def test_a_replica_that_doubts_its_store_is_ready_unless_trust_is_asked_fo
     assert (await http.get("/readyz?trusted")).status == 200
     health.why_doubted = "it holds 0 where there were 3"
     answer = await http.get("/readyz?fresh=10s")
-    assert (answer.status, answer.body.splitlines()[-1]) == (200, b"doubted: it holds 0 where there were 3")
+    assert (answer.status, answer.body.splitlines()[-1]) == (200, b"in doubt: it holds 0 where there were 3")
     answer = await http.get("/readyz?trusted&fresh=10s")
-    assert (answer.status, answer.body) == (503, b"doubted: it holds 0 where there were 3\n")
+    assert (answer.status, answer.body) == (503, b"in doubt: it holds 0 where there were 3\n")
 
 
 async def test_an_unknown_age_is_not_fresh(http: RawHttp, health: FakeHealth) -> None:

@@ -32,13 +32,13 @@ def check_owner(call: Call, project: Project | None, project_id: str) -> None:
     if not call.access.is_checked or _has(call, Role.OPERATOR, Role.ADMIN):
         return
     if project is None or who(call) not in project.owners:
-        raise PermissionDenied(f"{who(call)} is not authorized to change project {project_id}: its owners are")
+        raise PermissionDenied(f"{who(call)} is not authorized to change project {project_id}: only its owners are")
 
 
 def check_admin(call: Call, what: str) -> None:
     """Raises PermissionDenied unless the caller is an administrator."""
     if call.access.is_checked and not _has(call, Role.ADMIN):
-        raise PermissionDenied(f"{who(call)} is not authorized to {what}: it takes the role admin", needs="admin")
+        raise PermissionDenied(f"{who(call)} is not authorized to {what}: requires the role admin", needs="admin")
 
 
 def _has(call: Call, *roles: Role) -> bool:
@@ -67,7 +67,7 @@ def check_host(field: str, text: str) -> str:
 
 def check_new_project(order: pb.CreateProjectRequest) -> None:
     if check_id("project.id", order.project.id) == "global":
-        raise invalid("project.id", "global is the name of what concerns all projects")
+        raise invalid("project.id", "`global` is reserved: it stands for all projects")
     _check_counters("project.limits", order.project.limits)
 
 
@@ -75,9 +75,9 @@ def check_switching(order: pb.SwitchAutomationRequest) -> None:
     if order.automation and order.automation not in list(Automation):
         raise invalid("automation", f"{order.automation!r}: write healing or dns")
     if not order.reason.strip():
-        raise invalid("reason", "say why; it is kept with the switching")
+        raise invalid("reason", "is missing: say why; it is recorded")
     if order.credits and not (order.on and order.project):
-        raise invalid("credits", "are given to a project, when it is switched on")
+        raise invalid("credits", "can be given only when a project's automation is switched on")
     if bool(order.credits) != (order.credit_time.ToMilliseconds() > 0):
         raise invalid("credit_time", "credits need a time, and a time needs credits (--credit-time 1h --ssh 100)")
     if order.credit_time.ToSeconds() > MAX_CREDIT_S:
@@ -92,11 +92,11 @@ def check_new_host(order: pb.AddHostRequest) -> None:
     check_host("host", order.host)
     check_id("project", order.project)
     if order.state not in (0, HOST_STATE_FREE, HOST_STATE_ASSIGNED):
-        raise invalid("state", "a host is added free or assigned")
+        raise invalid("state", "write FREE or ASSIGNED")
     if order.preordered and order.ignore_cms:
-        raise invalid("ignore_cms", "preorders cannot ignore CMS's")
+        raise invalid("ignore_cms", "is not allowed for preorders")
     if order.prepare and not order.preordered:
-        raise invalid("prepare", "belongs to a preorder; an assigned host is prepared anyway")
+        raise invalid("prepare", "is for preorders only; an assigned host is prepared anyway")
     for text in order.address:
         try:
             ipaddress.ip_address(text)
@@ -109,9 +109,9 @@ def check_change(order: pb.ChangeHostRequest) -> None:
     if order.change not in (pb.HOST_CHANGE_PREPARE, pb.HOST_CHANGE_MOVE, pb.HOST_CHANGE_REMOVE):
         raise invalid("change", "write PREPARE, MOVE or REMOVE")
     if (order.change == pb.HOST_CHANGE_MOVE) != bool(order.project):
-        raise invalid("project", "a move needs a project, nothing else does")
+        raise invalid("project", "is needed for MOVE, and for nothing else")
     if order.release and order.change != pb.HOST_CHANGE_MOVE:
-        raise invalid("release", "belongs to a move")
+        raise invalid("release", "is for MOVE only")
 
 
 def check_state(order: pb.SetHostStateRequest) -> None:
@@ -128,7 +128,7 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
         raise invalid("kind", "write SWITCH_MAINTENANCE, REBOOT or PROFILE")
     is_switch = order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE
     if is_switch == bool(order.hosts) or is_switch != bool(order.switch):
-        raise invalid("switch", "switch maintenance names its switch, other scenarios name their hosts")
+        raise invalid("switch", "give the switch for SWITCH_MAINTENANCE, hosts for other kinds")
     if order.at_once > MAX_AT_ONCE:
         raise invalid("at_once", f"at most {MAX_AT_ONCE}")
 
@@ -137,7 +137,7 @@ def check_agreement(order: pb.AgreeScenarioRequest) -> None:
     check_id("scenario", order.scenario)
     check_id("project", order.project)
     if not order.reason.strip():
-        raise invalid("reason", "say why; it is kept with the agreement")
+        raise invalid("reason", "is missing: say why; it is recorded")
 
 
 def check_checks(report: pb.HostChecks) -> None:

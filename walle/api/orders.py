@@ -130,7 +130,7 @@ class Orders:
 
     async def _release_tasks(self, request: pb.ReleaseTasksRequest, call: Call) -> Answer:
         if not request.reason.strip():
-            raise invalid("reason", "say what you found; it is kept")
+            raise invalid("reason", "is missing: say what you found; it is recorded")
         await self._in_project(request.project, pb.Order(release_tasks=request), call)
         return MessageAnswer(pb.ReleaseTasksResponse())
 

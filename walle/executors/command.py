@@ -71,7 +71,7 @@ class Command:
             return self._runs.pop(operation.id).result() if run.done() else Seen(Progress.RUNNING)
         if self._config.repeatable:
             return Seen(Progress.NOT_BEGUN)
-        return Seen(Progress.DONE, "the process that ran it has ended; its check tells whether it helped")
+        return Seen(Progress.DONE, "the process that ran it has ended; its check will show whether it helped")
 
     async def close(self) -> None:
         """Programs that run are ended with us."""
@@ -88,7 +88,7 @@ class Command:
                     output = (output + part)[-_KEPT_BYTES:]
                 code = await process.wait()
         except TimeoutError:
-            return Seen(Progress.FAILED, f"no end within {self._config.timeout_s:g} s\n{_text(output)}")
+            return Seen(Progress.FAILED, f"not finished within {self._config.timeout_s:g} s\n{_text(output)}")
         finally:
             await _end(process)
         return Seen(Progress.DONE if code == 0 else Progress.FAILED, f"exit code {code}\n{_text(output)}")

@@ -75,7 +75,9 @@ class Redfish:
             return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
         if not intent.before:
             # Nothing tells whether it restarted. The check will: a second reset would be a guess.
-            return Seen(Progress.DONE, "this machine does not show restarts; its check tells whether it helped")
+            return Seen(
+                Progress.DONE, "this controller does not report restarts; its check will show whether it helped"
+            )
         told = intent.before.startswith("reset")
         return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s))
 

@@ -107,13 +107,13 @@ def admit(fuses: Fuses, action: Action, now: Moment) -> Admission:
 
 def _tripped_in_project(fuses: Fuses, action: Action, pair: str, now: Moment) -> Admission:
     project = trip(fuses.project, action.automation, pair, now)
-    reason = f"{action.automation} goes off in {project.id}: limit {pair} would be exceeded by {action.host}"
+    reason = f"{action.automation} is switched off in {project.id}: limit {pair} would be exceeded by {action.host}"
     return Admission(False, project, fuses.everywhere, reason, project.id)
 
 
 def _tripped_everywhere(fuses: Fuses, action: Action, pair: str, now: Moment) -> Admission:
     everywhere = trip(fuses.everywhere, action.automation, pair, now)
-    reason = f"{action.automation} goes off everywhere: global limit {pair} would be exceeded by {action.host}"
+    reason = f"{action.automation} is switched off everywhere: global limit {pair} would be exceeded by {action.host}"
     return Admission(False, fuses.project, everywhere, reason, everywhere.id)
 
 
@@ -146,10 +146,10 @@ class Waiting:
         who = "1 host waits" if self.hosts == 1 else f"{self.hosts} hosts wait"
         waits = f"{self.counter}: {who}, the {scope}limit is {self.limit}"
         if not self.trips:
-            return f"{waits}: it holds"
+            return f"{waits}: it would not trip"
         if self.is_global:
-            return f"{waits}: it would trip at once; no credit lifts a global limit"
-        return f"{waits}: it would trip at once; credits that would do: {self.credit_needed}"
+            return f"{waits}: it would trip at once; credits do not raise a global limit"
+        return f"{waits}: it would trip at once; enough credits: {self.credit_needed}"
 
 
 def forecast(

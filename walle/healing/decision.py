@@ -113,7 +113,7 @@ def check_scheme(schemes: Sequence[Scheme]) -> None:
         if wrong:
             raise BadScheme(f"scheme.{one.check}: {', '.join(wrong)} is not a repair")
         if OPERATION_KIND_DNS_FIX in one.step and len(one.step) > 1:
-            raise BadScheme(f"scheme.{one.check}: dns-fix has an automation of its own and stands alone")
+            raise BadScheme(f"scheme.{one.check}: dns-fix has its own automation and must be the only step")
 
 
 SETTLE_MS: Final = 300_000

@@ -44,7 +44,7 @@ class Incident:
     hosts: int
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.failing} of {self.hosts} hosts fail together, none is touched"
+        return f"{self.place}: {self.failing} of {self.hosts} hosts fail together: none is repaired"
 
 
 def places_of(location: Location) -> list[Place]:

@@ -33,7 +33,7 @@ class Hq:
     def __init__(self, locations: Mapping[str, Client]) -> None:
         self._clients = locations
         self._nodes: dict[str, set[str]] = {}  # by location, as it was looked at last
-        self.doubts = dict.fromkeys(locations, "HQ was not asked yet")
+        self.doubts = dict.fromkeys(locations, "HQ has not been asked yet")
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
         for client in self._of(node):

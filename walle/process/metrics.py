@@ -81,7 +81,9 @@ METRICS: Final[tuple[Declared[Automaton], ...]] = (
     Declared("gauge", "walle_hosts", "Hosts.", _hosts, ("project", "state", "status")),
     Declared("gauge", "walle_operations", "Operations under way.", _operations, ("kind", "stage")),
     Declared("gauge", "walle_oldest_stage_seconds", "Longest time of an operation in its stage.", _oldest_s),
-    Declared("gauge", "walle_failing_checks", "Failing checks of hosts not dead.", _failing, ("project", "check")),
+    Declared(
+        "gauge", "walle_failing_checks", "Failing checks of hosts that are not dead.", _failing, ("project", "check")
+    ),
     Declared(
         "gauge",
         "walle_incidents",
@@ -102,7 +104,7 @@ METRICS: Final[tuple[Declared[Automaton], ...]] = (
     Declared(
         "counter",
         "walle_cms_requests",
-        "Calls of CMS's.",
+        "Calls to CMSs.",
         lambda walle: {labels: float(count) for labels, count in walle.cms_events.calls.items()},
         ("cms", "action", "result"),
     ),

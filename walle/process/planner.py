@@ -93,7 +93,7 @@ class Planner:
         try:
             await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
         except ServiceError as error:
-            text = f"HQ counts silence still: {error}"
+            text = f"HQ still expires silent instances: {error}"
             await self._storing.transact(lambda book: show_waiting(book, name, text))
             raise
 

@@ -37,7 +37,7 @@ def create(held: DefaultCmsTasks, request: Request, max_busy_hosts: int, others:
             )
         )
     elif known.content != content:
-        raise CmsFailure(f"task {request.id} exists with another content")
+        raise CmsFailure(f"task {request.id} already exists with different content")
     return poll(held, request.id, max_busy_hosts, others)
 
 

@@ -82,7 +82,7 @@ def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
     """Between assigned, maintenance and probation; out of use only goes by way of the CMS's."""
     host = _idle(book, order.host)
     if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
-        raise Refused(f"host {host.name}: prepare it to take it into use, release it to free it")
+        raise Refused(f"host {host.name}: use `prepare` to take it into use, or release it to free it")
     if order.state:
         host.state, host.state_reason = order.state, f"{by}: {order.reason}"
     if order.status:
@@ -95,7 +95,7 @@ def start_operation(book: Book, order: StartOperationRequest, by: str, world: Wo
     """By hand: no limit is used, and no fuse is in the way."""
     host = _idle(book, order.host)
     if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
-        raise Refused(f"{NAMES.get(order.kind, 'this operation')} is not begun by hand", "INVALID_ARGUMENT")
+        raise Refused(f"{NAMES.get(order.kind, 'this operation')} cannot be requested", "INVALID_ARGUMENT")
     project = _project(book, host.project)
     _check_not_busy(book, host)
     tells = Told(order.kind, None)
@@ -107,9 +107,11 @@ def start_operation(book: Book, order: StartOperationRequest, by: str, world: Wo
 def cancel_operation(book: Book, order: CancelOperationRequest, by: str, now: Moment) -> None:
     host = _host(book, order.host)
     if not host.HasField("operation"):
-        raise Refused(f"host {host.name}: nothing is being done")
+        raise Refused(f"host {host.name}: no operation is under way")
     if not is_possible(host.operation, Event.CANCEL):
-        raise Refused(f"host {host.name}: the work of {NAMES[host.operation.kind]} has begun, or it is ending already")
+        raise Refused(
+            f"host {host.name}: {NAMES[host.operation.kind]} has begun or is ending: it cannot be cancelled any more"
+        )
     move(book, host, Event.CANCEL, now, f"cancelled by {by}: {order.reason}")
 
 

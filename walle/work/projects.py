@@ -120,7 +120,7 @@ def _check(project: Project) -> None:
         _check_cms(cms)
     urls = [cms.url.rstrip("/") for cms in project.cms]
     if not urls:
-        raise Refused("cms: a project has at least one CMS; give `default` for Wall-E's own", "INVALID_ARGUMENT")
+        raise Refused("cms: a project needs at least one CMS; write `default` for Wall-E's own", "INVALID_ARGUMENT")
     if len(set(urls)) < len(urls):
         raise Refused("cms: at most one default CMS, and each URL once", "INVALID_ARGUMENT")
     try:

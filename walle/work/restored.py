@@ -29,7 +29,11 @@ def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = ""
         book.put(FUSE, owner, fuse)
         book.put(RESTORED, owner, Restored(project=owner, epoch=epoch, evidence=evidence))
         told = "" if owner == GLOBAL else owner
-        notices.append(Notice(SEVERITY_CRITICAL, told, f"all automation of {owner} is off: {why}; look before you act"))
+        notices.append(
+            Notice(
+                SEVERITY_CRITICAL, told, f"all automation of {owner} is off: {why}; check it before you switch it on"
+            )
+        )
     return notices
 
 
@@ -76,7 +80,7 @@ def busy_hosts(restored: Restored | None) -> set[str]:
 def why_busy(restored: Restored | None, host: str) -> str:
     """The task that nobody knows and that holds this host; empty: none does."""
     found = next((task for task in (restored.task if restored else ()) if host in task.host), None)
-    return f"task {found.id} of {found.cms} holds it since before the store was restored" if found else ""
+    return f"task {found.id} of {found.cms} has held it since before the store was restored" if found else ""
 
 
 def why_untouched(restored: Restored | None, host: Host, project: Project, world: World) -> str:

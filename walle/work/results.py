@@ -121,7 +121,7 @@ def take_handle(book: Book, name: str, operation_id: str, handle: str) -> None:
     host = _running(book, name, operation_id)
     if host is not None:
         host.operation.intent.handle = handle
-        host.operation.message = f"{host.operation.intent.executor} works"
+        host.operation.message = f"{host.operation.intent.executor} is working"
         book.put(HOST, name, host)
 
 

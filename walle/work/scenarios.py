@@ -76,7 +76,9 @@ def end_scenario(book: Book, order: EndScenarioRequest, by: str, now: Moment) ->
     scenario = _scenario(book, order.scenario)
     event = Event.DONE if order.done else Event.CANCEL
     if not is_possible(scenario, event):
-        raise Refused(f"scenario {order.scenario}: its work may not begin yet, or it is over ({scenario.message})")
+        raise Refused(
+            f"scenario {order.scenario}: its work has not been allowed to begin, or is over ({scenario.message})"
+        )
     word = "done" if order.done else "cancelled"
     book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, f"{word}, said by {by}: {order.reason}"))
 

@@ -110,7 +110,7 @@ async def test_no_effect_begins_when_a_successor_might_act_within_half_a_term() 
         intent = await books.controller.intend(books.controller.change())
         link.cut()
         await asyncio.sleep(4.9)
-        with pytest.raises(MayNotBegin, match="could not refresh"):
+        with pytest.raises(MayNotBegin, match="could not renew"):
             intent.check()
         link.mend()
 

@@ -84,5 +84,5 @@ def test_the_answers_of_the_others_reach_a_caller_before_its_deadline() -> None:
 def test_a_location_that_nobody_knows_is_an_error_that_names_the_known_ones() -> None:
     assert chosen(["west", "east"], [], "filter.cluster") == ["east", "west"]
     assert chosen(["west", "east"], ["west"], "filter.cluster") == ["west"]
-    with pytest.raises(InvalidRequest, match="known are east, west"):
+    with pytest.raises(InvalidRequest, match="known: east, west"):
         chosen(["west", "east"], ["south"], "filter.cluster")

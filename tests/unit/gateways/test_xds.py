@@ -260,7 +260,7 @@ def test_a_refusal_is_logged_counted_and_not_sent_again(caplog: pytest.LogCaptur
     refusal.error_detail.message = "web: duplicate address"
     with caplog.at_level(logging.ERROR):
         one.stream.request(refusal)
-    assert "judge refuses endpoints of web and keeps the last one: web: duplicate address" in caplog.text
+    assert "judge rejects (NACK) endpoints of web and keeps the last version: web: duplicate address" in caplog.text
     assert (one.counts.nacks, one.stream.accepted(EDS)) == ({"endpoints": 1}, accepted)
     assert list(one.stream.due()) == []
 

@@ -119,7 +119,7 @@ def test_whoever_may_not_is_told_what_it_takes() -> None:
         ("roles: {agent: [{identities: ['{node}/{node}']}]}", "pattern"),
         ("roles: {agent: [{identities: ['{node}'], nodes: [n1]}]}", "its own node"),
         ("roles: {uploader: [{identities: [a]}]}", "services"),
-        ("roles: {operator: [{identities: [a], services: [web]}]}", "nodes"),
+        ("roles: {operator: [{identities: [a], services: [web]}]}", "by node"),
         ("roles: {reader: [], reader: []}", "duplicate key"),
         ("roles: {reader: [{identities: [a], services: [web], services: ['*']}]}", "duplicate key"),
         ("roles: [", "YAML"),

@@ -117,8 +117,8 @@ def test_the_list_of_faults_is_bounded() -> None:
     [
         (b'{"pageSize":1e30}', "page_size", "out of range"),
         (b'{"pageSize":"x"}', "page_size", "not a number: 'x'"),
-        (b'{"pageSize":"1_0"}', "page_size", "'1_0' is no number"),
-        ('{"read":{"minVersion":"\u0661"}}'.encode(), "read.min_version", "'\u0661' is no number"),
+        (b'{"pageSize":"1_0"}', "page_size", "'1_0' is not a number"),
+        ('{"read":{"minVersion":"\u0661"}}'.encode(), "read.min_version", "'\u0661' is not a number"),
         ('{"filter":{"readiness":"\u0661"}}'.encode(), "filter.readiness", "'\u0661' is not one of "),
         (b'{"read":{"minVersion":-1}}', "read.min_version", "out of range"),
         (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is not one of READINESS_FILTER_UNSPECIFIED, "),

@@ -104,7 +104,7 @@ def test_the_same_task_sent_twice_is_one_and_another_content_is_refused() -> Non
     default.create(held, ask("t1"), 5)
     default.create(held, ask("t1"), 5)
     assert len(held.task) == 1
-    with pytest.raises(CmsFailure, match="another content"):
+    with pytest.raises(CmsFailure, match="different content"):
         default.create(held, ask("t1", "other-host"), 5)
 
 

@@ -20,9 +20,7 @@ def told(panel: Panel, actions: list[Action], **credits_: int) -> list[Waiting]:
 
 def test_it_says_how_many_wait_and_that_the_limit_would_trip_and_which_credits_would_do() -> None:
     first = told(Panel(), reboots(140))[0]
-    assert str(first) == (
-        "UNREACHABLE: 140 hosts wait, the limit is 1d:10: it would trip at once; credits that would do: 130"
-    )
+    assert str(first) == ("UNREACHABLE: 140 hosts wait, the limit is 1d:10: it would trip at once; enough credits: 130")
 
 
 def test_with_these_credits_all_of_them_pass_indeed() -> None:
@@ -43,7 +41,7 @@ def test_with_one_credit_less_it_trips_indeed() -> None:
 
 def test_a_global_limit_that_would_trip_is_told_and_no_credit_is_offered() -> None:
     panel = Panel(limits={"UNREACHABLE": ["1d:100"]}, global_limits={"max_rebooted_hosts": ["1d:20"]})
-    assert "no credit lifts a global limit" in str(told(panel, reboots(21))[0])
+    assert "credits do not raise a global limit" in str(told(panel, reboots(21))[0])
 
 
 def test_what_others_used_of_a_global_limit_counts() -> None:

@@ -70,10 +70,10 @@ def test_of_a_node_that_never_reported_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("source", "guard", "why"),
     [
-        (Source(), GuardState(holding=True, verdict="40 % are silent"), "guard holds"),
+        (Source(), GuardState(holding=True, verdict="40 % are silent"), "guard is holding"),
         (Source(stale=True, replica="r1"), GuardState(), "stale"),
         (Source(error="no etcd"), GuardState(), "stale"),
-        (Source(trust=EPOCH_TRUST_DOUBTED), GuardState(), "doubted"),
+        (Source(trust=EPOCH_TRUST_DOUBTED), GuardState(), "in doubt"),
         (Source(), GuardState(), ""),
     ],
 )
@@ -125,5 +125,5 @@ def test_operators_and_administrators_order_everywhere() -> None:
 
 def test_what_concerns_all_takes_an_administrator_even_of_an_operator() -> None:
     check_admin(a_call("dave", Role.ADMIN), "switch the automation of all projects")
-    with pytest.raises(PermissionDenied, match="it takes the role admin"):
+    with pytest.raises(PermissionDenied, match="requires the role admin"):
         check_admin(a_call("carol", Role.OPERATOR), "switch the automation of all projects")

@@ -123,7 +123,7 @@ def test_the_table_may_be_resized_at_the_beginning_of_a_block(block: bytes) -> N
 @pytest.mark.parametrize(
     ("block", "why"),
     [
-        (b"\x82\x20", "behind a field"),
+        (b"\x82\x20", "after a field"),
         (b"\x3f\xe2\x1f", "4097 bytes"),
         (b"\x80", "index 0"),
         (b"\xbe", "not in the table"),
