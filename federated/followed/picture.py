@@ -11,6 +11,7 @@ from federated.encoded.merge import instance_id
 from hqpb.v1 import service_pb2 as pb
 
 QUIET_S: Final = 6.0  # a replica sends a bookmark at least every five seconds
+_STALE_S: Final = 10.0  # as replicas call themselves stale
 _SOURCE_KEPT_S: Final = 0.1
 
 
@@ -33,13 +34,12 @@ class Picture:
         self._is_complete = False
         self._coming: dict[bytes, bytes] = {}
         self._source = pb.Source()
+        self._usable_until = float("-inf")
         self._encoded, self._encoded_at = b"", float("-inf")
 
     def is_usable(self, now: float) -> bool:
         """It may answer: complete, heard of a moment ago, and its source has nothing to say against itself."""
-        is_fresh = self._is_open and self._is_complete and now - self.last_at < QUIET_S
-        source = self._source
-        return is_fresh and not (source.stale or source.error or source.trust == pb.EPOCH_TRUST_DOUBTED)
+        return now < self._usable_until and self._is_open and self._is_complete
 
     @property
     def was_complete(self) -> bool:
@@ -77,6 +77,7 @@ class Picture:
         if source:
             self._source = pb.Source.FromString(source)
             self._is_open, self.last_at, self._encoded_at = True, now, float("-inf")
+            self._usable_until = now + _good_for_s(self._source)
         target = self._coming if kind == pb.WATCH_KIND_SNAPSHOT else self.frames
         for at, end in events:
             for one, frame in _changes(body, at, end):
@@ -96,6 +97,13 @@ class Picture:
         self.size_bytes += len(frame) - len(before)
         if target is self.frames and self.changed is not None:
             self.changed.add(one)
+
+
+def _good_for_s(source: pb.Source) -> float:
+    """How long memory may answer after a message with this source."""
+    if source.stale or source.error or source.trust == pb.EPOCH_TRUST_DOUBTED:
+        return 0.0
+    return min(QUIET_S, _STALE_S - source.staleness.ToMilliseconds() / 1000)
 
 
 def _apart(body: bytes) -> tuple[int, list[tuple[int, int]], bytes]:

@@ -1,4 +1,4 @@
-"""FRESH: no answer is older than what was demanded, and one that is old says so."""
+"""FRESH: no answer is older than what was demanded, and one that is old says how old."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.checker.violation import Promise, Violation
 
 FRESH = Promise(
     "FRESH",
-    "a read is not older than its min_version, a STRONG one has all that was acknowledged before, a stale one says so",
-    "hq/registry/source.py (meets, demanded), store/fence.py",
+    "a read is not older than its min_version, a STRONG one has all that was acknowledged before, its source says how old it is",
+    "hq/registry/source.py (meets, demanded), store/fence.py; of lists over a gateway federated/followed/picture.py",
 )
 
 
@@ -32,6 +32,14 @@ def _old(story: Story, past: Past, op: Op, read: Read) -> Iterator[Violation]:
     if read.consistency == STRONG and read.version < acknowledged:
         what = f"a STRONG read shows version {read.version}, and {acknowledged} was known before it began"
         yield FRESH.broken(what, op)
+    if read.staleness_s is not None:
+        age_s = read.staleness_s + story.limits.transit_s
+        known = story.floor(past, op.call_ns - round(age_s * 1e9))
+        if read.version < known:
+            what = (
+                f"version {read.version} is called {read.staleness_s} s old, and {known} was known {age_s:g} s before"
+            )
+            yield FRESH.broken(what, op)
     long_known = story.floor(past, op.call_ns - round(story.limits.stale_after_s * 1e9))
     if not read.stale and read.version < long_known:
         what = (

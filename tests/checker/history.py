@@ -86,6 +86,7 @@ class Read:
         wanted: the filter, by equality: instance_id, service_id, node_name, ready ("T" or "F"); {} wants all.
         after: of a page: only ids behind this one. upto: and not behind this one; "": to the end.
         totals: of a count over `wanted`: all of them and those that are ready.
+        staleness_s: for how long at most the source may have missed changes, as it said; None: it did not say.
     """
 
     min_version: int = 0
@@ -99,6 +100,7 @@ class Read:
     after: str = ""
     upto: str = ""
     totals: tuple[int, int] | None = None
+    staleness_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

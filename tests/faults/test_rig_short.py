@@ -32,3 +32,4 @@ async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_p
     assert unforeseen(tmp_path) == []
     assert sum(run.nemesis.struck.values()) >= 8
     assert run.log.operations > 500
+    assert run.hq.followed_answers > 20

@@ -209,7 +209,7 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
         return 2
     except (NotRecovered, AssertionError) as error:  # the latter: a process of HQ did not start
         broken.append(f"RECOVERED is broken: {error}")
-    notes: list[str] = []
+    notes = [f"lists that the gateway gave from memory: {run.hq.followed_answers}"]
     if not broken:
         say("checking the history")
         history = directory / "history.jsonl.gz"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from store.embedded import EtcdBinary
@@ -18,6 +19,7 @@ from tests.support.replicas import ReplicaProcess
 
 PREFIX, CLUSTER = "/hq/v1/", "rig"
 MEMBERS = REPLICAS = 3
+_FOLLOWED = re.compile(r"^hq_federated_followed_answers_total (\S+)$", re.MULTILINE)
 
 
 class Seat:
@@ -92,6 +94,7 @@ class Installation:
 
     Attributes:
         cluster: the members. seats: the replicas. gateway, gateway_gate: the gateway and what is before it.
+        followed_answers: lists that gateways gave from memory until they were killed.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class Installation:
         ]
         self.gateway_gate = Proxy("127.0.0.1:1")
         self.gateway: FederatedProcess | None = None
-        self._gateways = 0
+        self._gateways = self.followed_answers = 0
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -151,6 +154,10 @@ class Installation:
 
     async def kill_gateway(self) -> None:
         if self.gateway is not None:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(2.0):
+                    found = _FOLLOWED.search((await self.gateway.get("/metrics"))[1])
+                    self.followed_answers += int(float(found[1])) if found else 0
             await self.gateway.kill()
 
     async def close(self) -> None:

@@ -20,12 +20,13 @@ from tests.rig.watchers import RigWatcher
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How many of each. `pause_s`: each waits so long between two calls, on average."""
+    """How many of each; `lookups` ask the gateway for what it follows. `pause_s`: between two calls, on average."""
 
     instances: int = 40
     uploaders: int = 8
     agents: int = 30
     readers: int = 8
+    lookups: int = 2
     watchers: int = 6
     pause_s: float = 0.05
     changes: float = 0.2
@@ -61,6 +62,9 @@ class Load:
             asked = [*replicas, gateway]
             reader = Reader(f"reader-{number}", asked, self._log, self._names, self._new_rng())
             self._run(reader.run(a.pause_s))
+        for number in range(a.lookups):
+            reader = Reader(f"lookup-{number}", [gateway], self._log, self._names, self._new_rng())
+            self._run(reader.run_lookups(a.pause_s))
         for number in range(a.watchers):
             wanted = {"service_id": f"s-{number % 4}"} if number % 3 == 2 else {}
             addresses, rng = self._hq.addresses, self._new_rng()

@@ -39,6 +39,13 @@ class Reader:
             return STRONG
         return pb.ReadOptions(min_version=self._log.newest) if kind < 0.5 else pb.ReadOptions()
 
+    async def run_lookups(self, pause_s: float) -> None:
+        """Ask for whole services, of whatever freshness, for ever: what a gateway follows."""
+        while True:
+            with contextlib.suppress(HqApiError):
+                await self._find_service(self._rng.choice(self._clients), pb.ReadOptions())
+            await asyncio.sleep(self._rng.uniform(0, 2 * pause_s))
+
     async def _get(self, client: Client, options: pb.ReadOptions) -> None:
         instance_id = self._rng.choice(self._names.all)
         wanted = {"instance_id": instance_id}
@@ -103,4 +110,5 @@ def read_of(
         wanted,
         upto=upto,
         totals=totals,
+        staleness_s=source.staleness.ToMilliseconds() / 1000 if source.HasField("staleness") else None,
     )

@@ -198,6 +198,7 @@ class Client:
             after,
             upto,
             totals,
+            source.staleness_ms / 1000 if source.staleness_ms >= 0 else None,
         )
 
     # --- writing down -----------------------------------------------------------------------------------------------

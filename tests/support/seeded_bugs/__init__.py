@@ -3,8 +3,8 @@
 `ALL` has every bug; each stands in a file of its kind and replaces one method of HQ for as long as a test lasts.
 """
 
-from tests.support.seeded_bugs import following, hearing, reading, watching, writing
+from tests.support.seeded_bugs import following, gateway, hearing, reading, watching, writing
 from tests.support.seeded_bugs.bug import BUGS
 
 ALL = BUGS
-__all__ = ["ALL", "following", "hearing", "reading", "watching", "writing"]
+__all__ = ["ALL", "following", "gateway", "hearing", "reading", "watching", "writing"]

@@ -28,6 +28,7 @@ from tests.checker.history import (
     Write,
 )
 from tests.checker.history_file import decoded, encoded, read_history, write_history
+from tests.checker.story import Limits
 from tests.support.generated_history import generated
 
 A_AT_2, A_AT_3 = Item(2, 2, "one;r1=", ""), Item(3, 2, "two;r1=", "")
@@ -77,6 +78,7 @@ def test_a_history_that_keeps_every_promise_breaks_none() -> None:
         ("FRESH", [find(2, A_AT_2, 30, STRONG)]),
         ("FRESH", [find(2, A_AT_2, 30, min_version=3)]),
         ("FRESH", [find(2, A_AT_2, 20_000_000_000)]),
+        ("FRESH", [find(2, A_AT_2, 5_000_000_000, staleness_s=4)]),
         ("GENUINE", [find(3, A_AT_2, 30)]),
         ("GENUINE", [find(3, A_AT_3._replace(spec_mark="never"), 30)]),
         ("GENUINE", [Op(9, "reader", "find", 30, 31, OK, read=Read(version=3))]),
@@ -91,6 +93,12 @@ def test_a_history_that_keeps_every_promise_breaks_none() -> None:
 )
 def test_each_break_is_found(word: str, more: list[Event]) -> None:
     assert word in broken([*UPDATED, *more])
+
+
+def test_a_source_may_be_as_old_as_it_says_and_as_what_a_gateway_follows_was_under_way() -> None:
+    old = find(2, A_AT_2, 5_000_000_000, staleness_s=4)
+    assert broken([*UPDATED, replace(old, call_ns=4_000_000_000)]) == set()
+    assert [str(one) for one in violations([*UPDATED, old], Limits(transit_s=1.0))] == []
 
 
 def test_a_write_of_unknown_outcome_may_have_taken_place_or_not() -> None:
