@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from typing import NamedTuple
@@ -12,7 +13,15 @@ from hq.registry.explain import guard_in_short
 from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
-from hq.validation import check_enums, check_field_mask, check_filter, check_id, check_page_size, require
+from hq.validation import (
+    check_duration,
+    check_enums,
+    check_field_mask,
+    check_filter,
+    check_id,
+    check_page_size,
+    require,
+)
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
@@ -21,6 +30,7 @@ from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
 
+_MAX_BOOKMARK_S = 60
 _NO_DEMANDS = service_pb2.ReadOptions()
 
 
@@ -120,9 +130,11 @@ class Lookups:
 
     async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         query, token = self._queries(request.filter.SerializeToString(deterministic=True)), request.resume_token
+        require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
+        bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
         call.access.check_filter(query.services, query.nodes)
         del request  # as long as the watch lasts there would be one of each
-        async with aclosing(self._registry.watches.watch(query, token)) as messages:
+        async with aclosing(self._registry.watches.watch(query, token, bookmark_s)) as messages:
             async for message in messages:
                 yield self._answers.watch(message)
 

@@ -53,7 +53,7 @@ class _Lost(Exception):
 
 
 class Watches:
-    """The watching call. `bookmark_s`: so often an idle watch is told that nothing was missed."""
+    """The watching call. `bookmark_s`: so often an idle watch is told that nothing was missed, unless it wants less."""
 
     def __init__(
         self,
@@ -66,11 +66,14 @@ class Watches:
         bookmark_s: float = _BOOKMARK_S,
     ) -> None:
         self._cache, self._history, self._fanout, self._fence = cache, history, fanout, fence
-        self._loading, self._freshness, self._alarm = loading, freshness, Alarm(bookmark_s)
+        self._loading, self._freshness, self._bookmark_s = loading, freshness, bookmark_s
+        self._alarms: dict[float, Alarm] = {}  # by the time between two bookmarks
         self._last_token = (continuation.ResumeToken("", "", 0), "")
 
-    async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
+    async def watch(self, query: Query, token: str, bookmark_s: int = 0) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
+
+        `bookmark_s`: at least so many seconds between two bookmarks.
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter.
@@ -83,9 +86,11 @@ class Watches:
         held = continuation.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
+        pace_s = max(self._bookmark_s, bookmark_s)
+        alarm = self._alarms.setdefault(pace_s, Alarm(pace_s))
         while True:
             try:
-                async with aclosing(self._unbroken(query, held)) as messages:
+                async with aclosing(self._unbroken(query, held, alarm)) as messages:
                     async for message in messages:
                         yield message
             except _Lost as lost:
@@ -106,7 +111,9 @@ class Watches:
         if closing.is_set():
             raise _shutting_down()
 
-    async def _unbroken(self, query: Query, held: continuation.ResumeToken | None) -> AsyncGenerator[Message, None]:
+    async def _unbroken(
+        self, query: Query, held: continuation.ResumeToken | None, alarm: Alarm
+    ) -> AsyncGenerator[Message, None]:
         """One unbroken run: from a token or a snapshot, until it breaks."""
         if held:
             async with aclosing(self._resumed(query, held)) as messages:
@@ -122,7 +129,7 @@ class Watches:
                 async with aclosing(self._snapshot(query, watcher)) as messages:
                     async for message in messages:
                         yield message
-            async with aclosing(self._live(query, watcher)) as messages:
+            async with aclosing(self._live(query, watcher, alarm)) as messages:
                 async for message in messages:
                     yield message
         finally:
@@ -168,11 +175,11 @@ class Watches:
         self._fanout.synced(watcher)
         yield Message(SYNCED, source, [], token)
 
-    async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
+    async def _live(self, query: Query, watcher: Watcher, alarm: Alarm) -> AsyncGenerator[Message, None]:
         fanout = self._fanout
         while True:
             if not fanout.closing.is_set():
-                await watcher.wait(self._alarm)
+                await watcher.wait(alarm)
             self._check(watcher)
             messages = self._messages(query, watcher.take(_MESSAGE_BYTES))
             for message in messages:

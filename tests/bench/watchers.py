@@ -19,13 +19,13 @@ from hqpb.v1 import service_pb2
 from tests.bench import raw
 
 STAMP = b"sent at "
-_STAMP_LENGTH = 17
+STAMP_LENGTH = 17
 _CHANNELS = 8
 
 
 def stamp() -> str:
     """Goes into an annotation of a change."""
-    return f"{STAMP.decode()}{time.time():{_STAMP_LENGTH}.6f}"
+    return f"{STAMP.decode()}{time.time():{STAMP_LENGTH}.6f}"
 
 
 class Watches:
@@ -54,7 +54,7 @@ class Watches:
             self.messages += 1
         while at >= 0:
             start = at + len(STAMP)
-            self.latencies_ms.append((now - float(message[start : start + _STAMP_LENGTH])) * 1000)
+            self.latencies_ms.append((now - float(message[start : start + STAMP_LENGTH])) * 1000)
             self.got[number] += 1
             at = message.find(STAMP, start)
 

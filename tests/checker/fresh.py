@@ -11,8 +11,8 @@ from tests.checker.violation import Promise, Violation
 
 FRESH = Promise(
     "FRESH",
-    "a read is not older than its min_version, a STRONG one has all that was acknowledged before, its source says how old it is",
-    "hq/registry/source.py (meets, demanded), store/fence.py; of lists over a gateway federated/followed/picture.py",
+    "a read is not older than its min_version and than it says; a STRONG one has all that was acknowledged before",
+    "hq/registry/source.py (meets, demanded), store/fence.py; at a gateway followed/picture.py",
 )
 
 

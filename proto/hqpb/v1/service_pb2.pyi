@@ -399,12 +399,14 @@ class InstanceSilence(_message.Message):
     def __init__(self, instance_id: _Optional[str] = ..., uid: _Optional[int] = ..., silent_ms: _Optional[int] = ...) -> None: ...
 
 class WatchInstancesRequest(_message.Message):
-    __slots__ = ("filter", "resume_token")
+    __slots__ = ("filter", "resume_token", "bookmark_interval")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    BOOKMARK_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     filter: InstanceFilter
     resume_token: str
-    def __init__(self, filter: _Optional[_Union[InstanceFilter, _Mapping]] = ..., resume_token: _Optional[str] = ...) -> None: ...
+    bookmark_interval: _duration_pb2.Duration
+    def __init__(self, filter: _Optional[_Union[InstanceFilter, _Mapping]] = ..., resume_token: _Optional[str] = ..., bookmark_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WatchInstancesResponse(_message.Message):
     __slots__ = ("kind", "events", "resume_token", "sources", "reason", "collapsed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -11,6 +12,8 @@ from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import InvalidRequest
+from tests.support.in_process_replica import running
+from tests.support.virtual_time import VirtualClock, in_virtual_time
 
 
 async def test_a_consistency_that_this_replica_does_not_know_is_refused_rather_than_taken_for_none() -> None:
@@ -24,3 +27,26 @@ async def test_a_consistency_that_this_replica_does_not_know_is_refused_rather_t
     ):
         with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is not a valid ReadConsistency"):
             parse()
+
+
+@pytest.mark.parametrize(("asked_s", "heard"), [(0, 8), (3, 8), (20, 2), (60, 0)])
+@in_virtual_time
+async def test_a_watch_is_sent_bookmarks_as_seldom_as_it_asks_for(asked_s: int, heard: int) -> None:
+    request, kinds = pb.WatchInstancesRequest(bookmark_interval={"seconds": asked_s}), list[pb.WatchKind]()
+
+    async def follow(registry: Registry) -> None:
+        async for answer in Lookups(registry, 0).watch(request, Call()):
+            kinds.append(pb.WatchInstancesResponse.FromString(answer.proto()).kind)
+
+    async with running(clock=VirtualClock()) as registry:
+        following = asyncio.create_task(follow(registry))
+        await asyncio.sleep(42)
+        following.cancel()
+    assert kinds == [pb.WATCH_KIND_SYNCED, *[pb.WATCH_KIND_BOOKMARK] * heard]
+
+
+@pytest.mark.parametrize("seconds", [-1, 61])
+async def test_bookmarks_come_at_least_once_a_minute(seconds: int) -> None:
+    request = pb.WatchInstancesRequest(bookmark_interval={"seconds": seconds})
+    with pytest.raises(InvalidRequest, match=r"^bookmark_interval: .* use 0 s to 60 s"):
+        await anext(Lookups(cast("Registry", None), 0).watch(request, Call()))
