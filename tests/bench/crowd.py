@@ -1,8 +1,8 @@
 """Many watches of one instance each, in a process of their own: `python -m tests.bench.crowd ADDRESS FILE CONNECTIONS
 BOOKMARK_S`. FILE has an id for each watch, one a line.
 
-Says `synced` when all have their snapshot. From a line on standard input to the next it counts; then it says as JSON
-what came: messages, and how late each stamped change was (`watchers.py`).
+Says `synced` when all have their snapshot. From one line on standard input to the next it counts, and says then as
+JSON what came: messages, and how late each stamped change was (`watchers.py`).
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ async def main(address: str, file: str, connections: int, bookmark_s: int) -> No
             if task.done():
                 task.result()
     print("synced", flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
-    crowd.messages, crowd.late_ms = 0, []
-    await asyncio.to_thread(sys.stdin.readline)
-    print(json.dumps({"messages": crowd.messages, "late_ms": sorted(crowd.late_ms)}), flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        crowd.messages, crowd.late_ms = 0, []
+        await asyncio.to_thread(sys.stdin.readline)
+        print(json.dumps({"messages": crowd.messages, "late_ms": sorted(crowd.late_ms)}), flush=True)
 
 
 if __name__ == "__main__":

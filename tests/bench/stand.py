@@ -37,9 +37,9 @@ class Stand:
 
     async def replica(self, *flags: str, until_ready: bool = True, ca: Path | None = None) -> ReplicaProcess:
         """One more replica; returns when it serves reads, or when it listens."""
-        process = ReplicaProcess(
-            [self.etcd.endpoint], PREFIX, self.directory / f"replica-{len(self.replicas)}.log", flags
-        )
+        log = self.directory / f"replica-{len(self.replicas)}.log"
+        log.unlink(missing_ok=True)  # of a run before, over the same etcd
+        process = ReplicaProcess([self.etcd.endpoint], PREFIX, log, flags)
         process.ca = ca
         self.replicas.append(process)
         self._stack.push_async_callback(process.kill)

@@ -20,8 +20,9 @@ def main() -> int:
     parser.add_argument("history", nargs="+", type=Path, help="a file of JSON lines, perhaps .gz")
     parser.add_argument("--stale-after", type=float, default=10.0, metavar="S", help="answers that are older say so")
     parser.add_argument("--liveness-timeout", type=float, metavar="S", help="nobody is expired within (default: any)")
+    parser.add_argument("--transit", type=float, default=6.0, metavar="S", help="messages may be under way for so long")
     arguments = parser.parse_args()
-    limits = Limits(arguments.stale_after, arguments.liveness_timeout)
+    limits = Limits(arguments.stale_after, arguments.liveness_timeout, arguments.transit)
     return max(_check(path, limits) for path in arguments.history)
 
 

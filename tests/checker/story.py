@@ -20,13 +20,13 @@ class Limits:
 
     Attributes:
         stale_after_s: an answer that is older says so.
-        transit_s: a source that a gateway follows may be so much older than it says: its messages were under way.
         liveness_timeout_s: nobody is expired within; None: not to be checked.
+        transit_s: a source that a gateway follows may be so much older than it says: its messages were under way.
     """
 
     stale_after_s: float = 10.0
-    transit_s: float = 0.0
     liveness_timeout_s: float | None = None
+    transit_s: float = 0.0
 
 
 class Times:
