@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import heapq
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
-from hqpb.v1 import instance_pb2
 from nanny.actions import reports
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.progress_clock import ProgressClock
@@ -14,13 +14,21 @@ from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
 from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
-from nanny.rollout.views import SWITCHED, Key, Progress, Stage, View
+from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY, switched
+from nanny.world.pictures import Picture
+from nannyctl.plans.desired import held
 from nannypb.v1.records_pb2 import ActionRecord
 
 SOON_S: Final = 0.5
 SHRINK_AFTER_S: Final = 30.0
+AT_ONCE: Final = 200
+"""Instances that one step writes: more of them would keep orders waiting."""
+
+
+_Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
+"""By instance: epoch, uid and version of which it was found, and whether it is as described."""
 
 
 class Activation:
@@ -33,14 +41,14 @@ class Activation:
         """Return in how many seconds to look again, at the latest."""
         record = self._effects.record(subject, running)
         progress = progress_of(record)
-        views = views_of(subject, content, own=progress.batch)
+        stages = stages_of(subject, content, own=progress.batch)
         if not running.number:
-            progress = _forgiving(progress, views)
-        done = sum(view.stage in (Stage.DONE, Stage.SETTLING) for view in views)
+            progress = _forgiving(progress, stages)
+        done = len(at(stages, Stage.DONE, Stage.SETTLING))
         stalled_s = self._progress.stalled_s(subject.id, running.number, (done, progress.batch, record.granted))
         if progress.batch and not record.granted:
             return await self._ask(subject, running, record, stalled_s)
-        step = next_step(subject.policy, views, progress, stalled_s)
+        step = next_step(subject.policy, stages, progress, stalled_s)
         return await self._do(step, subject, running, content, record)
 
     async def _do(
@@ -65,8 +73,8 @@ class Activation:
         record = self._effects.record(subject, running)
         if not record.batch:
             return None
-        stages = {view.key: view.stage for view in views_of(subject, content)}
-        if record.granted and any(stages.get(key) is not Stage.DONE for key in keys_of(record.batch)):
+        done = at(stages_of(subject, content), Stage.DONE)
+        if record.granted and not done.issuperset(keys_of(record.batch)):
             return SOON_S
         await self._give_back(subject, running, record, ())
         return None
@@ -104,7 +112,7 @@ class Activation:
         self, subject: Subject, running: Running, content: Content, record: ActionRecord, instances: Sequence[Key]
     ) -> float | None:
         writes = []
-        for key in instances:
+        for key in instances[:AT_ONCE]:
             after = switched(content, key, subject.held(key), subject.generation)
             if after is not None:
                 writes.append(subject.write(key, after))
@@ -146,15 +154,39 @@ class Activation:
         return SOON_S
 
 
-def views_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> list[View]:
+def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:
     """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
 
     Args:
         own: the batch under way: it is held by this roll-out, whoever else holds it.
     """
-    keys = (key for key in content.placements if key not in subject.own_targets)
-    held = subject.held_by_others.difference(own)
-    return [View(key, _stage(subject, content, key, is_held=key in held)) for key in keys]
+    picture, min_ready_s = subject.picture, subject.policy.min_ready_s
+    verdicts: _Verdicts = {}
+
+    def judge(key: Key) -> Stage | None:
+        return _stage(picture, content, key, min_ready_s, verdicts) if key in content.placements else None
+
+    tally = picture.tally(("roll-out", content.id, min_ready_s), judge, content.placements)
+    stages = {stage: set(keys) for stage, keys in tally.groups(Stage.SETTLING).items()}
+    not_ours = (
+        {key for key in content.placements if key[0] in subject.policy.leave_out} if subject.policy.leave_out else set()
+    )
+    _move(stages, {*not_ours, *subject.own_targets}, None)
+    if subject.away:
+        _move(stages, {key for key in content.placements if key[0] in subject.away} - not_ours, Stage.AWAY)
+    held = subject.held_by_others.difference(own, at(stages, Stage.DONE, Stage.AWAY), not_ours, subject.own_targets)
+    _move(stages, held.intersection(content.placements), Stage.HELD)
+    return stages
+
+
+def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
+    """From wherever they are to one stage, or (None) out."""
+    if not keys:
+        return
+    for found in stages.values():
+        found -= keys
+    if to is not None:
+        stages.setdefault(to, set()).update(keys)
 
 
 def progress_of(record: ActionRecord) -> Progress:
@@ -163,25 +195,24 @@ def progress_of(record: ActionRecord) -> Progress:
     return Progress(keys_of(record.batch), record.batches_done, failed, record.at_most)
 
 
-def _forgiving(progress: Progress, views: Sequence[View]) -> Progress:
+def _forgiving(progress: Progress, stages: Stages) -> Progress:
     """A repair waits for nobody who went down by itself, though such a one leaves less room."""
-    down = {view.key for view in views if view.stage in (Stage.UNDER_WAY, Stage.SETTLING)} - set(progress.batch)
+    down = at(stages, Stage.UNDER_WAY, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
 
 
-def _stage(subject: Subject, content: Content, key: Key, *, is_held: bool) -> Stage:
-    if key[0] in subject.away:
-        return Stage.AWAY
-    stage = _own_stage(subject, content, key)
-    return Stage.HELD if is_held and stage is not Stage.DONE else stage
-
-
-def _own_stage(subject: Subject, content: Content, key: Key) -> Stage:
-    instance = subject.instances.get(key)
+def _stage(
+    picture: Picture,
+    content: Content,
+    key: Key,
+    min_ready_s: float,
+    verdicts: _Verdicts,
+) -> Stage:
+    instance = picture.instances.get(key)
     if instance is None:
         return Stage.DOWN
-    stage = reports.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
-    if stage in SWITCHED and not _is_as_described(subject, content, key, instance):
+    stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
+    if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
         # Labels, ports or the revision itself are not as described: to be written again, at the same price.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
             return Stage.UNSEEN
@@ -189,13 +220,15 @@ def _own_stage(subject: Subject, content: Content, key: Key) -> Stage:
     return stage
 
 
-def _is_as_described(subject: Subject, content: Content, key: Key, instance: instance_pb2.Instance) -> bool:
-    """Nothing would be written to switch it. Found out once for each state of an instance: each step asks."""
-    verdicts = subject.picture.verdicts
-    of, verdict = verdicts.get((key, content.id), (None, False))
-    if of is not instance:
-        verdict = switched(content, key, subject.held(key), subject.generation) is None
-        verdicts[key, content.id] = instance, verdict
+def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Verdicts) -> bool:
+    """Nothing would be written to switch it. Found out once for each version of an instance: agents report often."""
+    instance = picture.instances[key]
+    epoch = picture.seen[key[0]].epoch
+    version = epoch, instance.meta.uid, instance.meta.version
+    known, verdict = verdicts.get(key, (None, False))
+    if known != version:
+        verdict = switched(content, key, held(instance, epoch), 0) is None
+        verdicts[key] = version, verdict
     return verdict
 
 
@@ -204,10 +237,9 @@ _SHOWN: Final = 5
 
 def differences(subject: Subject, content: Content) -> list[str]:
     """One line for each of the first few instances, and a count of the others; empty: all is as it should be."""
-    stages = (Stage.UP, Stage.DOWN, Stage.SILENT)
-    found = [_line(subject, content, view.key) for view in views_of(subject, content) if view.stage in stages]
-    more = len(found) - _SHOWN
-    return [*found[:_SHOWN], *([f"and {more} more instances"] if more > 0 else [])]
+    found = at(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT)
+    lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
+    return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]
 
 
 def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from nanny.actions.effects import Effects, keys_of, messages_of
-from nanny.actions.levels import LEVEL_ACTIONS
+from nanny.actions.levels import look_at
 from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.service import Running
-from nanny.automaton.states import Event
+from nanny.automaton.states import Action, Event, Target
+from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import INSTALLED, lowered
 from nannypb.v1.records_pb2 import ActionRecord
@@ -17,6 +19,8 @@ from nannypb.v1.records_pb2 import ActionRecord
 HEARD_S: Final = 10.0
 """An agent that has said nothing for so long after it was given work is not waited for."""
 SOON_S: Final = 1.0
+LATER_S: Final = 10.0
+"""Whatever changes in HQ makes a step at once; this is for deadlines, and for what goes past us."""
 
 
 class LevelSteps:
@@ -25,21 +29,21 @@ class LevelSteps:
     def __init__(self, effects: Effects, progress: ProgressClock) -> None:
         self._effects, self._progress = effects, progress
 
-    async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
-        """Return in how many seconds to look again, at the latest."""
+    async def step(
+        self, subject: Subject, running: Running, content: Content, kept: Collection[Key] = ()
+    ) -> float | None:
+        """Return in how many seconds to look again, at the latest. `kept`: see `look_at`."""
         record = self._effects.record(subject, running)
         waited_s = (self._effects.controller.clock.wall_ms() - record.since_unix_ms) / 1000
-        look = LEVEL_ACTIONS[running.action](subject, content, waited_s >= HEARD_S)
-        if look.refused:
-            await self._effects.end(subject, running, Event.FAILED, look.refused)
-            return None
+        look = look_at(subject, content, running.action, waited_s >= HEARD_S, kept)
         if record.batch and record.batch[0].id not in {key[1] for key in look.costly}:
             await self._give_back(subject, running, record)
         if look.costly:
-            await self._take_one(subject, running, content, record, look)
-        elif look.writes:
+            return await self._take_one(subject, running, content, record, look)
+        if look.writes:
             return await self._write(subject, running, record, look)
-        return await self._wait(subject, running, record, look)
+        again_s = await self._wait(subject, running, record, look)
+        return again_s and min(again_s, max(0.1, HEARD_S - waited_s) if waited_s < HEARD_S else again_s)
 
     async def _write(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         record.message = look.message()
@@ -51,22 +55,25 @@ class LevelSteps:
         return 0.0 if written.versions else SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
-        if look.is_over:
-            await self._effects.end(subject, running, Event.DONE)
+        if look.is_over or _may_go_on(subject, running, look):
+            outcome = Event.FAILED if look.left else Event.DONE
+            why = f"may still run on {look.left} instances, which are left to the next roll-out" if look.left else ""
+            await self._effects.end(subject, running, outcome, why)
             return None
+        deadline_s = subject.policy.progress_deadline_s
         stalled_s = self._progress.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
-        if look.waiting and stalled_s >= subject.policy.progress_deadline_s:
+        if look.waiting and stalled_s >= deadline_s:
             await self._effects.end(
                 subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message()}"
             )
             return None
         record.message = look.message() or record.message
         await self._effects.store(subject, running, record)
-        return SOON_S
+        return min(LATER_S, max(0.1, deadline_s - stalled_s)) if look.waiting else LATER_S
 
     async def _take_one(
         self, subject: Subject, running: Running, content: Content, record: ActionRecord, look: Look
-    ) -> None:
+    ) -> float | None:
         """Switch one serving instance off, with leave."""
         key = keys_of(record.batch)[0] if record.batch else look.costly[0]
         record.cms_task = record.cms_task or f"nanny-{subject.id}-{running.number}-{key[0]}-{key[1]}"
@@ -75,16 +82,25 @@ class LevelSteps:
         await self._effects.store(subject, running, record)
         answer = await self._effects.ask(record.cms_task, subject, [key], f"{running.action} {running.snapshot}")
         if not answer.granted:
-            look.waiting[key] = f"waiting for the CMS's approval: {answer.why}"
-            return
+            look.waiting, look.why = [key], f"waiting for the CMS's approval: {answer.why}"
+            return min(SOON_S, await self._wait(subject, running, record, look) or SOON_S)
         record.granted = True
         held = subject.held(key)
         after = lowered(content.id, held, INSTALLED, subject.generation) if held is not None else None
         if after is not None:
             await self._effects.write(subject, running, record, [subject.write(key, after)])
+        return SOON_S
 
     async def _give_back(self, subject: Subject, running: Running, record: ActionRecord) -> None:
         if not record.cms_task or await self._effects.leave.give_back(record.cms_task):
             record.cms_task, record.granted = "", False
             del record.batch[:]
             await self._effects.store(subject, running, record)
+
+
+def _may_go_on(subject: Subject, running: Running, look: Look) -> bool:
+    """Preparing for a roll-out does not wait for a location that does not answer: the roll-out does, at its end."""
+    state = subject.service.tuples.get(running.snapshot)
+    if state is None or state.target is not Target.ACTIVE or running.action not in (Action.GENERATE, Action.PREPARE):
+        return False
+    return bool(look.done) and not look.writes and not look.waiting

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import enum
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import Final
 
+from hqpb.v1 import instance_pb2
 from nanny.actions import reports
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.states import Action
@@ -11,136 +14,168 @@ from nanny.rollout.views import Key
 from nanny.snapshots import wanted
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import CREATED, INSTALLED, READY
+from nanny.world.pictures import Picture
+from nanny.world.writing import Write
 
-LevelAction = Callable[[Subject, Content, bool], Look]
-"""Subject, content of the snapshot, and whether there was time enough for every agent to be heard of."""
-
-
-def generate(subject: Subject, content: Content, heard: bool) -> Look:
-    """The configuration exists. HQ gets it only with the fill flag."""
-    look = Look()
-    state = subject.service.tuples.get(content.id)
-    if state is None or not state.fill:
-        return look
-    if CREATED is None:
-        look.refused = "this build's hq.v1 does not know REVISION_TARGET_CREATED: the fill flag needs it"
-        return look
-    for key in _named(subject, content, look):
-        _raise(subject, content, look, key, CREATED)
-    return look
+AT_ONCE: Final = 200
+"""Instances that one step writes: more of them would keep orders waiting."""
 
 
-def prepare(subject: Subject, content: Content, heard: bool) -> Look:
-    """Every instance has the revision, installed wherever an agent lives."""
-    look = Look()
-    for key in _named(subject, content, look):
-        if _raise(subject, content, look, key, INSTALLED):
-            continue
-        instance = subject.instances[key]
-        if not reports.is_installed(instance, content.id) and not (heard and reports.is_silent(instance)):
-            look.waiting[key] = reports.why_not(instance, content.id)
-            look.done -= 1
-    return look
+class Level(enum.StrEnum):
+    """How far an instance is on the way to where an action brings it."""
+
+    WRITE = "to be written"
+    COSTLY = "serves, and is to be switched off with leave"
+    WAITING = "its agent is at work"
+    SILENT = "nobody is heard of there"
+    DONE = "done"
 
 
-def deactivate(subject: Subject, content: Content, heard: bool) -> Look:
-    """Nothing of the snapshot runs. Nothing is asked: the service is meant to have fewer instances that serve."""
-    look = Look()
-    for key in _holding(subject, content, look):
-        if _lower(subject, content, look, key, INSTALLED):
-            continue
-        if reports.is_ready(subject.instances[key], content.id):
-            look.waiting[key] = "still runs"
-            look.done -= 1
-    return look
+Judge = Callable[[instance_pb2.Instance | None, str], Level | None]
+"""An instance (None: HQ has none) and a snapshot; None: the action has nothing to do with it."""
 
 
-def remove(subject: Subject, content: Content, heard: bool) -> Look:
-    """The nodes hold nothing of it. Without the fill flag HQ holds nothing of it either, in the end.
-
-    Instances that run it by a target of their own are switched off first, with leave.
-    """
-    look = Look()
-    state = subject.service.tuples.get(content.id)
-    for key in _holding(subject, content, look):
-        instance = subject.instances[key]
-        if wanted.target_of(instance, content.id) == READY:
-            look.costly.append(key)
-            continue
-        gone = not reports.is_installed(instance, content.id) or reports.is_silent(instance)
-        keeps = CREATED is not None and (not gone or (state is not None and state.fill))
-        if _lower(subject, content, look, key, CREATED if keeps else None):
-            continue
-        if not gone:
-            look.waiting[key] = "is being removed"
-            look.done -= 1
-    return look
+def _generate(instance: instance_pb2.Instance | None, snapshot: str) -> Level:
+    is_there = instance is not None and wanted.target_of(instance, snapshot) is not None
+    return Level.DONE if is_there else Level.WRITE
 
 
-def destroy(subject: Subject, content: Content, heard: bool) -> Look:
-    """HQ holds nothing of it; instances that then hold nothing at all are deleted, if Nanny made them hers."""
-    look = Look()
-    for key, instance in subject.instances.items():
-        # Removing took the last revision away before.
-        if key[0] not in subject.away and not instance.spec.revision and wanted.generation_of(instance):
-            look.writes.append(subject.delete(key))
-    for key in _holding(subject, content, look):
-        instance = subject.instances[key]
-        if len(instance.spec.revision) == 1 and wanted.generation_of(instance):
-            look.writes.append(subject.delete(key))
-        else:
-            _lower(subject, content, look, key, None)
-    return look
+def _prepare(instance: instance_pb2.Instance | None, snapshot: str) -> Level:
+    if instance is None or not wanted.is_between(instance, snapshot, lowest=INSTALLED):
+        return Level.WRITE
+    if reports.is_installed(instance, snapshot):
+        return Level.DONE
+    return Level.SILENT if reports.is_silent(instance) else Level.WAITING
 
 
-LEVEL_ACTIONS: Mapping[Action, LevelAction] = {
-    Action.GENERATE: generate,
-    Action.PREPARE: prepare,
-    Action.DEACTIVATE: deactivate,
-    Action.REMOVE: remove,
-    Action.DESTROY: destroy,
+def _deactivate(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+    if instance is None or (target := wanted.target_of(instance, snapshot)) is None:
+        return None
+    if target == READY:
+        return Level.WRITE
+    return Level.WAITING if reports.is_ready(instance, snapshot) else Level.DONE
+
+
+def _remove(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+    if instance is None or (target := wanted.target_of(instance, snapshot)) is None:
+        return None
+    if target == READY:
+        return Level.COSTLY
+    if target != CREATED:
+        return Level.WRITE
+    gone = not reports.is_installed(instance, snapshot) or reports.is_silent(instance)
+    return Level.DONE if gone else Level.WAITING
+
+
+def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+    """Without the fill flag: the node holds nothing of it, then HQ holds nothing either."""
+    if instance is None or (target := wanted.target_of(instance, snapshot)) is None:
+        return None
+    if target != READY and (not reports.is_installed(instance, snapshot) or reports.is_silent(instance)):
+        return Level.WRITE
+    return _remove(instance, snapshot)
+
+
+def _destroy(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+    """Instances that hold nothing at all are deleted, if Nanny made them hers: removing took the last revision away."""
+    if instance is None:
+        return None
+    is_empty = not instance.spec.revision and wanted.generation_of(instance)
+    return Level.WRITE if is_empty or wanted.target_of(instance, snapshot) is not None else None
+
+
+_JUDGES: Final[Mapping[Action, Judge]] = {
+    Action.GENERATE: _generate,
+    Action.PREPARE: _prepare,
+    Action.DEACTIVATE: _deactivate,
+    Action.REMOVE: _remove,
+    Action.DESTROY: _destroy,
 }
+_TARGETS: Final = {Action.GENERATE: CREATED, Action.PREPARE: INSTALLED}
+"""What raises an instance that the snapshot names; the other actions lower all that HQ holds, named or not."""
 
 
-def _named(subject: Subject, content: Content, look: Look) -> Iterator[Key]:
-    """Instances that the snapshot names, in locations that answer."""
-    for key in content.placements:
-        if key[0] in subject.away:
-            look.away[key[0]] = subject.away[key[0]]
-        else:
-            yield key
+def levels_of(subject: Subject, content: Content, action: Action) -> Mapping[Level, Set[Key]]:
+    """How far each instance is, also those in locations that do not answer."""
+    picture, fill = subject.picture, _fill(subject, content)
+    judge = _remove_wholly if action is Action.REMOVE and not fill else _JUDGES[action]
+    if action is Action.GENERATE and not fill:
+        return {}
+    named = content.placements if action in _TARGETS else None
+    return picture.tally((action, content.id, fill), _judged(picture, content.id, judge, named), named or ()).groups()
 
 
-def _holding(subject: Subject, content: Content, look: Look) -> Iterator[Key]:
-    """Instances that hold the revision, whether the snapshot names them or not; away: all its locations count."""
-    look.away.update(subject.away)
-    for key, instance in subject.instances.items():
-        if key[0] not in subject.away and wanted.target_of(instance, content.id) is not None:
-            yield key
+def _judged(
+    picture: Picture, snapshot: str, judge: Judge, named: Collection[Key] | None
+) -> Callable[[Key], Level | None]:
+    def judged(key: Key) -> Level | None:
+        return judge(picture.instances.get(key), snapshot) if named is None or key in named else None
+
+    return judged
 
 
-def _raise(subject: Subject, content: Content, look: Look, key: Key, target: int) -> bool:
-    """Whether something is to be written."""
-    instance = subject.instances.get(key)
-    if instance is not None and wanted.is_between(instance, content.id, lowest=target):
-        look.done += 1
-        return False
-    after = wanted.with_revision(content, key, subject.held(key), target, subject.generation)
-    return _noted(subject, look, key, after)
+def look_at(subject: Subject, content: Content, action: Action, heard: bool, kept: Collection[Key] = ()) -> Look:
+    """What there is to do.
+
+    Args:
+        heard: there was time enough for every agent to be heard of.
+        kept: instances that a roll-out of another snapshot switches: deactivating leaves them to it.
+    """
+    levels = levels_of(subject, content, action)
+    look = Look()
+    if action is Action.GENERATE and not _fill(subject, content):
+        return look
+    skipped = subject.policy.leave_out if action in _TARGETS or kept else frozenset()
+    where = {key[0] for key in content.placements} if action in _TARGETS else subject.picture.seen.keys()
+    look.away = {one: why for one, why in subject.away.items() if one in where and one not in skipped}
+    out = frozenset(subject.away) | skipped
+
+    def found(*wanted_levels: Level) -> list[Key]:
+        keys: set[Key] = set().union(*(levels.get(level, ()) for level in wanted_levels))
+        return sorted(key for key in keys if key[0] not in out) if out else sorted(keys)
+
+    to_write = [key for key in found(Level.WRITE) if key not in kept]
+    if action is Action.DEACTIVATE:
+        look.left = len(levels.get(Level.WRITE, ())) - len(to_write)
+    look.missing = len(to_write)
+    writes = (_write(subject, content, action, key) for key in to_write[:AT_ONCE])
+    look.writes = [write for write in writes if write is not None]
+    look.costly = found(Level.COSTLY)
+    look.waiting = found(Level.WAITING) if heard else found(Level.WAITING, Level.SILENT)
+    look.done = len(levels.get(Level.DONE, ()))
+    if look.waiting:
+        look.why = _why(subject, content, action, look.waiting[0])
+    return look
 
 
-def _lower(subject: Subject, content: Content, look: Look, key: Key, target: int | None) -> bool:
-    if target is not None and wanted.is_between(subject.instances[key], content.id, highest=target):
-        look.done += 1
-        return False
-    held = subject.held(key)
-    assert held is not None
-    return _noted(subject, look, key, wanted.lowered(content.id, held, target, subject.generation))
+def _why(subject: Subject, content: Content, action: Action, key: Key) -> str:
+    if action is Action.PREPARE:
+        return reports.why_not(subject.instances[key], content.id)
+    return "still runs" if action is Action.DEACTIVATE else "is being removed"
 
 
-def _noted(subject: Subject, look: Look, key: Key, after: object) -> bool:
-    if after is None:
-        look.done += 1
-        return False
-    look.writes.append(subject.write(key, after))  # type: ignore[arg-type]
-    return True
+def _write(subject: Subject, content: Content, action: Action, key: Key) -> Write | None:
+    instance, held = subject.instances.get(key), subject.held(key)
+    if action in _TARGETS:
+        after = wanted.with_revision(content, key, held, _TARGETS[action], subject.generation)
+    elif instance is None or held is None:
+        return None
+    elif action is Action.DESTROY and len(instance.spec.revision) <= 1 and wanted.generation_of(instance):
+        return subject.delete(key)
+    else:
+        after = wanted.lowered(content.id, held, _lowest(subject, content, action, key), subject.generation)
+    return subject.write(key, after) if after is not None else None
+
+
+def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int | None:
+    """What the revision may be there at most; None: it is not to be there at all."""
+    if action is Action.DEACTIVATE:
+        return INSTALLED
+    instance = subject.instances[key]
+    is_held = reports.is_installed(instance, content.id) and not reports.is_silent(instance)
+    return CREATED if action is Action.REMOVE and (is_held or _fill(subject, content)) else None
+
+
+def _fill(subject: Subject, content: Content) -> bool:
+    state = subject.service.tuples.get(content.id)
+    return state is not None and state.fill

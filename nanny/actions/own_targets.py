@@ -54,10 +54,11 @@ class OwnTargets:
             await change.commit()
 
     async def _after(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> instance_pb2.Instance | None:
+        content = await self._contents.of(subject.id, order.snapshot_id)
         held = subject.held(key)
-        assert held is not None
+        if held is None:
+            return None
         if order.target == service_pb2.TARGET_ACTIVE:
-            content = await self._contents.of(subject.id, order.snapshot_id)
             return switched(content, key, held, subject.generation) if key in content.placements else None
         target = INSTALLED if order.target == service_pb2.TARGET_PREPARED else CREATED
         return lowered(order.snapshot_id, held, target, subject.generation)
@@ -66,6 +67,7 @@ class OwnTargets:
         self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
     ) -> None:
         """What serves is taken away with leave only: switched to another revision, or off."""
+        write = subject.write(key, after)
         if reports.is_ready(subject.instances[key]):
             comment = f"target of instance {key[1]}"
             answer = await self._effects.ask(_task(subject, key, order), subject, [key], comment)
@@ -73,11 +75,13 @@ class OwnTargets:
                 return
         running = Running(order.snapshot_id, Action.ACTIVATE, 0)
         record = ActionRecord(batch=[InstanceKey(location=key[0], id=key[1])], message=f"target of {key[1]}")
-        await self._effects.write(subject, running, record, [subject.write(key, after)])
+        await self._effects.write(subject, running, record, [write])
 
     async def _settled(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> bool:
         """It is as ordered; its leave is given back once it serves again, or shall not serve."""
-        instance = subject.instances[key]
+        instance = subject.instances.get(key)
+        if instance is None:
+            return False
         wants = any(revision.target == READY for revision in instance.spec.revision)
         if wants and not reports.is_ready(instance):
             return False

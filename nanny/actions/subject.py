@@ -21,7 +21,6 @@ class Subject:
 
     Attributes:
         own_targets: orders for single instances that hold, by instance.
-        instances: as HQ shows them, by instance.
         away: locations that must not be acted on, with the reason.
         held_by_others: instances that somebody else has leave to take away.
     """
@@ -32,9 +31,13 @@ class Subject:
     policy: Policy
     picture: Picture
     own_targets: Mapping[Key, InstanceTargetRecord] = field(default_factory=dict)
-    instances: Mapping[Key, instance_pb2.Instance] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
     held_by_others: frozenset[Key] = frozenset()
+
+    @property
+    def instances(self) -> Mapping[Key, instance_pb2.Instance]:
+        """As HQ shows them at this moment: whoever awaits in between looks anew."""
+        return self.picture.instances
 
     @property
     def generation(self) -> int:
@@ -44,10 +47,6 @@ class Subject:
         """An instance with the version and epoch to write it with; None: HQ has none."""
         instance = self.instances.get(key)
         return held(instance, self.picture.seen[key[0]].epoch) if instance is not None else None
-
-    def ready_s(self, key: Key, revision: str) -> float:
-        """See `Seen.ready_s`."""
-        return self.picture.seen[key[0]].ready_s(self.instances[key], revision)
 
     def write(self, key: Key, after: instance_pb2.Instance) -> Write:
         """The write that brings an instance there."""
@@ -64,32 +63,37 @@ class Look:
     """What an action that works on all instances at once finds.
 
     Attributes:
-        writes: what HQ should hold and does not.
+        writes: the first of what HQ should hold and does not.
+        missing: how many such instances there are.
         costly: instances that serve, and may be taken away one by one, with leave.
-        waiting: instances that are not there yet, with what their agents say.
+        waiting: instances that are not there yet; `why`: what the agent of the first one says.
         done: how many are there.
         away: locations that wait to answer.
-        refused: why it can never be done; empty: it can.
+        left: how many instances that should be changed are left to others, or for later.
     """
 
     writes: list[Write] = field(default_factory=list)
+    missing: int = 0
     costly: list[Key] = field(default_factory=list)
-    waiting: dict[Key, str] = field(default_factory=dict)
+    waiting: list[Key] = field(default_factory=list)
+    why: str = ""
     done: int = 0
     away: dict[str, str] = field(default_factory=dict)
-    refused: str = ""
+    left: int = 0
 
     @property
     def is_over(self) -> bool:
-        return not (self.writes or self.costly or self.waiting or self.away or self.refused)
+        return not (self.writes or self.costly or self.waiting or self.away)
 
     def message(self) -> str:
         """What it waits for, for people."""
         parts = [f"{location} {why}" for location, why in self.away.items()]
-        if self.writes:
-            parts.append(f"{len(self.writes)} to write")
+        if self.away:
+            parts.append("the policy's `leave_out` goes on without a location")
+        if self.missing:
+            parts.append(f"{self.missing} to write")
         if self.waiting:
-            (location, name), why = next(iter(self.waiting.items()))
+            location, name = self.waiting[0]
             more = f" and {len(self.waiting) - 1} more" if len(self.waiting) > 1 else ""
-            parts.append(f"waits for {name} ({location}): {why}{more}")
+            parts.append(f"waits for {name} ({location}): {self.why}{more}")
         return "; ".join(parts)

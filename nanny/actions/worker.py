@@ -95,6 +95,10 @@ class Worker:
         content = await self._contents.of(subject.id, running.snapshot)
         if running.action is Action.ACTIVATE:
             return await self._activation.step(subject, running, content)
+        wanted = subject.service.wanted_active()
+        if running.action is Action.DEACTIVATE and wanted:
+            kept = (await self._contents.of(subject.id, wanted)).placements
+            return await self._levels.step(subject, running, content, kept)
         return await self._levels.step(subject, running, content)
 
     async def _rest(self, subject: Subject) -> float | None:
@@ -136,7 +140,11 @@ class Worker:
 
     async def _went_back(self, subject: Subject) -> bool:
         """HQ was written by a later order than any that is known here: the records are older. Pause, and say so."""
-        newest = max((generation_of(instance) for instance in subject.instances.values()), default=0)
+        instances = subject.instances
+        tally = subject.picture.tally(
+            "generation", lambda key: generation_of(instances[key]) if key in instances else None
+        )
+        newest = max((generation for generation, keys in tally.groups().items() if keys), default=0)
         if newest <= subject.record.generation:
             return False
         event = ServiceEvent(paused=True, generation=newest)
@@ -150,12 +158,15 @@ class Worker:
 
     async def _with_holds(self, subject: Subject) -> Subject:
         holds = await self._effects.leave.holds_of_others(subject.id)
-        held = (
-            key
-            for key, instance in subject.instances.items()
-            if any(hold.covers(key, instance.spec.node_name) for hold in holds)
-        )
-        return replace(subject, held_by_others=frozenset(held)) if holds else subject
+        if not holds:
+            return subject
+        instances = subject.instances
+        tally = subject.picture.tally("node", lambda key: instances[key].spec.node_name if key in instances else None)
+        by_node = tally.groups()
+        held: set[Key] = set()
+        for hold in holds:
+            held.update(hold.instances, *(by_node.get(host, ()) for host in hold.hosts))
+        return replace(subject, held_by_others=frozenset(held))
 
     def _subject(self, service_id: str, record: ServiceRecord, picture: Picture) -> Subject:
         subject = Subject(
@@ -164,7 +175,6 @@ class Worker:
             service_of(record),
             policy_of(record),
             picture,
-            instances=dict(picture.instances()),
             away=picture.away(),
         )
         orders = self.controller.records(kinds.INSTANCE_TARGET)

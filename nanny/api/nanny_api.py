@@ -67,13 +67,13 @@ class NannyApi:
             snapshot = await self._orders.adoption(request.service_id, instances, request.by)
             event = ServiceEvent(adopted=Adoption(info=request.info, snapshot=snapshot))
         await self._send(request, event, call)
-        return MessageAnswer(pb.CreateServiceResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.CreateServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         check_info(request.info, self._pictures.locations)
         await self._send(request, ServiceEvent(updated=request.info), call)
-        return MessageAnswer(pb.UpdateServiceResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.UpdateServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _delete(self, request: pb.DeleteServiceRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
@@ -116,7 +116,7 @@ class NannyApi:
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
         order = TargetOrder(snapshot_id=snapshot, target=request.target, fill=request.fill_pods_configuration)
         await self._send(request, ServiceEvent(target=order), call)
-        return MessageAnswer(pb.SetTargetResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.SetTargetResponse(service=self._shown.service(request.service_id)))
 
     async def _instance_target(self, request: pb.SetInstanceTargetRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
@@ -127,22 +127,22 @@ class NannyApi:
         instance = InstanceKey(location=key[0], id=key[1])
         order = InstanceOrder(snapshot_id=snapshot, instance=instance, target=request.target)
         await self._send(request, ServiceEvent(instance=order), call)
-        return MessageAnswer(pb.SetInstanceTargetResponse(service=await self._queries.service(service)))
+        return MessageAnswer(pb.SetInstanceTargetResponse(service=self._shown.service(service)))
 
     async def _pause(self, request: pb.PauseActionsRequest, call: Call) -> Answer:
         _check(request, call, _MANAGERS)
         await self._send(request, ServiceEvent(paused=True), call)
-        return MessageAnswer(pb.PauseActionsResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.PauseActionsResponse(service=self._shown.service(request.service_id)))
 
     async def _resume(self, request: pb.ResumeActionsRequest, call: Call) -> Answer:
         _check(request, call, _MANAGERS)
         await self._send(request, ServiceEvent(paused=False), call)
-        return MessageAnswer(pb.ResumeActionsResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.ResumeActionsResponse(service=self._shown.service(request.service_id)))
 
     async def _stop(self, request: pb.StopServiceRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         await self._send(request, ServiceEvent(stopped=True), call)
-        return MessageAnswer(pb.StopServiceResponse(service=await self._queries.service(request.service_id)))
+        return MessageAnswer(pb.StopServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _instances(self, request: pb.ListInstancesRequest, call: Call) -> Answer:
         _check(request, call)

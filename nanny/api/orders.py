@@ -148,8 +148,9 @@ def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
     long = [name for name in ("progress_deadline_s", "min_ready_s") if getattr(policy, name) > _MOST_SECONDS]
     faults += [Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds") for name in long]
     faults += [
-        Violation(f"info.rollout.location[{number}]", f"unknown location {name}; known: {', '.join(sorted(locations))}")
-        for number, name in enumerate(policy.location)
+        Violation(f"info.rollout.{field}[{number}]", f"unknown location {name}; known: {', '.join(sorted(locations))}")
+        for field, names in (("location", policy.location), ("leave_out", policy.leave_out))
+        for number, name in enumerate(names)
         if name not in locations
     ]
     if len(info.description) > _LONGEST_WORDS:

@@ -107,7 +107,7 @@ class Queries:
             if away := picture.away():
                 told = "; ".join(f"{location} {why}" for location, why in sorted(away.items()))
                 raise StoreUnavailable(f"some instances of {service} may be missing: {told}: retry")
-            return dict(picture.instances())
+            return dict(picture.instances)
 
     def _row(
         self, content: Content, key: Key, instance: instance_pb2.Instance | None, current: Current | None

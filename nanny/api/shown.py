@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions import reports
-from nanny.actions.activation import views_of
+from nanny.actions.activation import stages_of
 from nanny.actions.effects import keys_of
+from nanny.actions.levels import Level, levels_of
 from nanny.actions.subject import Subject
 from nanny.automaton.showing import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
-from nanny.rollout.views import Key, Stage
+from nanny.rollout.views import Stage, Stages
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ActionRecord, ServiceEvent, TupleRecord
 
@@ -100,44 +99,43 @@ class Shown:
 
 def by_location(subject: Subject, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
     """Fill in how far the action of a tuple is, location by location."""
-    stages = _stages(subject, content, state.action.action)
+    stages = _stages(subject, content, Action(state.action.action))
     failed = set(keys_of(stored.failed)) if stored.number == state.action.number else set()
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for key, stage in stages.items():
-        counts[key[0]]["total"] += 1
-        counts[key[0]]["failed" if key in failed and stage is not Stage.DONE else stage] += 1
-    for location in sorted({*counts, *subject.picture.seen}):
-        found = counts[location]
+    failed -= stages.get(Stage.DONE, set())
+    counts = {stage: Counter(key[0] for key in keys - failed) for stage, keys in stages.items()}
+    totals, failures = Counter(key[0] for key in content.placements), Counter(key[0] for key in failed)
+    for location in sorted({*totals, *subject.picture.seen}):
+
+        def count(*wanted: Stage, location: str = location) -> int:
+            return sum(counts[stage][location] for stage in wanted if stage in counts)
+
         state.action.location.append(
             pb.LocationProgress(
                 location=location,
-                total=found["total"],
-                done=found[Stage.DONE],
-                under_way=found[Stage.UNDER_WAY] + found[Stage.SETTLING],
-                left=sum(found[stage] for stage in _LEFT),
-                failed=found["failed"],
-                error=subject.away.get(location, ""),
+                total=totals[location],
+                done=count(Stage.DONE),
+                under_way=count(Stage.UNDER_WAY, Stage.SETTLING),
+                left=count(*_LEFT),
+                failed=failures[location],
+                error=_error(subject, location),
             )
         )
 
 
-def _stages(subject: Subject, content: Content, action: str) -> dict[Key, Stage]:
-    if action == Action.ACTIVATE:
-        return {view.key: view.stage for view in views_of(subject, content)}
-    return {key: _level_stage(subject, content.id, key, action) for key in content.placements}
+def _error(subject: Subject, location: str) -> str:
+    if location in subject.policy.leave_out:
+        return "left out by the roll-out policy"
+    return subject.away.get(location, "")
 
 
-def _level_stage(subject: Subject, snapshot: str, key: Key, action: str) -> Stage:
-    instance = subject.instances.get(key)
-    if key[0] in subject.away:
-        return Stage.AWAY
-    if instance is None:
-        return Stage.UNDER_WAY if action in (Action.PREPARE, Action.GENERATE) else Stage.DONE
-    there = {
-        Action.GENERATE: target_of(instance, snapshot) is not None,
-        Action.PREPARE: reports.is_installed(instance, snapshot),
-        Action.DEACTIVATE: target_of(instance, snapshot) != READY and not reports.is_ready(instance, snapshot),
-        Action.REMOVE: not reports.is_installed(instance, snapshot),
-        Action.DESTROY: target_of(instance, snapshot) is None,
-    }
-    return Stage.DONE if there[Action(action)] else Stage.UNDER_WAY
+def _stages(subject: Subject, content: Content, action: Action) -> Stages:
+    """An action other than a roll-out has fewer stages."""
+    if action is Action.ACTIVATE:
+        return stages_of(subject, content)
+    levels = levels_of(subject, content, action)
+    away = {key for key in content.placements if key[0] in subject.away}
+    at_work = set().union(*(levels.get(level, ()) for level in (Level.WRITE, Level.COSTLY, Level.WAITING)))
+    silent = set(levels.get(Level.SILENT, ()))
+    under_way = at_work.intersection(content.placements) - away
+    done = set(content.placements) - under_way - silent - away
+    return {Stage.DONE: done, Stage.UNDER_WAY: under_way, Stage.SILENT: silent - away, Stage.AWAY: away}

@@ -140,8 +140,11 @@ class _Moved:
 
 
 def _updated(moved: _Moved) -> None:
+    before, after = (set(info.rollout.leave_out) for info in (moved.record.info, moved.event.updated))
     moved.record.info.CopyFrom(moved.event.updated)
     moved.story.tell("info attributes replaced")
+    if before != after:
+        moved.story.tell(f"roll-outs leave out {', '.join(sorted(after)) or 'no location'}")
 
 
 def _snapshot(moved: _Moved) -> None:

@@ -73,5 +73,6 @@ def policy_of(record: records_pb2.ServiceRecord) -> Policy:
         progress_deadline_s=float(told.progress_deadline_s or 600),
         min_ready_s=float(told.min_ready_s) if told.HasField("min_ready_s") else 10.0,
         locations=tuple(told.location),
+        leave_out=frozenset(told.leave_out),
         rolls_back=told.roll_back,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import SWITCHED, Key, Progress, Stage, View
+from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
 
 LARGEST_BATCH = 1_000
 
@@ -58,41 +57,40 @@ class Failed:
 Step = Begin | Switch | GiveBack | Wait | Finished | Failed
 
 
-def next_step(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float) -> Step:
+def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
     """Decide what comes next.
 
     Args:
-        views: one for each instance that the snapshot names.
         stalled_s: for how long nothing has become done, since the batch began; pauses do not count.
     """
     if progress.batch:
-        return _in_batch(policy, views, progress, stalled_s)
-    late = [view.key for view in views if view.stage in _NOT_YET and view.key not in progress.failed]
+        return _in_batch(policy, stages, progress, stalled_s)
+    late = sorted(at(stages, *_NOT_YET) - progress.failed)
     if late:  # switched in an earlier batch, or by somebody else
-        return _late(policy, views, progress, stalled_s, late)
-    return _next_batch(policy, views, progress, stalled_s)
+        return _late(policy, stages, progress, stalled_s, late)
+    return _next_batch(policy, stages, progress, stalled_s)
 
 
 _NOT_YET = (Stage.UNDER_WAY, Stage.SETTLING)
+_NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
 
 
-def _in_batch(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float) -> Step:
-    stages = {view.key: view.stage for view in views}
-    missing = tuple(key for key in progress.batch if stages.get(key, Stage.AWAY) not in SWITCHED | {Stage.AWAY})
-    if missing:
-        return Switch(missing)
-    if away := [key for key in progress.batch if stages.get(key) is Stage.AWAY]:
+def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+    batch = set(progress.batch)
+    if missing := batch.intersection(at(stages, *_NOT_SWITCHED)):
+        return Switch(tuple(sorted(missing)))
+    if away := sorted(batch.intersection(at(stages, Stage.AWAY))):
         # Switched or not, it may be down: a further batch beside it would take one too many.
-        return Wait(f"waits for the location of {_some(away)} to answer")
-    late = [key for key in progress.batch if stages.get(key) in _NOT_YET]
-    return _late(policy, views, progress, stalled_s, late) if late else GiveBack()
+        return Wait(f"waits for the location of {_some(away)} to answer; the policy's `leave_out` goes on without it")
+    late = sorted(batch.intersection(at(stages, *_NOT_YET)))
+    return _late(policy, stages, progress, stalled_s, late) if late else GiveBack()
 
 
-def _late(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float, late: Sequence[Key]) -> Step:
+def _late(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, late: Sequence[Key]) -> Step:
     if stalled_s < policy.progress_deadline_s:
         return Wait(f"waits for {_some(late)} to become ready")
     failed = progress.failed | set(late)
-    allowed = policy.failures(len(views), progress.batches_done)
+    allowed = policy.failures(_total(stages), progress.batches_done)
     if len(failed) > allowed:
         first = "in the first batch " if not progress.batches_done else ""
         return Failed(
@@ -102,14 +100,14 @@ def _late(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: 
     return GiveBack(tuple(late))
 
 
-def _next_batch(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float) -> Step:
-    by_stage = _by_stage(policy, views)
-    if down := by_stage[Stage.DOWN]:
+def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+    if down := _in_order(policy, stages, Stage.DOWN):
         return Begin(down[:LARGEST_BATCH], ())
-    if leaving := by_stage[Stage.LEAVING]:  # lost already, or as good as: an earlier roll-out took no more than it may
+    # Lost already, or as good as: an earlier roll-out took no more than it may.
+    if leaving := _in_order(policy, stages, Stage.LEAVING):
         return Begin(leaving, leaving)
-    room = _room(policy, views, progress)
-    costly = _of_first_location(by_stage[Stage.UP]) or _of_first_location(by_stage[Stage.SILENT])
+    room = _room(policy, stages, progress)
+    costly = _of_first_location(_in_order(policy, stages, Stage.UP) or _in_order(policy, stages, Stage.SILENT))
     if costly and room > 0:
         batch = costly[: min(room, LARGEST_BATCH)]
         return Begin(batch, batch)
@@ -117,43 +115,45 @@ def _next_batch(policy: Policy, views: Sequence[View], progress: Progress, stall
         names = _some(sorted(progress.failed)) or "others"
         why = f"no further instance may be unavailable: {names} not ready, or changing"
         return Failed(why) if stalled_s >= policy.progress_deadline_s else Wait(why)
-    return _nothing_left(policy, views, progress, stalled_s)
+    return _nothing_left(policy, stages, progress, stalled_s)
 
 
-def _room(policy: Policy, views: Sequence[View], progress: Progress) -> int:
+def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
     """How many more may be taken away. What has failed by itself counts neither way; what we broke does."""
-    counts = Counter(view.stage for view in views)
-    serving = sum(counts[stage] for stage in (Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNSEEN, Stage.UP))
-    room = policy.unavailable(max(serving, 1)) - counts[Stage.UNDER_WAY] - counts[Stage.UNSEEN]
+    serving = at(stages, Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNSEEN, Stage.UP)
+    room = policy.unavailable(max(len(serving), 1)) - len(at(stages, Stage.UNDER_WAY, Stage.UNSEEN))
     return min(room, progress.at_most) if progress.at_most else room
 
 
-def _nothing_left(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float) -> Step:
-    counts = Counter(view.stage for view in views)
-    if counts[Stage.AWAY] or counts[Stage.HELD] or counts[Stage.UNSEEN]:
-        return Wait(_left(counts, progress))
-    if views and not counts[Stage.DONE]:
+def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+    if at(stages, Stage.AWAY, Stage.HELD, Stage.UNSEEN):
+        away = "; the policy's `leave_out` goes on without a location" if at(stages, Stage.AWAY) else ""
+        return Wait(f"waits for those left: {_left(stages, progress)}{away}")
+    if _total(stages) and not at(stages, Stage.DONE):
         if stalled_s < policy.progress_deadline_s:
             return Wait("waits for the first agent to report")
-        return Failed(f"no instance became ready within {policy.progress_deadline_s:g} s: {_left(counts, progress)}")
-    return Finished(_left(counts, progress))
+        return Failed(f"no instance became ready within {policy.progress_deadline_s:g} s: {_left(stages, progress)}")
+    return Finished(_left(stages, progress))
 
 
-def _left(counts: Mapping[Stage, int], progress: Progress) -> str:
+def _left(stages: Stages, progress: Progress) -> str:
     told = {
-        "in locations that do not answer": counts.get(Stage.AWAY, 0),
-        "held by others": counts.get(Stage.HELD, 0),
-        "whose agents have not seen the newest spec": counts.get(Stage.UNSEEN, 0),
-        "whose agents have not reported": counts.get(Stage.LOST, 0),
-        "not ready": len(progress.failed),
+        "in locations that do not answer": at(stages, Stage.AWAY),
+        "held by others": at(stages, Stage.HELD),
+        "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
+        "whose agents have not reported": at(stages, Stage.LOST),
+        "not ready": progress.failed,
     }
-    return ", ".join(f"{count} {what}" for what, count in told.items() if count)
+    return ", ".join(f"{len(keys)} {what}" for what, keys in told.items() if keys)
 
 
-def _by_stage(policy: Policy, views: Sequence[View]) -> dict[Stage, tuple[Key, ...]]:
+def _total(stages: Stages) -> int:
+    return sum(len(keys) for keys in stages.values())
+
+
+def _in_order(policy: Policy, stages: Stages, stage: Stage) -> tuple[Key, ...]:
     """In the order in which they are switched."""
-    ordered = sorted(views, key=lambda view: (policy.order(view.location), view.key))
-    return {stage: tuple(view.key for view in ordered if view.stage is stage) for stage in Stage}
+    return tuple(sorted(stages.get(stage, ()), key=lambda key: (policy.order(key[0]), key)))
 
 
 def _of_first_location(keys: tuple[Key, ...]) -> tuple[Key, ...]:

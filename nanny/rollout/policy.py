@@ -20,6 +20,7 @@ class Policy:
         progress_deadline_s: a batch in which nothing becomes ready for so long has failed.
         min_ready_s: an instance is done once it has been ready for so long without a break.
         locations: these first, in this order; others follow by name.
+        leave_out: locations that no roll-out touches or waits for.
         rolls_back: a failed roll-out is rolled back, once; False: it stops and shows.
     """
 
@@ -28,6 +29,7 @@ class Policy:
     progress_deadline_s: float = 600.0
     min_ready_s: float = 10.0
     locations: tuple[str, ...] = ()
+    leave_out: frozenset[str] = frozenset()
     rolls_back: bool = False
 
     def unavailable(self, total: int) -> int:

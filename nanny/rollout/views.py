@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 Key = tuple[str, str]
@@ -28,16 +29,13 @@ class Stage(enum.StrEnum):
 SWITCHED = frozenset({Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.LOST})
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """One instance that the snapshot names."""
+Stages = Mapping[Stage, Set[Key]]
+"""The instances that the snapshot names, each in one of the sets; stages without any may be absent."""
 
-    key: Key
-    stage: Stage
 
-    @property
-    def location(self) -> str:
-        return self.key[0]
+def at(stages: Stages, *wanted: Stage) -> set[Key]:
+    """The instances in these stages."""
+    return set().union(*(stages.get(stage, ()) for stage in wanted))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from nannyctl.plans.desired import OWNED, Held, desired
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
-_CREATED = instance_pb2.RevisionTarget.DESCRIPTOR.values_by_name.get("REVISION_TARGET_CREATED")
-CREATED: Final[int | None] = _CREATED.number if _CREATED is not None else None
-"""None: this build's hq.v1 does not know it."""
+CREATED: Final[int] = instance_pb2.REVISION_TARGET_CREATED
 OWNER: Final = OWNED
 """Annotation of instances that a Nanny owns; its value is the generation of the order that wrote them last."""
 

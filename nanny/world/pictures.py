@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from hqclient import Changes, Client, HqApiError, Interrupted, Resync, Shown, SnapshotPart, WatchItem
 from hqpb.v1 import instance_pb2, service_pb2
 from nanny.rollout.views import Key
+from nanny.world.tally import Tally
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 
+V = TypeVar("V", bound=Hashable)
+
 _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
 _LINGER_S: Final = 30.0
+_MOST_TALLIES: Final = 16
 UNREAD: Final = "has not been read yet"
 
 
 class Seen:
-    """One service in one location.
+    """One service in one location. `changed(id, instance)` is told of every instance that is another, or (None) gone.
 
     Attributes:
-        instances: by id.
         error: why it must not be acted on; empty: it is current.
         epoch: that the versions of its instances belong to.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, changed: Callable[[str, instance_pb2.Instance | None], None]) -> None:
+        self._clock, self._changed = clock, changed
         self._shown = Shown()
         self._ready_since: dict[str, dict[tuple[int, str], float]] = {}
-        self.instances: dict[str, instance_pb2.Instance] = {}
         self.error = UNREAD
         self.epoch = ""
 
@@ -55,7 +58,8 @@ class Seen:
             case Changes(events):
                 self._change(events)
             case Resync():
-                self.instances, self._ready_since = {}, {}
+                for name in list(self._ready_since):
+                    self._gone(name)
                 self._put(self._shown.instances.values())
 
     def _sourced(self, source: service_pb2.Source) -> None:
@@ -71,17 +75,19 @@ class Seen:
             if event.HasField("put"):
                 self._put([event.put])
             else:
-                gone = event.delete if event.HasField("delete") else event.left
-                self.instances.pop(gone.id, None)
-                self._ready_since.pop(gone.id, None)
+                self._gone((event.delete if event.HasField("delete") else event.left).id)
+
+    def _gone(self, name: str) -> None:
+        self._ready_since.pop(name, None)
+        self._changed(name, None)
 
     def _put(self, instances: Iterable[instance_pb2.Instance]) -> None:
         now = self._clock.now()
         for instance in instances:
             known = self._ready_since.get(instance.meta.id, {})
             ready = [(instance.meta.uid, one.id) for one in instance.status.revision if one.ready.status == _TRUE]
-            self.instances[instance.meta.id] = instance
             self._ready_since[instance.meta.id] = {key: known.get(key, now) for key in ready}
+            self._changed(instance.meta.id, instance)
 
 
 class Picture:
@@ -89,24 +95,48 @@ class Picture:
 
     Attributes:
         seen: by location.
-        verdicts: what somebody found out about an instance as it is, so that it need not be found out again.
+        instances: all that are seen, also those of locations that do not answer by now.
     """
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
-        self.seen = {name: Seen(clock) for name in locations}
-        self.verdicts: dict[tuple[Key, str], tuple[instance_pb2.Instance, bool]] = {}
+        self.seen = {name: Seen(clock, self._taker(name)) for name in locations}
+        self.instances: dict[Key, instance_pb2.Instance] = {}
+        self._tallies: OrderedDict[Hashable, Tally[Any]] = OrderedDict()
         self.moved = asyncio.Event()
 
-    def instances(self) -> Iterator[tuple[Key, instance_pb2.Instance]]:
-        """All that are seen, also those of locations that do not answer by now."""
-        for location, seen in self.seen.items():
-            for name, instance in seen.instances.items():
-                yield (location, name), instance
+    def tally(self, name: Hashable, judge: Callable[[Key], V | None], keys: Iterable[Key] = ()) -> Tally[V]:
+        """What `judge` finds of these instances and of all that are seen; kept under its name, up to date.
+
+        `judge` depends on nothing but its name, what `instances` and `ready_s` say of the key, and the epoch.
+        """
+        tally = self._tallies.get(name)
+        if tally is None:
+            tally = self._tallies[name] = Tally(judge, {*keys, *self.instances})
+            if len(self._tallies) > _MOST_TALLIES:
+                self._tallies.popitem(last=False)
+        self._tallies.move_to_end(name)
+        return tally
+
+    def put(self, key: Key, instance: instance_pb2.Instance | None) -> None:
+        """An instance is another, or gone."""
+        if instance is None:
+            self.instances.pop(key, None)
+        else:
+            self.instances[key] = instance
+        for tally in self._tallies.values():
+            tally.stale.add(key)
+
+    def _taker(self, location: str) -> Callable[[str, instance_pb2.Instance | None], None]:
+        return lambda name, instance: self.put((location, name), instance)
 
     def version(self, key: Key) -> int | None:
         """Of an instance; None: it is not seen."""
-        instance = self.seen[key[0]].instances.get(key[1])
+        instance = self.instances.get(key)
         return None if instance is None else instance.meta.version
+
+    def ready_s(self, key: Key, revision: str) -> float:
+        """See `Seen.ready_s`."""
+        return self.seen[key[0]].ready_s(self.instances[key], revision)
 
     def away(self) -> dict[str, str]:
         """Locations that must not be acted on, with the reason."""

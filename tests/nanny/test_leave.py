@@ -8,7 +8,7 @@ from typing import cast
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2
-from nanny.actions.activation import views_of
+from nanny.actions.activation import stages_of
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service
 from nanny.rollout.policy import Policy
@@ -72,19 +72,20 @@ def test_an_instance_that_others_hold_is_left_for_later_unless_it_is_of_the_own_
     text = b"{service: web, instances: [{id: web-0}, {id: web-1}], revisions: [{id: v2}]}"
     content = read_content("web", text, ["ams"])
     picture = Picture(cast("Mapping[str, Client]", {"ams": None}), SystemClock())
-    instances = {("ams", name): _ready(name) for name in ("web-0", "web-1")}
+    for name in ("web-0", "web-1"):
+        picture.put(("ams", name), _ready(name))
     subject = Subject(
         "web",
         ServiceRecord(),
         Service(),
         Policy(),
         picture,
-        instances=instances,
         held_by_others=frozenset({("ams", "web-1")}),
     )
-    assert {view.key[1]: view.stage for view in views_of(subject, content)} == {"web-0": Stage.UP, "web-1": Stage.HELD}
-    own = views_of(subject, content, own=[("ams", "web-1")])
-    assert {view.stage for view in own} == {Stage.UP}
+    stages = stages_of(subject, content)
+    assert (stages[Stage.UP], stages[Stage.HELD]) == ({("ams", "web-0")}, {("ams", "web-1")})
+    own = stages_of(subject, content, own=[("ams", "web-1")])
+    assert {stage for stage, keys in own.items() if keys} == {Stage.UP}
 
 
 def _ready(name: str) -> instance_pb2.Instance:

@@ -12,15 +12,22 @@ import pytest
 from control.amounts import Amount
 from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, Progress, Stage, View
+from nanny.rollout.views import Key, Progress, Stage, Stages
 
 LONG = 1e9
 ONE = Policy(max_unavailable=Amount(1), max_failures=Amount(1))
 
 
-def views(**stages: str) -> list[View]:
+def views(**stages: str) -> Stages:
     """`a1=Stage.UP`: the letter is the location."""
-    return [View((name[0], name), Stage(stage)) for name, stage in stages.items()]
+    return sorted_out(((name[0], name), Stage(stage)) for name, stage in stages.items())
+
+
+def sorted_out(pairs: Iterable[tuple[Key, Stage]]) -> Stages:
+    found: dict[Stage, set[Key]] = {}
+    for key, stage in pairs:
+        found.setdefault(stage, set()).add(key)
+    return found
 
 
 def test_those_not_ready_go_first_and_cost_nothing() -> None:
@@ -113,7 +120,7 @@ def test_a_service_where_nothing_becomes_ready_is_not_called_active() -> None:
 
 
 def test_a_service_without_instances_is_done_at_once() -> None:
-    assert next_step(ONE, [], Progress(), 0) == Finished("")
+    assert next_step(ONE, {}, Progress(), 0) == Finished("")
 
 
 # The model: what the world may do, and what must hold whatever it does.
@@ -180,7 +187,7 @@ def test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(up: int, 
     while waiting:
         world = waiting.popleft()
         _holds(first, world, allowed)
-        seen_views = [View(key, stage) for key, stage in world.stages]
+        seen_views = sorted_out(world.stages)
         nexts = list(happenings(world))
         steps = [next_step(policy, seen_views, world.progress, stalled_s) for stalled_s in (0.0, LONG)]
         nexts += [obeyed(world, step) for step in steps]
@@ -205,7 +212,7 @@ def test_a_bad_revision_costs_one_batch_in_any_service() -> None:
         world = start(up, down, "abc")
         step: Step = Wait("")
         while not isinstance(step, Failed):
-            step = next_step(policy, [View(key, stage) for key, stage in world.stages], world.progress, LONG)
+            step = next_step(policy, sorted_out(world.stages), world.progress, LONG)
             world = obeyed(world, step)
         assert len(world.serving) >= up - policy.unavailable(up)
         assert not world.progress.batches_done
@@ -216,7 +223,7 @@ def test_a_good_revision_reaches_every_instance_with_full_batches() -> None:
     world, steps = start(40, 0, "a"), 0
     step: Step = Wait("")
     while not isinstance(step, Finished):
-        step = next_step(policy, [View(key, stage) for key, stage in world.stages], world.progress, 0)
+        step = next_step(policy, sorted_out(world.stages), world.progress, 0)
         world = obeyed(world, step)
         world = replace(world, serving=frozenset(key for key, _ in world.stages)).with_stage(
             world.keys(Stage.UNDER_WAY), Stage.DONE

@@ -60,7 +60,9 @@ def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyP
 
 
 def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_room", lambda policy, views, progress: policy.unavailable(len(views)))
+    monkeypatch.setattr(
+        plan, "_room", lambda policy, stages, progress: policy.unavailable(sum(map(len, stages.values())))
+    )
     with pytest.raises(AssertionError):
         model.test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(4, 0, 1)
 

@@ -62,6 +62,25 @@ def create(
     run(_shown(server, method, request, output, lambda answer: out.show_service(answer.service)))
 
 
+@service.command("leave-out")
+@click.argument("name")
+@click.argument("locations", nargs=-1)
+@why_options
+@output_option("table", "json")
+@nanny_server
+def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> None:
+    """Let roll-outs go on without these LOCATIONS and touch nothing there; without any: leave out none any more."""
+    run(_left_out(server, name, locations, by, output))
+
+
+async def _left_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> Exit:
+    now = await server.call("GetService", pb.GetServiceRequest(service_id=name))
+    info = now.service.info
+    info.rollout.leave_out[:] = locations
+    order = pb.UpdateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id())
+    return await _shown(server, "UpdateService", order, output, lambda answer: out.show_service(answer.service))
+
+
 @service.command("list")
 @output_option("table", "json")
 @nanny_server

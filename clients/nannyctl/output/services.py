@@ -35,6 +35,8 @@ def service_words(service: pb.Service) -> str:
     words = f"{service.id}: {state_name(service.state)}"
     if service.HasField("paused"):
         words += f", paused by {service.paused.author or 'somebody'}: {service.paused.comment or 'no reason given'}"
+    if service.info.rollout.leave_out:
+        words += f", leaves out {', '.join(service.info.rollout.leave_out)}"
     for problem in filter(None, [service.stuck, *(f"drift: {line}" for line in service.drift)]):
         words += f"\n  {problem}"
     return words
