@@ -37,7 +37,7 @@ class _Group(LazyGroup):
 )
 @click.version_option(package_name="hq", prog_name="nanny")
 def cli() -> None:
-    """Bring services to what their descriptions say: by the service Nanny, or directly in HQ.
+    """Deploy services from descriptions: by the service Nanny, or directly in HQ.
 
     See `nanny COMMAND --help` for each command.
     """

@@ -30,7 +30,7 @@ MEANINGS = {
     Exit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",
     Exit.OUTCOME_UNKNOWN: "unknown whether some writes were stored: run it again",
     Exit.NOT_ALLOWED: "not authenticated or not authorized",
-    Exit.NOT_YET: "status: not done yet; activate, rollback: the roll-out stopped; --wait: the time is up",
+    Exit.NOT_YET: "status: not done yet; activate, rollback: the roll-out stopped; --wait: timed out",
     Exit.PARTIAL: "some installations were unreachable; the others are done (for status: shown)",
     Exit.DIFFERS: "plan --exit-code: there is something to upload",
     Exit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",

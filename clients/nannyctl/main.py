@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "instances": ("services", "instances", "Nanny: list instances, or set the target of one."),
     "history": ("services", "history", "Nanny: show who did what."),
     "watch": ("services", "watch", "Nanny: follow a service."),
-    "control": ("targets", "control", "Nanny: show who acts, freeze, unfreeze, open."),
+    "control": ("targets", "control", "Nanny: show which process acts, freeze, unfreeze, open."),
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())

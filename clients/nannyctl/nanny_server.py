@@ -79,8 +79,8 @@ def nanny_server(function: F) -> F:
 def why_options(function: F) -> F:
     """Give a command --comment and --ticket as one argument `by`, the author of an order."""
 
-    @click.option("-m", "--comment", default="", metavar="TEXT", help="Why; kept in the history.")
-    @click.option("--ticket", default="", metavar="ID", help="Where it is tracked; kept in the history.")
+    @click.option("-m", "--comment", default="", metavar="TEXT", help="Why; recorded in the history.")
+    @click.option("--ticket", default="", metavar="ID", help="Where it is tracked (a ticket); recorded in the history.")
     @functools.wraps(function)
     def command(*args: Any, comment: str, ticket: str, **kwargs: Any) -> Any:
         from nannypb.v1 import service_pb2 as pb
@@ -118,7 +118,7 @@ def run(work: Awaitable[Exit]) -> NoReturn:
 
 def _told(error: HqApiError) -> Exit:
     if not error.from_hq and error.code.name in AWAY:
-        complain(f"no Nanny answers at {error.endpoint}: {error.message}. Name it with --nanny or NANNY_SERVER.")
+        complain(f"Nanny does not respond at {error.endpoint}: {error.message}. Set --nanny or NANNY_SERVER.")
         return Exit.UNAVAILABLE
     if error.violations:
         for violation in error.violations:

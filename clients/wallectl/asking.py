@@ -85,7 +85,7 @@ def _end(error: grpc.RpcError | None) -> int:
         return EXIT_UNREACHABLE
     code = error.code()
     if code is grpc.StatusCode.UNAVAILABLE:
-        complain(f"no server answers: {error.details()}")
+        complain(f"no server responds: {error.details()}")
         return EXIT_UNREACHABLE
     complain(error.details() or code.name)
     return EXIT_NOT_FOUND if code is grpc.StatusCode.NOT_FOUND else EXIT_REFUSED

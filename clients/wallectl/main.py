@@ -14,15 +14,15 @@ from wallectl.asking import Connection, complain, whom_to_ask
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
-    "projects": ("projects", "projects", "Show and change projects: CMS's, limits, automation."),
+    "projects": ("projects", "projects", "Show and change projects: CMSs, limits, automation."),
     "hosts": ("hosts", "hosts", "Show, add, prepare, repair, move and remove hosts."),
-    "limits": ("limits", "limits", "Show which host used what of a limit."),
+    "limits": ("limits", "limits", "Show which hosts used up a limit."),
     "scenarios": ("scenarios", "scenarios", "Plan work on a switch or on many hosts."),
     "incidents": ("hosts", "incidents", "Show racks and switches whose hosts fail together."),
-    "settings": ("settings", "settings", "Show and set what concerns all projects."),
-    "kill": ("settings", "kill", "Stop: nothing more begins, anywhere."),
-    "unkill": ("settings", "unkill", "Take back `kill`."),
-    "open-epoch": ("settings", "open_epoch", "Act on a store that was restored or replaced."),
+    "settings": ("settings", "settings", "Show and change settings of all projects."),
+    "kill": ("settings", "kill", "Stop everything: nothing more begins."),
+    "unkill": ("settings", "unkill", "Undo `kill`."),
+    "open-epoch": ("settings", "open_epoch", "Resume on a store that was restored or replaced."),
 }
 _EPILOG: Final = """\b
 Servers: --server HOST:PORT (repeatable), else `walle` of --context NAME, else
@@ -34,7 +34,7 @@ context, else WALLE_CA, WALLE_CERT, WALLE_KEY, WALLE_TOKEN_FILE.
 Exit codes:
     1  refused
     2  the command line is wrong
-    3  there is no such thing
+    3  not found
     4  no server answers"""
 
 
@@ -58,7 +58,7 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
     def cli(
         context: click.Context, server: tuple[str, ...], name: str, timeout: float, credentials: CredentialFiles
     ) -> None:
-        """Heal hosts without destroying the cluster.
+        """Repair hosts automatically, within limits.
 
         See `walle COMMAND --help` for each command.
         """

@@ -229,7 +229,7 @@ def walle_problems(
 
 
 def _of_fuse(row: FuseRow) -> Problem:
-    by = "It went off by itself" if row.switch.tripped_by else f"by {row.switch.by}"
+    by = "It switched itself off" if row.switch.tripped_by else f"by {row.switch.by}"
     why = f"{by}: {row.switch.reason}" if row.switch.reason else f"{by}."
     where = f"of {row.project}" if row.project else "everywhere"
     level = "bad" if row.switch.tripped_by else "warn"

@@ -80,7 +80,7 @@ async def test_a_host_says_what_would_be_done_and_why_it_is_not(at: WithWalle) -
 
 async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWalle) -> None:
     page = (await at.browser.get("/projects/search")).text
-    assert "It went off by itself: limit ssh 1d:10 would be exceeded" in page
+    assert "It switched itself off: limit ssh 1d:10 would be exceeded" in page
     assert "140 hosts wait, the limit is 10" in page
     assert "it would trip at once" in page
     assert "1d:10" in page

@@ -96,7 +96,7 @@ async def test_a_fuse_goes_out_by_itself_and_is_switched_on_with_credits_after_a
         for host in hosts[:2]:  # three of a rack would be an incident
             report.hosts.add(host=host).check.add(name="ssh", failing=True)
         await walle.ReportChecks(report)
-        await shown.see("It went off by itself: limit ssh 1d:1 would be exceeded")  # the page follows
+        await shown.see("It switched itself off: limit ssh 1d:1 would be exceeded")  # the page follows
         await shown.see("it would trip at once")
         await shown.open("/")
         await shown.see("healing of search is off")
@@ -128,7 +128,7 @@ async def test_planned_work_on_a_switch_is_asked_for_watched_and_cancelled() -> 
         dialog = shown.page.locator("dialog[open]")
         for label, text in (("Name", "NET-7"), ("Switch", "s1"), ("Ticket", "NET-7"), ("Why", "new firmware")):
             await dialog.get_by_label(label, exact=True).fill(text)
-        await dialog.get_by_role("button", name="Ask for leave").click()
+        await dialog.get_by_role("button", name="Ask for approval").click()
         await shown.see("Who blocks it")  # one instance of two may be away, and both stand behind the switch
         await expect(shown.page.locator("main")).to_contain_text("site", timeout=30_000)
         await shown.page.get_by_role("button", name="Cancel…").click()

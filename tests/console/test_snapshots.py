@@ -154,7 +154,7 @@ async def test_instances_show_current_target_and_the_gear(at: WithNanny) -> None
     assert HOSTILE in html.unescape(page)
     assert HOSTILE not in page
     assert page.count("⚙") == 3
-    assert "the next roll-out or roll-back wipes this" in page
+    assert "the next roll-out or roll-back overrides this" in page
 
 
 async def test_an_unknown_instance_cannot_be_ordered_yet(at: WithNanny) -> None:

@@ -23,23 +23,36 @@ def service() -> None:
 
 @service.command("create")
 @click.argument("name")
-@click.option("--max-unavailable", default="", metavar="N|N%", help="Instances that a roll-out may have away at once.")
-@click.option("--max-failures", default="", metavar="N|N%", help="Instances that may fail after the first batch.")
-@click.option("--progress-deadline", default=0, metavar="SECONDS", help="A batch without progress for so long failed.")
-@click.option("--min-ready", default=None, type=int, metavar="SECONDS", help="An instance is done when ready so long.")
+@click.option(
+    "--max-unavailable",
+    default="",
+    metavar="N|N%",
+    help="Most instances that may be unavailable at once in a roll-out.",
+)
+@click.option("--max-failures", default="", metavar="N|N%", help="Most instances that may fail after the first batch.")
+@click.option(
+    "--progress-deadline", default=0, metavar="SECONDS", help="Fail a batch that makes no progress for this long."
+)
+@click.option(
+    "--min-ready",
+    default=None,
+    type=int,
+    metavar="SECONDS",
+    help="How long an instance must stay ready to count as done.",
+)
 @click.option("--location", multiple=True, help="Roll out in this order of locations; repeatable.")
-@click.option("--roll-back/--stop-and-show", default=False, help="What a failed roll-out does.")
-@click.option("--set-current-on-activation", is_flag=True, help="Activating a snapshot makes it HEAD, too.")
-@click.option("--description", default="", help="For people.")
+@click.option("--roll-back/--stop-and-show", default=False, help="What to do when a roll-out fails.")
+@click.option("--set-current-on-activation", is_flag=True, help="Make a snapshot HEAD when it is activated.")
+@click.option("--description", default="", help="Description for people.")
 @click.option("--replace", is_flag=True, help="Replace the attributes of a service that exists.")
-@click.option("--adopt", is_flag=True, help="Adopt the instances that HQ holds of it, as they run; nothing is touched.")
+@click.option("--adopt", is_flag=True, help="Take over its instances in HQ as they run, changing nothing.")
 @why_options
 @output_option("table", "json")
 @nanny_server
 def create(
     server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, adopt: bool, **told: Any
 ) -> None:
-    """Create a service, or (--replace) its attributes anew."""
+    """Create a service, or replace its attributes (--replace)."""
     if replace and adopt:
         raise click.UsageError("--adopt is for a new service: leave out --replace")
     policy = pb.RolloutPolicy(
@@ -118,7 +131,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 @why_options
 @nanny_server
 def delete(server: NannyServer, name: str, by: pb.Authorship) -> None:
-    """Forget a service that has no states left."""
+    """Delete a service whose snapshots have no states left."""
     request = pb.DeleteServiceRequest(service_id=name, by=by, request_id=new_request_id())
     run(_shown(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
 
@@ -131,7 +144,7 @@ def snapshot() -> None:
 @snapshot.command("add")
 @click.argument("name")
 @click.option("-f", "--file", required=True, metavar="FILE", help="The description; - is stdin.")
-@click.option("--parent", default="", metavar="SNAPSHOT", help="Refuse if HEAD is another one by now.")
+@click.option("--parent", default="", metavar="SNAPSHOT", help="Refuse unless HEAD is still this snapshot.")
 @click.option("--check", is_flag=True, help="Check everything, store nothing.")
 @why_options
 @output_option("table", "json")
@@ -179,7 +192,7 @@ def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> No
 @click.argument("snapshot_id", default="")
 @click.option("--set", "chosen", default="", metavar="INSTANCE", help="Set the target of this instance alone.")
 @click.option("--target", type=click.Choice(["CREATED", "PREPARED", "ACTIVE"], case_sensitive=False), default=None)
-@click.option("--location", default="", help="Of that instance, if its id is in several.")
+@click.option("--location", default="", help="Location of that instance, if its id is in several.")
 @why_options
 @output_option("table", "json")
 @nanny_server
@@ -195,7 +208,7 @@ def instances(
 ) -> None:
     """List the instances of a snapshot (default: the active one), or set the target of one of them.
 
-    The snapshot's own state does not follow, and the next roll-out or roll-back wipes it.
+    The snapshot's own state does not change, and the next roll-out or roll-back overrides it.
     """
     if bool(chosen) != bool(target):
         raise click.UsageError("--set INSTANCE and --target go together")

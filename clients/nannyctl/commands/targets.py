@@ -25,7 +25,7 @@ _CONTROL = {
 @click.argument("name")
 @click.argument("target", type=_TARGETS)
 @click.argument("snapshot_id", default="")
-@click.option("--fill", is_flag=True, help="For CREATED: bring the configuration to the instances already.")
+@click.option("--fill", is_flag=True, help="For CREATED: write its revisions to the instances in HQ already.")
 @why_options
 @wait_option
 @output_option("table", "json")
@@ -59,7 +59,7 @@ def target(
 @output_option("table", "json")
 @nanny_server
 def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> None:
-    """Pause the actions of a service: orders are taken, nothing further is touched."""
+    """Pause the actions of a service: orders are accepted, nothing more begins."""
     request = pb.PauseActionsRequest(service_id=name, by=by, request_id=new_request_id())
     run(_ordered(server, "PauseActions", request, None, output))
 
@@ -94,7 +94,7 @@ def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None
 @output_option("table", "json")
 @nanny_server
 def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
-    """Show who acts; freeze or unfreeze all of Nanny; open a store that was restored."""
+    """Show which process acts; freeze or unfreeze all of Nanny; open a store that was restored."""
     run(_controlled(server, order, by, output))
 
 
@@ -108,7 +108,7 @@ async def _controlled(server: NannyServer, order: str, by: pb.Authorship, output
         return Exit.OK
     state = answer.control
     click.echo(f"{state.acting or 'no process'} acts" + (f"; {state.why_not}" if state.why_not else ""))
-    click.echo(f"leave: {f'from the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, there is no CMS'}")
+    click.echo(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
     for location, why in sorted(state.location.items()):
         click.echo(f"location {location}: {why or 'ok'}")
     return Exit.OK

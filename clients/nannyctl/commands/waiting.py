@@ -25,7 +25,7 @@ _ARRIVED = {
 
 def wait_option(function: F) -> F:
     """The option --wait, as `wait_s`; None: do not wait."""
-    text = "Wait until it is done, at most so long (90s, 10m); exit code 8: the time is up, 1: it failed."
+    text = "Wait until it is done, at most this long (90s, 10m). Exit code 8: timed out, 1: failed."
     return click.option("--wait", "wait_s", type=Span(), default=None, metavar="SPAN", help=text)(function)
 
 

@@ -65,7 +65,7 @@ def progress_table(state: pb.SnapshotState) -> str:
     """Locations of one action."""
     action = state.action
     done = f", {action.batches_done} batches done" if action.batches_done else ""
-    task = f", leave {action.cms_task}" if action.cms_task else ""
+    task = f", CMS task {action.cms_task}" if action.cms_task else ""
     rows = [
         (one.location, one.total, one.done, one.under_way, one.left, one.failed, one.error)
         for one in action.location

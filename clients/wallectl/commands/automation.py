@@ -25,8 +25,8 @@ _which = click.option("--only", type=click.Choice(["healing", "dns"]), default=N
 @click.option("--credit-time", type=Period(), default=None, metavar="PERIOD", help="How long credits last, e.g. 1h.")
 @credit_options
 @_which
-@click.option("-m", "--reason", default="", help="Why; kept with the switching.")
-@click.option("--yes", is_flag=True, help="Also if a limit would trip at once.")
+@click.option("-m", "--reason", default="", help="Why; recorded.")
+@click.option("--yes", is_flag=True, help="Switch on even if a limit would trip at once.")
 def enable(
     project: str,
     credit_time: Duration | None,
@@ -36,16 +36,16 @@ def enable(
     other: tuple[tuple[str, str], ...],
     **given: Any,
 ) -> None:
-    """Switch on; counters begin at nothing, and credits may exceed the limits for a time.
+    """Switch automation on; counters start at zero, and credits may exceed the limits for a time.
 
-    First tells what would happen: who waits, and which limit would trip.
+    Shows first which hosts wait, and which limit would trip.
     """
     credits_ = credits_in(given, other)
     forecast = call("GetForecast", pb.GetForecastRequest(project=project, automation=only or "", credits=credits_))
     for line in forecast.lines:
         click.echo(line)
     if forecast.trips and not yes:
-        raise click.UsageError("it would go off again at once; give credits, or --yes")
+        raise click.UsageError("a limit would trip at once: give credits, or --yes")
     order = pb.SwitchAutomationRequest(project=project, on=True, automation=only or "", credits=credits_)
     order.reason = reason or "switched on by hand"
     if credit_time is not None:
@@ -57,9 +57,9 @@ def enable(
 @automation.command()
 @click.argument("project")
 @_which
-@click.option("-m", "--reason", default="", help="Why; kept with the switching.")
+@click.option("-m", "--reason", default="", help="Why; recorded.")
 def disable(project: str, only: str | None, reason: str) -> None:
-    """Switch off; work that runs goes on."""
+    """Switch automation off; running work goes on."""
     text = reason or "switched off by hand"
     call("SwitchAutomation", pb.SwitchAutomationRequest(project=project, on=False, automation=only or "", reason=text))
     click.echo(f"project {project}: {only or 'healing and dns'} off")
@@ -73,11 +73,13 @@ def forecast(project: str, only: str | None, other: tuple[tuple[str, str], ...],
     """Show what switching on would do, and what would be done to each waiting host."""
     request = pb.GetForecastRequest(project=project, automation=only or "", credits=credits_in(given, other))
     shown = call("GetForecast", request)
-    for line in (*(shown.lines or ["no host waits"]), *shown.decisions):
+    for line in (*(shown.lines or ["no host is waiting"]), *shown.decisions):
         click.echo(line)
     if shown.credits_needed:
         enough = " ".join(credit_words(shown.credits_needed))
-        click.echo(f"all would pass with: walle projects automation enable --credit-time 1h {enough} -m WHY {project}")
+        click.echo(
+            f"enough credits for all: walle projects automation enable --credit-time 1h {enough} -m WHY {project}"
+        )
 
 
 @automation.group()
@@ -88,11 +90,11 @@ def limits() -> None:
 @limits.command("set")
 @click.argument("project")
 @limit_options
-@click.option("-m", "--reason", default="", help="Why; kept with the limits.")
+@click.option("-m", "--reason", default="", help="Why; recorded.")
 def set_(project: str, reason: str, other: tuple[tuple[str, str], ...], **given: Any) -> None:
     """Set limits as PERIOD:COUNT (--ssh 2h:5 --dns-fixes 1d:5 -o CHECK 1d:10); others stay."""
     wanted = limits_in(given, other)
     if not wanted:
-        raise click.UsageError("no limit is given")
+        raise click.UsageError("give at least one limit")
     call("UpdateProject", pb.UpdateProjectRequest(project=project, limits=wanted, reason=reason))
     click.echo(f"project {project}: limits of {', '.join(sorted(wanted))} set")

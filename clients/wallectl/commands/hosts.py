@@ -25,7 +25,7 @@ _STATES = {
     "maintenance": HOST_STATE_MAINTENANCE,
     "probation": HOST_STATE_PROBATION,
 }
-_ignore_cms = click.option("--ignore-cms", is_flag=True, help="Ask no CMS; you know why.")
+_ignore_cms = click.option("--ignore-cms", is_flag=True, help="Do not ask any CMS.")
 _reason = click.option("-m", "--reason", default="", help="Why.")
 
 
@@ -35,10 +35,10 @@ def hosts() -> None:
 
 
 @hosts.command("list")
-@click.option("--project", default="", help="Of this project.")
-@click.option("--rack", default="", help="In this rack.")
-@click.option("--switch", default="", help="Behind this switch.")
-@click.option("--troubled", is_flag=True, help="With a failing check, an operation, or not ready.")
+@click.option("--project", default="", help="Only hosts of this project.")
+@click.option("--rack", default="", help="Only hosts in this rack.")
+@click.option("--switch", default="", help="Only hosts behind this switch.")
+@click.option("--troubled", is_flag=True, help="Only hosts with a failing check, an operation, or not ready.")
 def list_(**where: Any) -> None:
     """List hosts."""
     shown = call("ListHosts", pb.ListHostsRequest(**where)).hosts
@@ -47,7 +47,7 @@ def list_(**where: Any) -> None:
 
 @hosts.command()
 @click.argument("host")
-@click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 def get(host: str, as_json: bool) -> None:
     """Show a host: its checks, what would be done, what is in the way."""
     shown = call("GetHost", pb.GetHostRequest(host=host))
@@ -66,12 +66,12 @@ def get(host: str, as_json: bool) -> None:
 @click.option("--rack", default="", help="Rack.")
 @click.option("--switch", default="", help="Switch.")
 @click.option("--bmc", default="", metavar="ADDRESS", help="Management controller.")
-@click.option("--address", multiple=True, help="What its name should resolve to; repeatable.")
-@click.option("--preordered", is_flag=True, help="It comes from a preorder.")
-@click.option("--prepare", is_flag=True, help="Of a preorder: take it into use.")
+@click.option("--address", multiple=True, help="Address that its name should resolve to; repeatable.")
+@click.option("--preordered", is_flag=True, help="The host comes from a preorder.")
+@click.option("--prepare", is_flag=True, help="With --preordered: take it into use.")
 @_ignore_cms
 def add(host: str, state: str, dc: str, rack: str, switch: str, **given: Any) -> None:
-    """Add a host. Assigned, it is prepared first, with leave of its CMS's; free, nobody is told."""
+    """Add a host. An assigned one is prepared first, with its CMSs' approval; for a free one nobody is asked."""
     location = Location(dc=dc, rack=rack, switch=switch)
     call("AddHost", pb.AddHostRequest(host=host, state=_STATES[state], location=location, **given))
     click.echo(f"host {host} added")
@@ -89,7 +89,7 @@ def prepare(host: str, ignore_cms: bool, reason: str) -> None:
 @hosts.command("switch-project")
 @click.argument("host")
 @click.argument("project")
-@click.option("--release", is_flag=True, help="Free it first, with leave of its present CMS's.")
+@click.option("--release", is_flag=True, help="Free it first, with the approval of its current CMSs.")
 @_ignore_cms
 @_reason
 def switch_project(host: str, project: str, release: bool, ignore_cms: bool, reason: str) -> None:
@@ -112,7 +112,7 @@ def remove(host: str, ignore_cms: bool, reason: str) -> None:
 @click.argument("state", type=click.Choice(["assigned", "maintenance", "probation"]))
 @_reason
 def set_state(host: str, state: str, reason: str) -> None:
-    """Say what a host in use is there for."""
+    """Set the state of a host in use."""
     call("SetHostState", pb.SetHostStateRequest(host=host, state=_STATES[state], reason=reason))
     click.echo(f"host {host}: {state}")
 
@@ -154,7 +154,7 @@ def cancel(host: str, reason: str) -> None:
 @click.argument("host")
 @click.argument("check")
 @click.option("--failing/--fine", required=True)
-@click.option("--text", default="", help="What the check says.")
+@click.option("--text", default="", help="Message of the check.")
 def report(host: str, check: str, failing: bool, text: str) -> None:
     """Report a check, as a monitoring system would."""
     one = pb.CheckReport(name=check, failing=failing, text=text, source="walle")

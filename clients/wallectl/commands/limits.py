@@ -11,7 +11,7 @@ from wallepb.v1 import service_pb2 as pb
 
 @click.group()
 def limits() -> None:
-    """Show which host used what of a limit."""
+    """Show which hosts used up a limit."""
 
 
 @limits.command()
@@ -28,5 +28,5 @@ def show(project: str) -> None:
         click.echo(f"{mark.time.ToJsonString()}  {mark.counter}  {mark.host}{paid}")
     for one in shown.fuse.switching[:10]:
         turned = "off" if one.off else "on"
-        cleared = f", {one.marks_cleared} marks set back" if one.marks_cleared else ""
+        cleared = f", {one.marks_cleared} uses reset" if one.marks_cleared else ""
         click.echo(f"{one.time.ToJsonString()}  {one.automation} {turned} by {one.by}: {one.reason}{cleared}")

@@ -18,7 +18,7 @@ _MODES = {"replace": pb.CHANGE_MODE_REPLACE, "add": pb.CHANGE_MODE_ADD, "remove"
 
 @click.group()
 def projects() -> None:
-    """Show and change projects: CMS's, limits, automation."""
+    """Show and change projects: CMSs, limits, automation."""
 
 
 projects.add_command(automation)
@@ -34,9 +34,9 @@ def list_() -> None:
 
 @projects.command()
 @click.argument("project")
-@click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 def get(project: str, as_json: bool) -> None:
-    """Show a project: CMS's, limits, switches, warnings."""
+    """Show a project: CMSs, limits, switches, warnings."""
     shown = call("GetProject", pb.GetProjectRequest(project=project))
     if as_json:
         print_json(shown)
@@ -54,12 +54,12 @@ def get(project: str, as_json: bool) -> None:
 
 @projects.command()
 @click.argument("project")
-@click.option("--name", default="", help="Name for people.")
-@click.option("--owner", multiple=True, help="Identity that may change it; repeatable. Default: who creates it.")
+@click.option("--name", default="", help="Display name.")
+@click.option("--owner", multiple=True, help="Identity that may change it; repeatable. Default: you.")
 @click.option("--cms", default="", metavar="URL", help="`default`, or a URL.  [default: default]")
 @click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol.")
-@click.option("--tvm-app-id", default="", help="Names the token that is shown to this CMS.")
-@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: hosts at a time.")
+@click.option("--tvm-app-id", default="", help="Name of the token for this CMS.")
+@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: most hosts under work at a time.")
 def add(project: str, name: str, owner: tuple[str, ...], cms: str, **setting: Any) -> None:
     """Add a project."""
     made = Project(id=project, name=name, owners=owner)
@@ -79,9 +79,9 @@ def remove(project: str) -> None:
 
 @projects.command("release-tasks")
 @click.argument("project")
-@click.option("-m", "--reason", required=True, help="What you found; it is kept.")
+@click.option("-m", "--reason", required=True, help="What you found; recorded.")
 def release_tasks(project: str, reason: str) -> None:
-    """After a restore: say that the tasks nobody knows were looked at. Their hosts are free, they are deleted."""
+    """After a restore: confirm that the unknown CMS tasks were checked; delete them, and free their hosts."""
     call("ReleaseTasks", pb.ReleaseTasksRequest(project=project, reason=reason))
     click.echo(f"project {project}: tasks released")
 
@@ -91,10 +91,10 @@ def release_tasks(project: str, reason: str) -> None:
 @click.argument("project")
 @click.option("--cms", required=True, metavar="URL", help="`default`, or a URL.")
 @click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol, for a URL.")
-@click.option("--tvm-app-id", default="", help="Names the token that is shown to this CMS.")
-@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: hosts at a time, at least 1.")
+@click.option("--tvm-app-id", default="", help="Name of the token for this CMS.")
+@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: most hosts under work at a time, at least 1.")
 def modify_cms(mode: str, project: str, cms: str, **setting: Any) -> None:
-    """Replace the CMS's of a project, add one, or remove one."""
+    """Replace the CMSs of a project, add one, or remove one."""
     if setting["max_busy_hosts"] < 0:
         raise click.BadParameter("--max-busy-hosts: at least 1")
     order = pb.UpdateProjectRequest(project=project, cms_mode=_MODES[mode], cms=[_cms(cms, setting)])
@@ -113,12 +113,17 @@ def modify_owners(project: str, owner: tuple[str, ...]) -> None:
 
 @projects.command("modify-notifications")
 @click.argument("project")
-@click.option("--info", multiple=True, metavar="ADDRESS", help="Hears everything.")
-@click.option("--warning", multiple=True, metavar="ADDRESS", help="Hears warnings and above.")
-@click.option("--error", multiple=True, metavar="ADDRESS", help="Hears errors and above.")
-@click.option("--critical", multiple=True, metavar="ADDRESS", help="Address notified when a fuse trips.")
+@click.option("--info", multiple=True, metavar="ADDRESS", help="Recipient of all notices; repeatable.")
+@click.option("--warning", multiple=True, metavar="ADDRESS", help="Recipient of warnings and above; repeatable.")
+@click.option("--error", multiple=True, metavar="ADDRESS", help="Recipient of errors and above; repeatable.")
+@click.option(
+    "--critical",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Recipient of critical notices only (a fuse tripped); repeatable.",
+)
 def modify_notifications(project: str, **by_severity: tuple[str, ...]) -> None:
-    """Set who is told: mail addresses, or URLs of webhooks."""
+    """Set who is notified: mail addresses, or URLs of webhooks."""
     recipients = [
         Recipient(severity=f"SEVERITY_{name.upper()}", address=address)
         for name, addresses in by_severity.items()
@@ -133,7 +138,7 @@ def modify_notifications(project: str, **by_severity: tuple[str, ...]) -> None:
 @click.argument("project")
 @click.option("-o", "schemes", nargs=2, multiple=True, metavar="CHECK STEP,STEP", help="Steps of a check, in order.")
 def modify_scheme(project: str, schemes: tuple[tuple[str, str], ...]) -> None:
-    """Set what is done about checks; those not named keep Wall-E's own scheme."""
+    """Set the repair steps of checks; those not named keep Wall-E's defaults."""
     made = [Scheme(check=check, step=[kind_named(one) for one in steps.split(",")]) for check, steps in schemes]
     call("UpdateProject", pb.UpdateProjectRequest(project=project, set_scheme=True, scheme=made))
     click.echo(f"project {project}: scheme of {len(made)} checks")

@@ -30,22 +30,22 @@ def add() -> None:
 @click.option("--ticket", required=True, help="The work's reference in an issue tracker; names the scenario.")
 @_reason
 def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason: str) -> None:
-    """Ask for leave to make the hosts of a switch unreachable for some minutes within an hour."""
+    """Ask for approval to make the hosts of a switch unreachable for some minutes within an hour."""
     name, kind = scenario or ticket, SCENARIO_KIND_SWITCH_MAINTENANCE
     order = pb.AddScenarioRequest(scenario=name, kind=kind, switch=switch, dc=dc, ticket=ticket, reason=reason)
     call("AddScenario", order)
-    click.echo(f"scenario {name}: asking; see `walle scenarios get {name}`")
+    click.echo(f"scenario {name}: asking for approval; see `walle scenarios get {name}`")
 
 
 @add.command("mass-reboot")
 @click.argument("scenario")
 @click.argument("host", nargs=-1, required=True)
 @click.option("--at-once", default=1, show_default=True, help="Hosts in work at a time.")
-@click.option("--firmware", is_flag=True, help="Profile the hosts instead.")
+@click.option("--firmware", is_flag=True, help="Profile the hosts instead of rebooting them.")
 @click.option("--ticket", default="", help="The work's reference in an issue tracker.")
 @_reason
 def mass_reboot(scenario: str, host: tuple[str, ...], at_once: int, firmware: bool, ticket: str, reason: str) -> None:
-    """Reboot hosts, a few at a time, each with leave of its CMS's."""
+    """Reboot hosts, a few at a time, each with its CMSs' approval."""
     kind = SCENARIO_KIND_PROFILE if firmware else SCENARIO_KIND_REBOOT
     order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=host, at_once=at_once)
     order.ticket, order.reason = ticket, reason
@@ -62,12 +62,12 @@ def list_() -> None:
 @scenarios.command()
 @click.argument("scenario")
 def get(scenario: str) -> None:
-    """Show a scenario, and who stands in its way."""
+    """Show a scenario, and whose approval it waits for."""
     shown = call("GetScenario", pb.GetScenarioRequest(scenario=scenario))
     table([scenario_row(shown.scenario)], _HEAD)
     for host in shown.scenario.host:
         if host.not_needed:
-            click.echo(f"{host.name}: no leave needed: {host.not_needed}")
+            click.echo(f"{host.name}: no approval needed: {host.not_needed}")
         for one in host.agreed:
             click.echo(f"{host.name}: {one.cms}: {one.by} agreed: {one.reason}")
     for line in shown.blocking:
@@ -76,11 +76,11 @@ def get(scenario: str) -> None:
 
 @scenarios.command()
 @click.argument("scenario")
-@click.option("--project", required=True, help="Whose hosts; its owners agree for them.")
-@click.option("--refuse", is_flag=True, help="Forbid the work instead.")
-@click.option("-m", "--reason", required=True, help="Why; it is kept with the agreement.")
+@click.option("--project", required=True, help="Project whose hosts are meant; its owners agree for them.")
+@click.option("--refuse", is_flag=True, help="Refuse instead of agreeing.")
+@click.option("-m", "--reason", required=True, help="Why; recorded.")
 def agree(scenario: str, project: str, refuse: bool, reason: str) -> None:
-    """Agree for the hosts of a project whose CMS's cannot be asked."""
+    """Agree for the hosts of a project whose CMSs cannot be asked."""
     order = pb.AgreeScenarioRequest(scenario=scenario, project=project, refused=refuse, reason=reason)
     call("AgreeScenario", order)
     click.echo(f"scenario {scenario}: {'refused' if refuse else 'agreed'} for {project}")
@@ -90,7 +90,7 @@ def agree(scenario: str, project: str, refuse: bool, reason: str) -> None:
 @click.argument("scenario")
 @_reason
 def done(scenario: str, reason: str) -> None:
-    """Say that the work is done: the hosts go back to automation."""
+    """Report that the work is done: the hosts go back to automation."""
     call("EndScenario", pb.EndScenarioRequest(scenario=scenario, done=True, reason=reason))
     click.echo(f"scenario {scenario}: done")
 
@@ -99,6 +99,6 @@ def done(scenario: str, reason: str) -> None:
 @click.argument("scenario")
 @_reason
 def cancel(scenario: str, reason: str) -> None:
-    """Give the work up."""
+    """Cancel the work."""
     call("EndScenario", pb.EndScenarioRequest(scenario=scenario, done=False, reason=reason))
     click.echo(f"scenario {scenario}: cancelled")

@@ -14,19 +14,19 @@ _SETTINGS = {
     "disable_healing_automation": "healing",
     "disable_dns_automation": "dns",
 }
-_reason = click.option("-m", "--reason", default="", help="Why; kept on record.")
+_reason = click.option("-m", "--reason", default="", help="Why; recorded.")
 
 
 @click.group()
 def settings() -> None:
-    """Show and set what concerns all projects."""
+    """Show and change settings of all projects."""
 
 
 @settings.command()
 def get() -> None:
     """Show which process acts, what is switched off, and why nothing begins."""
     shown = call("GetSettings", pb.GetSettingsRequest())
-    click.echo(f"installation {shown.installation}, acting: {shown.acting or 'nobody'}")
+    click.echo(f"installation {shown.installation}, acting: {shown.acting or 'no process'}")
     for line in fuse_lines(shown.fuse):
         click.echo(line)
     if shown.stopped:
@@ -48,7 +48,7 @@ def set_(setting: str, value: bool, reason: str) -> None:
 @click.command()
 @_reason
 def kill(reason: str) -> None:
-    """Stop: nothing more begins, anywhere; work that runs ends.
+    """Stop everything: nothing more begins; running work ends as planned.
 
     Without the store, send SIGUSR1 to the processes, or create their --stop-file.
     """
@@ -59,7 +59,7 @@ def kill(reason: str) -> None:
 @click.command()
 @_reason
 def unkill(reason: str) -> None:
-    """Take back `kill`."""
+    """Undo `kill`."""
     call("Freeze", pb.FreezeRequest(frozen=False, reason=reason))
     click.echo("automation may begin work again")
 
@@ -67,6 +67,6 @@ def unkill(reason: str) -> None:
 @click.command("open-epoch")
 @_reason
 def open_epoch(reason: str) -> None:
-    """Act on a store that was restored or replaced, after you have looked at what it holds."""
+    """Resume on a store that was restored or replaced, after you have checked its contents."""
     call("OpenEpoch", pb.OpenEpochRequest(reason=reason))
     click.echo("the epoch is open")
