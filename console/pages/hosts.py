@@ -17,6 +17,7 @@ from wallepb.v1 import service_pb2 as pb
 MISSING: Final = missing("Wall-E", "--walle")
 _MOST: Final = 200
 _MOST_RACKS: Final = 60
+_RANKS: Final = {"bad": 0, "warn": 1}
 _STATES: Final = ("ASSIGNED", "MAINTENANCE", "PROBATION")
 
 
@@ -46,6 +47,7 @@ class Hosts:
         )
         rows = [views.host_row(one) for one in good(listed, pb.ListHostsResponse()).hosts]
         troubled = [row for row in rows if row.level not in ("good", "unknown")]
+        troubled.sort(key=lambda row: (_RANKS.get(row.level, 2), row.name))
         racks = views.racks(rows)
         shown = {
             "given": given,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
 
+from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import good, status_of, troubles
 from console.backends.servers import Servers
 from console.backends.walle import Walle
@@ -16,6 +17,7 @@ from console.pages import orders
 from console.pages.hosts import MISSING
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views import hosts as views
+from console.views.disruptions import in_the_way
 from console.views.urls import url
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
@@ -29,7 +31,7 @@ class Projects:
     """`/projects`, `/scenarios` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
-        self._walle = servers.walle
+        self._walle, self._cms = servers.walle, servers.cms
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -114,10 +116,14 @@ class Projects:
         found = await self._walle.scenario(scenario)
         answer = good(found, pb.GetScenarioResponse())
         is_there = bool(answer.scenario.id)
+        blockers = views.blockers(answer.scenario)
+        asked = next((one.task for one in blockers if one.task), "")
+        why = await self._cms.why(asked) if self._cms is not None and asked else None
         shown = {
             "id": scenario,
             "one": answer.scenario if is_there else None,
-            "blockers": views.blockers(answer.scenario),
+            "blockers": blockers,
+            "way": in_the_way(why) if isinstance(why, cpb.WhyTaskResponse) else None,
             "by_hand": await self._by_hand(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,

@@ -12,7 +12,7 @@ from console.site.visits import Page, Route, Visit
 from console.views.disruptions import floors as floors_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, locations
-from console.views.problems import floor_of
+from console.views.problems import common_reasons, floor_of
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
@@ -81,6 +81,7 @@ class Services:
         placed = await self._by_location(service, locations(counted))
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
+        rows = [row(one) for one in listed[:_ROWS]]
         all_of_it = total[0] if total else pb.InstanceCount()
         shown = {
             "service": service,
@@ -92,7 +93,8 @@ class Services:
             "squares": squares,
             "revisions": good(revisions, pb.CountInstancesResponse()).groups,
             "placed": placed,
-            "rows": [row(one) for one in listed[:_ROWS]],
+            "rows": rows,
+            "why": common_reasons(one for one in rows if one.state != "good"),
             "changes": changes,
             "locations": locations(counted),
             "troubles": troubles(counted, revisions, bad, fine),

@@ -83,6 +83,52 @@ class BudgetRow:
     left: int
     level: str
     word: str
+    holders: list[Held]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one issuer holds for one kind of work. `tasks`: how many; `href`: of the first."""
+
+    issuer: str
+    action: str
+    href: str
+    instances: int
+    tasks: int
+
+
+def held(holders: Iterable[pb.Holder]) -> list[Held]:
+    """The largest first."""
+    together: dict[tuple[str, str], list[pb.Holder]] = {}
+    for one in holders:
+        together.setdefault((one.issuer or one.task_id, one.action), []).append(one)
+    found = [
+        Held(who, action, url("disruptions", those[0].task_id), sum(one.instances for one in those), len(those))
+        for (who, action), those in together.items()
+    ]
+    return sorted(found, key=lambda one: (-one.instances, one.issuer))
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """Why a task waits, in short: who holds what, which services have no room, and which limits are used up."""
+
+    holders: list[Held]
+    budgets: list[tuple[str, pb.BudgetState]]
+    limits: list[pb.LimitState]
+
+    def __bool__(self) -> bool:
+        return bool(self.holders or self.budgets or self.limits)
+
+
+def in_the_way(why: pb.WhyTaskResponse) -> InTheWay:
+    """Only what blocks."""
+    budgets = [one for one in why.budget if one.blocks]
+    return InTheWay(
+        held(holder for one in budgets for holder in one.holder),
+        [(one.name.removeprefix(_DEFAULT), one) for one in budgets],
+        [one for one in why.limit if one.blocks],
+    )
 
 
 def budget_rows(answer: pb.ListBudgetsResponse) -> list[BudgetRow]:
@@ -97,7 +143,7 @@ def _budget(state: pb.BudgetState, services: dict[str, str]) -> BudgetRow:
     service = state.name.removeprefix(_DEFAULT) if is_default else services.get(state.name, "")
     left = state.available - state.floor
     level, word = ("bad", "below its floor") if left < 0 else ("warn", "nothing left") if not left else ("good", "room")
-    return BudgetRow(state.name, service, is_default, state, left, level, word)
+    return BudgetRow(state.name, service, is_default, state, left, level, word, held(state.holder))
 
 
 def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:

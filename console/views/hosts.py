@@ -35,7 +35,7 @@ _STATE: Final = {
     hpb.HOST_STATE_PROBATION: "probation",
 }
 _SCENARIO: Final = {
-    ppb.SCENARIO_STAGE_ASKING: ("busy", "asking"),
+    ppb.SCENARIO_STAGE_ASKING: ("busy", "waits for leave"),
     ppb.SCENARIO_STAGE_CONFIRMING: ("busy", "confirming"),
     ppb.SCENARIO_STAGE_WORKING: ("good", "the work may be done"),
     ppb.SCENARIO_STAGE_RETURNING: ("busy", "returning"),
@@ -87,7 +87,7 @@ def host_row(answer: pb.GetHostResponse) -> HostRow:
         state=state,
         failing=failing,
         decision=answer.decision.removeprefix(f"{host.name}: "),
-        blocked=answer.blocked,
+        blocked="" if answer.blocked in answer.decision else answer.blocked,
     )
 
 
@@ -172,7 +172,7 @@ def racks(rows: Iterable[HostRow]) -> list[Rack]:
         )
         for (dc, rack), those in grouped.items()
     ]
-    return sorted(made, key=lambda one: (-one.bad - one.busy, one.dc, one.name))
+    return sorted(made, key=lambda one: (-one.bad, -one.busy, one.dc, one.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +211,9 @@ def walle_problems(
         else []
     )
     found += map(_of_fuse, out)
-    together = "They fail together, so no host of it is touched."
-    found += [Problem("bad", incident, together, "", url("hosts")) for incident in incidents]
+    together = "What fails together is rarely the fault of each host."
+    ways = "Check power, links and the switch first; Wall-E waits."
+    found += [Problem("bad", incident, together, ways, url("hosts")) for incident in incidents]
     for one in scenarios:
         waited_s = now_s - seconds(one.created)
         if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:

@@ -135,20 +135,25 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
 def planned_problems(
     planned: Iterable[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]], now_s: float
 ) -> list[Problem]:
-    """Nodes under planned work: nothing is wrong, but whoever looks for a cause should see them."""
-    return [
-        Problem(
-            "note",
-            f"planned work on {one.node_name}",
-            f"by {one.by}: {one.reason}. Nothing on it expires for another {span(seconds(one.until) - now_s)}.",
-            "",
-            url("nodes", one.node_name),
-            seconds(one.since),
-        )
-        for _, answer in planned
-        if not isinstance(answer, Trouble)
-        for one in answer.suspensions
-    ]
+    """Nodes under planned work: nothing is wrong, but whoever looks for a cause should see them. One line a work."""
+    together: dict[tuple[str, str], list[admin_pb2.Suspension]] = {}
+    for _, answer in planned:
+        for one in () if isinstance(answer, Trouble) else answer.suspensions:
+            together.setdefault((one.by, one.reason), []).append(one)
+    return [_planned(those, now_s) for those in together.values()]
+
+
+def _planned(those: Sequence[admin_pb2.Suspension], now_s: float) -> Problem:
+    names = sorted(one.node_name for one in those)
+    ends_s = min(seconds(one.until) for one in those)
+    return Problem(
+        "note",
+        f"planned work on {named(names)}",
+        f"by {those[0].by}: {those[0].reason}. Nothing there expires for another {span(ends_s - now_s)}.",
+        "",
+        url("nodes", names[0]) if len(names) == 1 else url("nodes"),
+        min(seconds(one.since) for one in those),
+    )
 
 
 def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[Problem]:
