@@ -88,10 +88,11 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one issuer holds for one kind of work. `tasks`: how many; `href`: of the first."""
+    """What one issuer holds for one kind of work. `tasks`: how many; `task`, `href`: the first."""
 
     issuer: str
     action: str
+    task: str
     href: str
     instances: int
     tasks: int
@@ -103,7 +104,14 @@ def held(holders: Iterable[pb.Holder]) -> list[Held]:
     for one in holders:
         together.setdefault((one.issuer or one.task_id, one.action), []).append(one)
     found = [
-        Held(who, action, url("disruptions", those[0].task_id), sum(one.instances for one in those), len(those))
+        Held(
+            issuer=who,
+            action=action,
+            task=those[0].task_id,
+            href=url("disruptions", those[0].task_id),
+            instances=sum(one.instances for one in those),
+            tasks=len({one.task_id for one in those}),
+        )
         for (who, action), those in together.items()
     ]
     return sorted(found, key=lambda one: (-one.instances, one.issuer))

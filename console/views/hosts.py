@@ -134,7 +134,7 @@ def blockers(scenario: ppb.Scenario) -> list[Blocker]:
     if scenario.stage >= ppb.SCENARIO_STAGE_WORKING:
         return []
     found: dict[tuple[int, str, str], Blocker] = {}
-    for host in scenario.host:
+    for host in sorted(scenario.host, key=lambda one: one.name):
         for task in host.task:
             if task.verdict != hpb.VERDICT_OK:
                 level, word = verdict_of(task.verdict)

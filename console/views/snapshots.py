@@ -71,11 +71,12 @@ def service_state(service: pb.Service) -> tuple[str, str]:
 
 
 def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
-    """The snapshot to roll back to: what was ordered ACTIVE before the one that is now; empty: there is none."""
+    """The snapshot to roll back to: what was ACTIVE before the one that is now, or is ordered; empty: none."""
     held = {one.snapshot_id: one for one in service.snapshot}
     active = next((one.snapshot_id for one in service.snapshot if _is_active(one)), "")
-    ordered = (one.snapshot_id for one in history if one.what.startswith("target ACTIVE") and " for " not in one.what)
-    return next((one for one in ordered if active and one != active and one in held), "")
+    # What was ordered but never became active is no way back: after a roll-back it would be the broken one.
+    reached = (one.snapshot_id for one in history if "-> ACTIVE (" in one.what)
+    return next((one for one in reached if active and one != active and one in held), "")
 
 
 def snapshot_rows(

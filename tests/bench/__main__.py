@@ -31,6 +31,7 @@ from tests.bench import (
     lookups,
     mixed,
     model,
+    pages,
     peer_programs,
     peers,
     processes,
@@ -72,6 +73,7 @@ _MODULES = (
     reconnecting,
     leave,
     rollouts,
+    pages,
     peers,
 )
 _QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds, gateways, leave
+from tests.bench import abuse, feeds, gateways, leave, pages
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short
 
@@ -276,5 +276,7 @@ FIGURES = (
         "CMS, 100,000 instances, 1,000 tasks wait: a new one decided, p99", 50, "ms", False, "cms", _fact(leave.NEW)
     ),
     Figure("… a poll with its details, p99", 5, "ms", False, "cms", _fact(leave.POLL)),
+    Figure("Console, the slowest page over 100,000 instances: p99", 300, "ms", False, "console", _fact(pages.SLOWEST)),
+    Figure("Console, a report on an open page of a service: p99", 1_000, "ms", False, "console", _fact(pages.SEEN)),
     Figure("DNS answers on one core", 30_000, "/s", True, "gateways", _fact(gateways.DNS)),
 )

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Literal
 
 import pytest
 from playwright.async_api import Browser, expect
 
-from console.backends.cms import Cms
-from console.backends.nanny import Nanny
-from console.backends.remote import Remote
-from console.backends.walle import Walle
 from tests.console.chromium import chromium, needs_chromium, screen
-from tests.console.fake_cms import FakeCms
-from tests.console.fake_walle import FakeWalle
-from tests.console.fakes import NEW, FakeNanny, serving
+from tests.console.fakes import NEW
 from tests.console.scene import Cloud, cloud, instance, report
+from tests.console.test_every_page import whole_cloud
 from tests.console.test_hosts import PAGES as HOSTS
 from tests.console.test_pages import PAGES
 
@@ -41,24 +35,6 @@ CONTROLLERS = (
     *("/", "/services/web", "/services/web/snapshots", f"/services/web/snapshots/{NEW}"),
     *("/disruptions", "/disruptions/reboot-1", "/plan?hosts=node-1%20node-2", *HOSTS),
 )
-
-
-@asynccontextmanager
-async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
-    """With a stand-in of each controller; a roll-out is under way."""
-    nanny = FakeNanny()
-    nanny.roll_out(7, failed=1, message="batch 4 waits")
-    async with (
-        serving(nanny.methods()) as nannys,
-        serving(FakeCms().methods()) as cmss,
-        serving(FakeWalle().methods()) as walles,
-        cloud(
-            nanny=lambda: Nanny(Remote("Nanny", [nannys], None)),
-            cms=lambda: Cms(Remote("CMS", [cmss], None)),
-            walle=lambda: Walle(Remote("Wall-E", [walles], None)),
-        ) as made,
-    ):
-        yield made, nanny
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])

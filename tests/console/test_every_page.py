@@ -1,0 +1,236 @@
+"""Each address of the console: healthy, silent, without its server, with hostile texts; each order sent by hand.
+
+The addresses are those of the routes: whoever adds a page adds a line here.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from console.backends.cms import Cms
+from console.backends.nanny import Nanny
+from console.backends.registry import Registry
+from console.backends.remote import Remote
+from console.backends.servers import Servers
+from console.backends.walle import Walle
+from console.pages.table import routes
+from hqclient import CredentialFiles, Credentials
+from serving.auth.security import Security
+from tests.console.fake_cms import FakeCms
+from tests.console.fake_walle import FakeWalle
+from tests.console.fakes import BAD, OLD, FakeNanny, serving
+from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
+from tests.support.secured import Secured, served
+
+# By pattern: where something is there, and what a healthy page says of it.
+PAGES: Final = {
+    "/": ("/", "cart: 1 of 4 ready"),
+    "/find": ("/find?q=node-0", "node node-0"),
+    "/services": ("/services", "below its floor"),
+    "/services/{service}": ("/services/cart", "readiness check failed"),
+    "/services/{service}/snapshots": ("/services/web/snapshots", "DEACTIVATE_PENDING"),
+    "/services/{service}/snapshots/{snapshot}": (f"/services/web/snapshots/{OLD}", "HOOK_SEMI_FAILED"),
+    "/instances": ("/instances?service=mail", "never reported"),
+    "/instances/{cluster}/{instance}": ("/instances/test/evil-1", "not ready, reported by its agent"),
+    "/nodes": ("/nodes", "Guard"),
+    "/nodes/{node}": ("/nodes/node-0", "cart-0"),
+    "/disruptions": ("/disruptions", "rack-7"),
+    "/disruptions/{task}": ("/disruptions/reboot-1", "Held by"),
+    "/plan": ("/plan?hosts=node-1%20node-2", "holds all of mail"),
+    "/hosts": ("/hosts", "24 hosts in 2 racks"),
+    "/hosts/{host}": ("/hosts/host-02", "waits for the CMS"),
+    "/projects": ("/projects", "search"),
+    "/projects/{project}": ("/projects/search", "it would trip at once"),
+    "/scenarios": ("/scenarios", "2 of 3 agree"),
+    "/scenarios/{scenario}": ("/scenarios/s1-upgrade", "Who blocks it"),
+    "/events": ("/events", "expired"),
+    "/signin": ("/signin", "Sign in"),
+}
+# By pattern: every order that a page can give, complete but for the rights.
+ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
+    "/services/{service}/target": [("/services/web/target", {"snapshot": BAD, "target": "ACTIVE", "comment": "x"})],
+    "/services/{service}/snapshots/{snapshot}/target": [
+        (f"/services/web/snapshots/{OLD}/target", {"instance": "web-1", "location": "test", "target": "PREPARED"})
+    ],
+    "/services/{service}/actions/{order}": [
+        (f"/services/web/actions/{order}", {"comment": "x"}) for order in ("pause", "resume", "stop")
+    ],
+    "/nodes/{node}/suspend": [("/nodes/node-0/suspend", {"cluster": "test", "hours": "1", "reason": "x"})],
+    "/nodes/{node}/resume": [("/nodes/node-0/resume", {"cluster": "test"})],
+    "/guard/{cluster}/{way}": [(f"/guard/HQ/{way}", {"reason": "x"}) for way in ("release", "force")],
+    "/cms/{order}": [(f"/cms/{order}", {"reason": "x"}) for order in ("freeze", "unfreeze", "open")],
+    "/disruptions/{task}/{order}": [
+        (f"/disruptions/rack-7/{order}", {"reason": "x", "hours": "1"}) for order in ("extend", "end")
+    ],
+    "/hosts/{host}/{order}": [
+        ("/hosts/host-01/state", {"state": "MAINTENANCE", "reason": "x"}),
+        ("/hosts/host-01/operation", {"kind": "reboot", "reason": "x"}),
+        ("/hosts/host-02/cancel", {"reason": "x"}),
+    ],
+    "/projects/{project}/automation": [
+        ("/projects/search/automation", {"automation": "healing", "on": on, "reason": "x"}) for on in ("yes", "no")
+    ],
+    "/scenarios": [("/scenarios", {"scenario": "s2", "switch": "s2", "reason": "x"})],
+    "/scenarios/{scenario}/end": [
+        ("/scenarios/s1-upgrade/end", {"done": done, "reason": "x"}) for done in ("yes", "no")
+    ],
+    "/scenarios/{scenario}/agree": [("/scenarios/s1-upgrade/agree", {"project": "search", "reason": "x"})],
+}
+_SIGNING: Final = {"/signin", "/signout"}
+_OF_REGISTRY: Final = ("/services", "/instances", "/nodes", "/events", "/find")
+
+
+class Controllers:
+    """The stand-ins of all three."""
+
+    def __init__(self) -> None:
+        self.nanny, self.cms, self.walle = FakeNanny(), FakeCms(), FakeWalle()
+        self.nanny.roll_out(7, failed=1, message="batch 4 waits")
+
+    @asynccontextmanager
+    async def serving(self, secured: Secured | None = None) -> AsyncIterator[dict[str, str]]:
+        """Their addresses."""
+
+        def own(name: str) -> Security | None:
+            return secured.security(audit_log=str(secured.directory / f"{name}.jsonl")) if secured else None
+
+        async with (
+            serving(self.nanny.methods(), own("nanny")) as nanny,
+            serving(self.cms.methods(), own("cms")) as cms,
+            serving(self.walle.methods(), own("walle")) as walle,
+        ):
+            yield {"nanny": nanny, "cms": cms, "walle": walle}
+
+    def orders(self) -> list[tuple[str, Any]]:
+        """What came to any of them."""
+        return [*self.nanny.orders, *self.cms.orders, *self.walle.orders]
+
+
+@asynccontextmanager
+async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
+    """With a stand-in of each controller; a roll-out is under way."""
+    controllers = Controllers()
+    async with controllers.serving() as at, cloud(**_made(at)) as made:
+        yield made, controllers.nanny
+
+
+def _made(at: dict[str, str], credentials: Credentials | None = None) -> dict[str, Any]:
+    return {
+        "nanny": lambda: Nanny(Remote("Nanny", [at["nanny"]], credentials)),
+        "cms": lambda: Cms(Remote("CMS", [at["cms"]], credentials)),
+        "walle": lambda: Walle(Remote("Wall-E", [at["walle"]], credentials)),
+    }
+
+
+@asynccontextmanager
+async def console_of(hq: str, **others: Any) -> AsyncIterator[Browser]:
+    """A browser before a console of these servers."""
+    servers = Servers(Registry([hq], {}, None), **others)
+    async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
+        yield browser
+
+
+def test_every_address_is_known_here() -> None:
+    known = routes(Servers(Registry(["127.0.0.1:1"], {}, None)), is_open=True)
+    assert {one.pattern for one in known if one.method == "GET"} == PAGES.keys()
+    assert {one.pattern for one in known if one.method == "POST"} - _SIGNING == ORDERS.keys()
+
+
+async def test_every_page_shows_what_is_there_and_hostile_texts_stay_texts() -> None:
+    async with whole_cloud() as (at, _):
+        told = ""
+        for path, wanted in PAGES.values():
+            page = await at.browser.get(path)
+            assert page.status_code == 200, path
+            assert HOSTILE not in page.text, path
+            assert wanted in page.text, path
+            told += page.text
+        assert HOSTILE in html.unescape(told)
+
+
+async def test_every_page_of_a_console_whose_servers_are_all_silent_says_so() -> None:
+    nowhere = "127.0.0.1:1"
+    silent = {name: make() for name, make in _made(dict.fromkeys(("nanny", "cms", "walle"), nowhere)).items()}
+    async with console_of(nowhere, **silent) as browser:
+        for pattern, (path, _) in PAGES.items():
+            page = await browser.get(path)
+            assert page.status_code == 200, path
+            said = re.search("does not answer|cannot be asked|did not answer", page.text)
+            assert (said is not None) == (pattern not in _SIGNING), path
+
+
+async def test_every_page_of_a_console_without_controllers_stands_or_says_which_flag_it_needs() -> None:
+    async with served(None) as hq, console_of(hq.addresses.grpc) as browser:
+        for path, _ in PAGES.values():
+            page = await browser.get(path)
+            is_of_registry = path.split("?")[0] == "/" or path.startswith(_OF_REGISTRY)
+            if path == "/signin" or (is_of_registry and "snapshots" not in path):
+                assert "Traceback" not in page.text, path
+                assert page.status_code in (200, 404), path  # HQ is empty
+            else:
+                assert re.search(r"--(nanny|cms|walle) HOST:PORT", page.text), path
+
+
+async def test_an_empty_registry_is_told_what_to_do_next() -> None:
+    async with served(None) as hq, console_of(hq.addresses.grpc) as browser:
+        for path, wanted in (("/", "hqctl apply"), ("/services", "hqctl apply"), ("/events", "Nothing expired")):
+            assert wanted in (await browser.get(path)).text, path
+
+
+@pytest.mark.parametrize("token", ["", "reader/anna"])
+async def test_every_order_sent_by_hand_without_the_right_does_nothing(tmp_path: Path, token: str) -> None:
+    files, controllers = Secured(tmp_path), Controllers()
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    async with served(files.security()) as hq, controllers.serving(files) as at:
+        others = {name: make() for name, make in _made(at, credentials).items()}
+        servers = Servers(Registry([hq.addresses.grpc], {}, credentials), **others)
+        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
+            if token:
+                await browser.submit("/signin", {"token": files.issuer.token(token), "to": "/"})
+            for path, form in (one for listed in ORDERS.values() for one in listed):
+                assert (await browser.post(path, form)).status_code in (303, 403), path  # without the form's token
+                answer = await browser.submit(path, form)
+                if token:
+                    assert "Nothing was done" in await browser.flash(), path
+                else:
+                    assert answer.headers["location"].startswith("/signin"), path
+            assert controllers.orders() == []
+
+
+async def test_every_order_reaches_its_server_where_nobody_asks_for_rights() -> None:
+    controllers = Controllers()
+    async with controllers.serving() as at, cloud(**_made(at)) as made:
+        for path, form in (one for listed in ORDERS.values() for one in listed):
+            before = len(controllers.orders())
+            answer = await made.browser.submit(path, form)
+            assert answer.status_code == 303, path
+            assert "Nothing was done" not in await made.browser.flash(), path
+            is_hqs = path.startswith(("/nodes/", "/guard/"))
+            assert len(controllers.orders()) == before + (not is_hqs), path
+
+
+async def test_planned_work_names_who_holds_what_and_which_services_have_no_room() -> None:
+    controllers = Controllers()
+    controllers.walle.scenario.host[1].task[0].id = "reboot-1"  # the CMS knows this one, and why it waits
+    async with controllers.serving() as at, cloud(**_made(at)) as made:
+        page = re.sub(r"<[^>]+>", "", (await made.browser.get("/scenarios/s1-upgrade")).text)
+        assert "bob holds 1 instance for power-off: rack-7" in page
+        assert "web-floor may not fall below 3: 3 of 4 available, and this needs 1" in page
+        controllers.cms.tasks.clear()  # another CMS than Wall-E's: its words are all there is
+        page = (await made.browser.get("/scenarios/s1-upgrade")).text
+        assert "bob holds 1 instance" not in page
+        assert "web has no room" in page
+
+
+async def test_a_service_says_at_its_head_why_it_lacks() -> None:
+    async with whole_cloud() as (at, _):
+        page = (await at.browser.get("/services/cart")).text
+        assert "readiness check failed (3): GET /ping answered 503. On node-1, node-2, node-3." in page
+        assert "Not ready:" not in (await at.browser.get("/services/web")).text
