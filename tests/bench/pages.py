@@ -35,7 +35,7 @@ PAGES: Final = (
 _CHANGED: Final = "/services/svc-7"
 _CHANGES: Final = 60
 _SEEN: Final = """(wanted) => new Promise((done) => {
-  const look = () => document.querySelector("main").textContent.replace(/\\s+/g, " ").includes(wanted);
+  const look = () => document.querySelector(".big .numbers").textContent === wanted;
   const told = () => { if (look()) { watch.disconnect(); done(performance.timeOrigin + performance.now()); } };
   const watch = new MutationObserver(told);
   watch.observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -118,13 +118,13 @@ async def _live(bench: Bench, client: Client, base: str) -> None:
     async with chromium() as browser, screen(browser, base) as shown:
         await shown.open(_CHANGED)
         await asyncio.sleep(2)
-        ready = int("".join(filter(str.isdigit, await shown.page.locator("main b").first.inner_text())))
+        ready, wanted = map(int, (await shown.page.locator(".big .numbers").inner_text()).split(" of "))
         for number in range(_CHANGES):
             up = number % 2 == 0
             status.sequence += 1
             status.installed.status = ipb.CONDITION_STATUS_TRUE
             status.ready.status = ipb.CONDITION_STATUS_TRUE if up else ipb.CONDITION_STATUS_FALSE
-            seeing = asyncio.create_task(shown.page.evaluate(_SEEN, f"{ready + up} of"))
+            seeing = asyncio.create_task(shown.page.evaluate(_SEEN, f"{ready + up} of {wanted}"))
             await asyncio.sleep(0.3 + 0.037 * (number % 20))  # at any moment of the console's turn
             began = time.time()
             await client.report("svc-7-extra", status, uid=begun.uid, node="node-7")
