@@ -110,7 +110,7 @@ class Projects:
         return Page("scenarios.html", "Planned work", shown)
 
     async def scenario(self, visit: Visit, scenario: str) -> Page:
-        """How far it is, who blocks it and why, and each host's leave."""
+        """How far it is, who blocks it and why, and each host's approval."""
         if self._walle is None:
             return Page("missing.html", scenario, {"troubles": [MISSING]})
         found = await self._walle.scenario(scenario)

@@ -35,7 +35,7 @@ _STATE: Final = {
     hpb.HOST_STATE_PROBATION: "probation",
 }
 _SCENARIO: Final = {
-    ppb.SCENARIO_STAGE_ASKING: ("busy", "waits for leave"),
+    ppb.SCENARIO_STAGE_ASKING: ("busy", "waits for approval"),
     ppb.SCENARIO_STAGE_CONFIRMING: ("busy", "confirming"),
     ppb.SCENARIO_STAGE_WORKING: ("good", "the work may be done"),
     ppb.SCENARIO_STAGE_RETURNING: ("busy", "returning"),
