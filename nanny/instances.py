@@ -60,7 +60,7 @@ STATES: Final = (
         "Installing",
         INSTALLING,
         "files, volumes, secrets and prepare scripts are at work",
-        ("Installing", "Preparing"),
+        ("Installing", "Preparing", "RunningPrepareScripts"),
     ),
     InstanceState("SHARD_SETUP_SUCCESS", "Shard installed", INSTALLING, "its shard is in place", ("ShardInstalled",)),
     InstanceState(
@@ -82,7 +82,7 @@ STATES: Final = (
         "Activating",
         STARTING,
         "its containers were made, and its processes do not serve yet: one keeps exiting, or the readiness check fails",
-        ("ContainerNotReady", "Starting", "CrashBackoff"),
+        ("ContainerNotReady", "Starting", "NotInstalled"),
     ),
     InstanceState(
         "DAEMON_EXITED",
@@ -128,14 +128,24 @@ STATES: Final = (
         (
             "PrepareScriptFailed",
             "PrepareFailed",
+            "NoCommand",
+            "ImageUnsupported",
+            "SchemeUnsupported",
+            "TorrentUnsupported",
+            "BadPath",
+            "VolumePathTaken",
+            "DiskNotAllocated",
             "UnpackFailed",
+            "InternalError",
             "SecretMissing",
             "SecretNotDelivered",
             "SecretModeTooOpen",
             "SecretOwnerUnknown",
         ),
     ),
-    InstanceState("HOOK_IN_PROGRESS", "Hook in progress", COMMON, "a hook is at work: a stop, say", ("Stopping",)),
+    InstanceState(
+        "HOOK_IN_PROGRESS", "Hook in progress", COMMON, "a hook is at work: a stop, say", ("Stopping", "Removing")
+    ),
     InstanceState(
         "HOOK_CANCELLED", "Hook cancelled", COMMON, "a hook was killed: its order was broken off", ("HookCancelled",)
     ),
@@ -144,7 +154,7 @@ STATES: Final = (
         "Timed out",
         COMMON,
         "a hook took too long: a prepare script, a secret that does not come, an overloaded host",
-        ("TimedOut",),
+        ("TimedOut", "PrepareScriptTimedOut"),
     ),
     InstanceState(
         "INVOCATION_FREQUENCY_LIMIT",

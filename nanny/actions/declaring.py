@@ -27,6 +27,8 @@ class Declaring:
 
 
 def running(controller: Controller) -> list[Hold]:
-    """Batches that were granted and not given back."""
-    records = controller.records(kinds.ACTION).values()
-    return [Hold(one.cms_task, frozenset(keys_of(one.batch))) for one in records if one.granted and one.cms_task]
+    """Batches, and instances with targets of their own, that were granted and not given back."""
+    actions, own = controller.records(kinds.ACTION), controller.records(kinds.INSTANCE_TARGET)
+    batches = [Hold(one.cms_task, frozenset(keys_of(one.batch))) for one in actions.values() if one.granted]
+    single = [Hold(one.cms_task, frozenset({kinds.instance_of(name)})) for name, one in own.items()]
+    return [hold for hold in (*batches, *single) if hold.task]

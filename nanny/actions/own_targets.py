@@ -32,6 +32,11 @@ class OwnTargets:
         for key, order in subject.own_targets.items():
             if key[0] in subject.away or key not in subject.instances:
                 continue
+            if order.cms_task not in ("", _task(subject, key, order)):  # of the order before this one
+                if await self._effects.leave.give_back(order.cms_task):
+                    await self._note(subject, key, order, "")
+                again = SOON_S
+                continue
             after = await self._after(subject, key, order)
             if after is not None:
                 again = SOON_S
@@ -46,8 +51,9 @@ class OwnTargets:
         for name in [name for name in orders if name.startswith(f"{subject.id}/")]:
             if holds(subject, orders[name]):
                 continue
-            _, location, instance = name.split("/", 2)
-            await self._effects.leave.give_back(_task(subject, (location, instance), orders[name]))
+            key = kinds.instance_of(name)
+            for task in {orders[name].cms_task, _task(subject, key, orders[name])} - {""}:
+                await self._effects.leave.give_back(task)
             change = self._effects.controller.change()
             change.get(kinds.INSTANCE_TARGET, name)
             change.delete(kinds.INSTANCE_TARGET, name)
@@ -73,6 +79,7 @@ class OwnTargets:
             answer = await self._effects.ask(_task(subject, key, order), subject, [key], comment)
             if not answer.granted:
                 return
+            await self._note(subject, key, order, _task(subject, key, order))
         running = Running(order.snapshot_id, Action.ACTIVATE, 0)
         record = ActionRecord(batch=[InstanceKey(location=key[0], id=key[1])], message=f"target of {key[1]}")
         await self._effects.write(subject, running, record, [write])
@@ -85,7 +92,22 @@ class OwnTargets:
         wants = any(revision.target == READY for revision in instance.spec.revision)
         if wants and not reports.is_ready(instance):
             return False
-        return await self._effects.leave.give_back(_task(subject, key, order))
+        if not await self._effects.leave.give_back(_task(subject, key, order)):
+            return False
+        await self._note(subject, key, order, "")
+        return True
+
+    async def _note(self, subject: Subject, key: Key, order: InstanceTargetRecord, task: str) -> None:
+        """Say what the CMS granted: a CMS whose store has a new history is told of it."""
+        if order.cms_task == task or not self._effects.leave.address:
+            return
+        change = self._effects.controller.change()
+        name = kinds.of_instance(subject.id, key)
+        stored = change.get(kinds.INSTANCE_TARGET, name)
+        if stored is not None and stored.overrides == order.overrides:
+            stored.cms_task = task
+            change.put(kinds.INSTANCE_TARGET, name, stored)
+            await change.commit()
 
 
 def holds(subject: Subject, order: InstanceTargetRecord) -> bool:

@@ -182,6 +182,5 @@ class Worker:
         if any(state.overrides for state in subject.service.tuples.values()):
             for name in [name for name in orders if name.startswith(f"{service_id}/")]:
                 if holds(subject, orders[name]):
-                    _, location, instance = name.split("/", 2)
-                    own[location, instance] = orders[name]
+                    own[kinds.instance_of(name)] = orders[name]
         return replace(subject, own_targets=own)

@@ -206,7 +206,8 @@ def _instance(moved: _Moved) -> None:
         set=moved.event.by,
         overrides=after.tuples[order.snapshot_id].overrides,
     )
-    moved.change.get(kinds.INSTANCE_TARGET, key)
+    before = moved.change.get(kinds.INSTANCE_TARGET, key)
+    stored.cms_task = before.cms_task if before is not None else ""
     moved.change.put(kinds.INSTANCE_TARGET, key, stored)
     where = f"{order.instance.id} ({order.instance.location})"
     moved.story.tell(f"target {TARGET[order.target]} for instance {where}", order.snapshot_id)

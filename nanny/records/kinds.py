@@ -38,3 +38,9 @@ def of_chunk(service: str, snapshot: str, number: int) -> str:
 
 def of_instance(service: str, key: Key) -> str:
     return f"{service}/{key[0]}/{key[1]}"
+
+
+def instance_of(name: str) -> Key:
+    """The instance that `of_instance` named."""
+    _, location, instance = name.split("/", 2)
+    return location, instance

@@ -168,6 +168,28 @@ async def test_pause_and_one_instance(scene: Scene) -> None:
     assert "(own)" in row
 
 
+async def test_a_location_is_left_out_and_taken_back_in(scene: Scene) -> None:
+    await scene.run("service", "create", "web", "--adopt", "--min-ready", "0", "--max-unavailable", "2")
+    await scene.run("snapshot", "add", "web", "-f", scene.description("v2"))
+    assert "leaves out ams" in (await scene.run("service", "leave-out", "web", "ams", "-m", "no power")).out
+    before = await scene.versions()
+    table = (await scene.run("target", "web", "ACTIVE", "--wait", "60s")).out
+    assert "leaves out ams" in table
+    assert await scene.versions() == before
+    assert "leaves out" not in (await scene.run("service", "leave-out", "web")).out
+    head = (await scene.run("service", "show", "web", "-o", "json")).json["service"]["head"]
+
+    async def is_brought() -> bool:
+        found = [(await scene.hq.get(name)).instance for name in NAMES]
+        return all(target_of(one, head) == READY for one in found)
+
+    await eventually(is_brought, 60.0, "what it lacked is brought")
+    kept = (await scene.run("service", "show", "web", "-o", "json")).json["service"]["info"]["rollout"]
+    assert kept["maxUnavailable"] == "2"
+    assert "no power" in (await scene.run("history", "web")).out
+    assert (await scene.run("service", "leave-out", "web", "mars", code=1)).err
+
+
 async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> None:
     bad = scene.directory / "bad.yaml"
     bad.write_text("{service: web, ready: v1, frob: 1, instances: [{id: a b}], revisions: [{id: v1}]}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import instancectl
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, ContainerState, ContainerStatus, ContainerTerminated, RevisionStatus
 from nanny.instances import BY_REASON, STATES, instance_state
@@ -69,3 +73,40 @@ def test_a_container_killed_for_its_memory_says_more_than_not_ready() -> None:
     ended = ContainerTerminated(reason="OOMKilled")
     reported.container.append(ContainerStatus(name="web", state=ContainerState(terminated=ended)))
     assert instance_state(READY, reported).old == "DAEMON_WAS_TERMINATED_EXTERNALLY"
+
+
+OF_OTHER_AGENTS = {
+    *("Downloaded", "InstallScheduled", "ShardInstalled", "Exited", "StartCancelled", "HookCancelled", "TimedOut"),
+    *("Retrying", "ResourceOvercommit", "Removed", "PortoFailure", "PortoUnavailable", "SkynetFailure"),
+    *("SkynetTimeout", "DynamicResourceDownloading", "DynamicResourcePrepareFailed", "Notifying", "NotifyFailed"),
+}
+OF_HQ = {"HeartbeatTimeout", "ReportsRefused"}
+OF_CONDITIONS_THAT_SAY_IT_THEMSELVES = {"Installed", "Ready", "NotWantedReady"}
+
+
+def test_the_table_knows_every_reason_that_instancectl_sends_and_no_others_but_those_of_other_agents() -> None:
+    sent = {reason for path in Path(instancectl.__path__[0]).rglob("*.py") for reason in reasons(path)}
+    assert {"Downloading", "ChecksumMismatch", "PrepareScriptTimedOut", "SecretMissing"} < sent  # they are found
+    assert sent - set(BY_REASON) == OF_CONDITIONS_THAT_SAY_IT_THEMSELVES
+    assert set(BY_REASON) - sent - {"Killed", "OOMKilled"} == OF_OTHER_AGENTS | OF_HQ
+
+
+def reasons(path: Path) -> Iterator[str]:
+    """Words of verdicts and of failures to prepare, in a module of instancectl."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name("Verdict"), args=[_, reason, *_]):
+                yield from words(reason)
+            case ast.Call(func=ast.Name("PrepareFailed"), args=[reason, *_]):
+                yield from words(reason)
+            case ast.ClassDef(bases=[ast.Name("PrepareFailed")], name=reason):
+                yield reason  # each is named as its class
+            case ast.Assign(targets=[ast.Name("reason")], value=value) if path.name == "prepare.py":
+                yield from words(value)
+
+
+def words(expression: ast.expr) -> Iterator[str]:
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

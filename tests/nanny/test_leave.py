@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import cast
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2
 from nanny.actions.activation import stages_of
+from nanny.actions.declaring import running
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service
+from nanny.records import kinds
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Stage
 from nanny.snapshots.content import read_content
@@ -18,7 +21,7 @@ from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
 from nanny.world.leave import Hold
 from nanny.world.pictures import Picture
-from nannypb.v1.records_pb2 import ServiceRecord
+from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
 from tests.cms.cloud import Cms, service_of
 
@@ -55,6 +58,22 @@ async def test_a_batch_that_the_restored_cms_knows_as_waiting_is_declared_as_run
         assert not (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
         assert await leave.declare([WEB_0])
         assert cms.server.desk.tasks[WEB_0.task].state == "granted"
+
+
+def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_their_own() -> None:
+    batch = [InstanceKey(location="ams", id="web-0")]
+    records: dict[str, dict[str, object]] = {
+        kinds.ACTION.name: {
+            "web/b": ActionRecord(cms_task=WEB_0.task, granted=True, batch=batch),
+            "web/c": ActionRecord(cms_task="waits", batch=batch),
+        },
+        kinds.INSTANCE_TARGET.name: {
+            "web/ams/web-1": InstanceTargetRecord(cms_task="own"),
+            "web/ams/web-2": InstanceTargetRecord(),
+        },
+    }
+    controller = SimpleNamespace(records=lambda kind: records[kind.name])
+    assert running(controller) == [WEB_0, Hold("own", frozenset({("ams", "web-1")}))]  # type: ignore[arg-type]
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:

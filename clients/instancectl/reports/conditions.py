@@ -56,7 +56,7 @@ def has_completed(container: ContainerStatus) -> bool:
 
 
 def describe(container: ContainerStatus) -> str:
-    """`web: waiting, CrashBackoff: exited with 1`."""
+    """`web: waiting, Backoff: exited with 1`."""
     kind = container.state.WhichOneof("state") or "waiting"
     if kind == "running":
         return f"{container.name}: running, not ready"

@@ -112,16 +112,18 @@ class ChunkRecord(_message.Message):
     def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
 class InstanceTargetRecord(_message.Message):
-    __slots__ = ("snapshot_id", "target", "set", "overrides")
+    __slots__ = ("snapshot_id", "target", "set", "overrides", "cms_task")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     SET_FIELD_NUMBER: _ClassVar[int]
     OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    CMS_TASK_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     target: _service_pb2.Target
     set: _service_pb2.Authorship
     overrides: int
-    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., overrides: _Optional[int] = ...) -> None: ...
+    cms_task: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., overrides: _Optional[int] = ..., cms_task: _Optional[str] = ...) -> None: ...
 
 class HistoryRecord(_message.Message):
     __slots__ = ("entry",)

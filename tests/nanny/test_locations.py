@@ -1,0 +1,139 @@
+"""A location that does not answer: the others go on, the roll-out says what it waits for, an order leaves it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from hqclient import Client
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import Instance
+from nanny.actions.activation import stages_of
+from nanny.actions.levels import look_at
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.states import Action, Current, Target
+from nanny.rollout.plan import Begin, Finished, Wait, next_step
+from nanny.rollout.policy import Policy
+from nanny.rollout.views import Key, Progress, Stage, at
+from nanny.snapshots.content import Content, read_content
+from nanny.snapshots.wanted import INSTALLED, READY
+from nanny.world.pictures import Picture
+from nannypb.v1.records_pb2 import ServiceRecord
+from serving.clock import SystemClock
+from tests.nanny.orders import Ordered
+
+LOCATIONS: Final = ("ams", "fra")
+KEYS: Final[list[Key]] = [(location, f"{location}-{number}") for location in LOCATIONS for number in range(2)]
+
+
+def content(title: str) -> Content:
+    instances = ", ".join(f"{{id: {name}, installation: {location}}}" for location, name in KEYS)
+    text = f"{{service: web, instances: [{instances}], revisions: [{{id: {title}}}]}}"
+    return read_content("web", text.encode(), LOCATIONS)
+
+
+OLD, NEW = content("v1"), content("v2")
+
+
+def instance(key: Key, ready: str = OLD.id, installed: str = "") -> Instance:
+    """One revision runs, another one is installed."""
+    made = Instance()
+    made.meta.id, made.meta.service_id, made.meta.version = key[1], "web", 1
+    made.spec.revision.add(id=ready, target=READY)
+    made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    runs = made.status.revision.add(id=ready)
+    runs.ready.status = runs.installed.status = instance_pb2.CONDITION_STATUS_TRUE
+    runs.ready.reason = "Ready"
+    if installed:
+        made.spec.revision.add(id=installed, target=INSTALLED)
+        made.status.revision.add(id=installed).installed.status = instance_pb2.CONDITION_STATUS_TRUE
+    return made
+
+
+def subject(*, away: bool = False, leave_out: bool = False, installed: str = NEW.id) -> Subject:
+    """The old snapshot runs everywhere; `fra` does not answer, or is left out."""
+    picture = Picture(cast("Mapping[str, Client]", dict.fromkeys(LOCATIONS)), SystemClock())
+    for key in KEYS:
+        picture.put(key, instance(key, installed=installed))
+    tuples = {
+        OLD.id: SnapshotState(Current.DEACTIVATING, Target.PREPARED),
+        NEW.id: SnapshotState(Current.ACTIVE, Target.ACTIVE),
+    }
+    policy = Policy(leave_out=frozenset({"fra"} if leave_out else ()))
+    told = {"fra": "does not answer"} if away else {}
+    return Subject("web", ServiceRecord(), Service(tuples), policy, picture, away=told)
+
+
+def test_a_location_that_does_not_answer_is_switched_last_and_the_others_go_on() -> None:
+    stages = stages_of(subject(away=True), NEW)
+    assert at(stages, Stage.AWAY) == {key for key in KEYS if key[0] == "fra"}
+    step = next_step(Policy(), stages, Progress(), 0)
+    assert isinstance(step, Begin)
+    assert step.batch == (("ams", "ams-0"),)
+
+
+def test_a_roll_out_says_what_it_waits_for_and_what_goes_on_without_it() -> None:
+    done = {Stage.DONE: {KEYS[0], KEYS[1]}, Stage.AWAY: {KEYS[2], KEYS[3]}}
+    for progress in (Progress(), Progress(batch=(KEYS[2],))):
+        step = next_step(Policy(), done, progress, 1e9)
+        assert isinstance(step, Wait)
+        assert "answer" in step.why
+        assert "leave_out" in step.why
+
+
+def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_it_answers_or_not() -> None:
+    for away in (True, False):
+        told = subject(away=away, leave_out=True, installed="")
+        assert {key[0] for key in at(stages_of(told, NEW), *Stage)} == {"ams"}
+        look = look_at(told, NEW, Action.PREPARE, heard=True)
+        assert {write.key[0] for write in look.writes} == {"ams"}
+        assert not look.away
+    assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(batch=(KEYS[2],)), 0) != Wait("")
+    assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(), 0) == Finished("")
+
+
+def test_what_the_roll_out_has_not_switched_is_not_switched_off_for_it() -> None:
+    """Else a location that is left out would serve nothing: what runs there gives way to the new snapshot only."""
+    look = look_at(subject(leave_out=True), OLD, Action.DEACTIVATE, heard=True, kept=NEW.placements)
+    assert (look.writes, look.left) == ([], 4)
+    look = look_at(subject(), OLD, Action.DEACTIVATE, heard=True)
+    assert len(look.writes) == 4
+
+
+def test_an_instance_is_judged_anew_when_hq_shows_a_change_and_not_before() -> None:
+    asked: list[Key] = []
+
+    def judge(key: Key) -> str:
+        asked.append(key)
+        return "x"
+
+    picture = subject().picture
+    tally = picture.tally("asked", judge)
+    assert tally.groups() == {"x": set(KEYS)}
+    assert tally.groups() == {"x": set(KEYS)}
+    assert len(asked) == 4
+    picture.put(KEYS[0], instance(KEYS[0]))
+    assert picture.tally("asked", lambda _: None).groups() == {"x": set(KEYS)}
+    assert asked[4:] == [KEYS[0]]
+
+
+def test_a_stage_follows_what_hq_shows() -> None:
+    told = subject()
+    assert at(stages_of(told, NEW), Stage.UP) == set(KEYS)
+    told.picture.put(KEYS[0], None)
+    assert at(stages_of(told, NEW), Stage.DOWN) == {KEYS[0]}
+    told.picture.put(KEYS[0], instance(KEYS[0]))
+    assert at(stages_of(told, NEW), Stage.UP) == set(KEYS)
+
+
+def test_who_leaves_a_location_out_is_in_the_history() -> None:
+    web = Ordered()
+    web.send(updated={"rollout": {"leave_out": ["fra"]}})
+    web.send(updated={})
+    assert web.history()[-4:] == [
+        "ann:  info attributes replaced",
+        "ann:  roll-outs leave out fra",
+        "ann:  info attributes replaced",
+        "ann:  roll-outs leave out no location",
+    ]
