@@ -51,6 +51,14 @@ def bound_unix(path: str) -> socket.socket:
     return listening
 
 
+def probe(sock: socket.socket | None, patience_s: float) -> None:
+    """Let the system find out, too, when the other machine of a connection is gone for so long."""
+    if sock is not None and sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        probes = {"TCP_KEEPIDLE": patience_s, "TCP_KEEPINTVL": patience_s / 4, "TCP_USER_TIMEOUT": 1_000 * patience_s}
+        set_tcp(sock, **{name: max(1, round(value)) for name, value in probes.items()})
+
+
 def set_tcp(sock: socket.socket, **options: int) -> None:
     """Set those of these options of TCP that the system has."""
     for name, value in options.items():

@@ -102,16 +102,12 @@ class Wire:
 
     def begin(self, call: ExchangeCall) -> None:
         """Answers will come."""
-        raise NotImplementedError
 
     def message(self, payload: bytes) -> None:
         """One of the answers."""
-        raise NotImplementedError
 
     def end(self, call: ExchangeCall) -> None:
         """All went well."""
-        raise NotImplementedError
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         """The end of a call, whether its answer has begun or not."""
-        raise NotImplementedError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -15,7 +14,7 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
-from serving.sockets import set_tcp
+from serving.sockets import probe
 from serving.transport.client_call import Call, CallFailed, Options, timeout_text, unsent
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
@@ -34,7 +33,6 @@ class ClientConnection(asyncio.Protocol):
 
     Attributes:
         lost: done when nothing is left of it.
-        is_retired: no new calls may be started.
         has_answered: it was good for something.
     """
 
@@ -124,17 +122,7 @@ class ClientConnection(asyncio.Protocol):
         if secure is not None and secure.selected_alpn_protocol() != "h2":
             self.abort("it does not speak HTTP/2 over TLS")
             return
-        sock = transport.get_extra_info("socket")
-        if sock is not None and sock.family != socket.AF_UNIX:
-            # The system finds out that the other machine is gone, too.
-            patience_s = self._options.ping_after_s + self._options.ping_timeout_s
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            probes = {
-                "TCP_KEEPIDLE": patience_s,
-                "TCP_KEEPINTVL": patience_s / 4,
-                "TCP_USER_TIMEOUT": 1_000 * patience_s,
-            }
-            set_tcp(sock, **{name: max(1, round(value)) for name, value in probes.items()})
+        probe(transport.get_extra_info("socket"), self._options.ping_after_s + self._options.ping_timeout_s)
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -182,9 +170,6 @@ class ClientConnection(asyncio.Protocol):
                     stream.owner.fail(self._closing())
         elif kind == state.FAILED:
             self._end_all(f"HTTP/2 protocol error ({what})")
-
-    def eof_received(self) -> None:
-        """Whoever does not speak any more answers nothing, either: the transport closes."""
 
     # --- writing ---
 

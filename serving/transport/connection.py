@@ -151,9 +151,6 @@ class Connection(asyncio.Protocol):
         self.core.admission.refused["max_answers_bytes"] += 1
         self.cut_off()
 
-    def eof_received(self) -> None:
-        """Whoever does not speak any more is not answered, either."""
-
     def pause_writing(self) -> None:
         self.is_paused = True
 

@@ -91,27 +91,20 @@ class Exchange:
     def __init__(self, head: Head, peer: Peer) -> None:
         self.head, self.peer = head, peer
 
-    # --- what handlers say ---
-
     def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
         """All of the answer. `lead` comes before the body; on HTTP/2, `trailers` may be a block of `hpack.encode`."""
-        raise NotImplementedError
 
     def begin(self, head: AnswerHead) -> None:
         """The head of an answer whose body comes in pieces."""
-        raise NotImplementedError
 
     def send(self, chunk: bytes) -> None:
         """A piece of the body; `drained` says when the next one may come."""
-        raise NotImplementedError
 
     def finish(self, trailers: Fields | None = None) -> None:
         """The end of the body."""
-        raise NotImplementedError
 
     def abort(self) -> None:
         """Break the answer off: it cannot be ended well any more."""
-        raise NotImplementedError
 
     def consumed(self, size: int) -> None:
         """So much of the body is not held any more."""
@@ -131,8 +124,6 @@ class Exchange:
         while self.is_waiting and not self.is_over:
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
-
-    # --- what connections say ---
 
     def receive(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; nobody wants it where the request was refused at once."""

@@ -1,8 +1,9 @@
-"""gRPC over HTTP/2: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md"""
+"""gRPC, and gRPC-Web: https://github.com/grpc/grpc/blob/master/doc, PROTOCOL-HTTP2.md and PROTOCOL-WEB.md"""
 
 from __future__ import annotations
 
 import base64
+import binascii
 from functools import lru_cache
 from typing import Final
 
@@ -20,6 +21,8 @@ _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, 
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
 _OK_TRAILERS: Final = hpack.encode([(b"grpc-status", b"0")])
 _MOST_TRAILER_BYTES: Final = 8 * 1024  # what clients take if they say nothing else
+_MOST_WEB_TRAILER_BYTES: Final = 64 * 1024
+_TRAILERS: Final = 0x80  # the flag of a message of gRPC-Web
 _ENCODINGS: Final = (b"grpc-accept-encoding", b"identity,gzip")
 _UNESCAPED: Final = frozenset(range(0x20, 0x7F)) - {0x25}
 
@@ -112,6 +115,55 @@ class GrpcJson(Grpc):
     _ok = AnswerHead(200, [(b"content-type", b"application/grpc+json")])
 
 
+class GrpcWeb(Grpc):
+    """One call over gRPC-Web, binary or as text: its trailers are a message."""
+
+    def __init__(self, exchange: Exchange, limits: Limits) -> None:
+        kind = exchange.head.named.get(b"content-type", b"")
+        self._is_text = kind.startswith(b"application/grpc-web-text")
+        self.json_in = self.json_out = b"+json" in kind
+        self._partial = b""
+        super().__init__(exchange, limits)
+
+    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        if self._is_text:
+            text = self._partial + chunk
+            cut = len(text) if end else len(text) // 4 * 4
+            text, self._partial = text[:cut], text[cut:]
+            chunk = _decoded(text)
+        return super().take(chunk, end=end)
+
+    def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
+        head, body = self._head(call), self._enveloped(payload)
+        self._exchange.answer(head, self._coded(body + _last([(b"grpc-status", b"0"), *call.trailer_fields])))
+
+    def begin(self, call: ExchangeCall) -> None:
+        self._exchange.begin(self._head(call))
+
+    def message(self, payload: bytes) -> None:
+        self._exchange.send(self._coded(self._enveloped(payload)))
+
+    def end(self, call: ExchangeCall) -> None:
+        self._exchange.send(self._coded(_last([(b"grpc-status", b"0"), *call.trailer_fields])))
+        self._exchange.finish()
+
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
+        last = self._coded(_last([*status_fields(error, _MOST_WEB_TRAILER_BYTES), *call.trailer_fields]))
+        if self._exchange.sent_any:
+            self._exchange.send(last)
+            self._exchange.finish()
+        else:
+            self._exchange.answer(self._head(call), last)
+
+    def _head(self, call: ExchangeCall) -> AnswerHead:
+        kind = b"application/grpc-web-text" if self._is_text else b"application/grpc-web"
+        codec = b"+json" if self.json_out else b"+proto"
+        return AnswerHead(200, [(b"content-type", kind + codec), *super()._head(call).fields[1:]])
+
+    def _coded(self, data: bytes) -> bytes:
+        return base64.b64encode(data) if self._is_text else data
+
+
 def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
     """The error as trailers; its details are left out where the peer takes no more."""
     status = wire.status_of(error)
@@ -131,3 +183,16 @@ def escaped(text: str) -> bytes:
     if raw.isascii() and b"%" not in raw and text.isprintable():
         return raw
     return b"".join([bytes((byte,)) if byte in _UNESCAPED else b"%%%02X" % byte for byte in raw])
+
+
+def _last(fields: list[tuple[bytes, bytes]]) -> bytes:
+    return envelope(_TRAILERS, b"".join([name + b": " + value + b"\r\n" for name, value in fields]))
+
+
+def _decoded(text: bytes) -> bytes:
+    """Base64 of several pieces in a row, each with a padding of its own."""
+    try:
+        pieces = text.replace(b"=", b"= ").replace(b"= = ", b"== ").split()
+        return b"".join([base64.b64decode(piece, validate=True) for piece in pieces])
+    except (ValueError, binascii.Error) as error:
+        raise invalid("", "the body is not valid base64") from error

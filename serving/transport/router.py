@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from serving import wire
@@ -16,10 +16,8 @@ from serving.standard.site import Site
 from serving.transport import connect
 from serving.transport.call import ExchangeCall, Wire
 from serving.transport.connect import ConnectStream, ConnectUnary
-from serving.transport.cors import Cors
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.grpc import Grpc, GrpcJson, status_fields
-from serving.transport.grpc_web import GrpcWeb
+from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
 from serving.transport.pages import PageHandler, SiteHandler
 from serving.transport.rpc import Endpoint, Rpc
 from serving.transport.streams import DuplexRpc, StreamRpc
@@ -32,6 +30,15 @@ _GRPC_KINDS: Final = frozenset(
 )
 _ORDINARY: Final = (b"application/", b"text/")
 _GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
+
+# What pages of other origins may send (CORS), and read; and for how long a browser keeps to that.
+_METHODS: Final = b"GET, HEAD, POST"
+_SENT: Final = (
+    b"authorization, content-type, connect-protocol-version, connect-timeout-ms, grpc-timeout, x-grpc-web, "
+    b"x-user-agent, x-request-id, x-hq-cluster, traceparent, tracestate"
+)
+_READ: Final = b"grpc-status, grpc-message, grpc-status-details-bin, retry-after, x-request-id"
+_KEPT_S: Final = b"7200"
 
 
 class Router:
@@ -144,6 +151,37 @@ class Router:
             ConnectStream.refuse(exchange, error)
         else:
             connect.refuse(exchange, error)
+
+
+class Cors:
+    """The origins that an operator allows; `*` is all of them."""
+
+    def __init__(self, origins: Collection[str]) -> None:
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    def __bool__(self) -> bool:
+        return bool(self._origins)
+
+    def answered(self, exchange: Exchange) -> bool:
+        """Note what the answer must say; whether the request was only a browser's question, and is answered."""
+        named = exchange.head.named
+        origin = named.get(b"origin")
+        if origin is None or not (origin in self._origins or b"*" in self._origins):
+            return False
+        exchange.extra = [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", _READ),
+            (b"vary", b"origin"),
+        ]
+        if exchange.head.method != b"OPTIONS" or b"access-control-request-method" not in named:
+            return False
+        allowed = [
+            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-headers", _SENT),
+            (b"access-control-max-age", _KEPT_S),
+        ]
+        exchange.answer(AnswerHead(204, allowed), b"")
+        return True
 
 
 def _text(raw: bytes) -> str:

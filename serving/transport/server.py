@@ -20,11 +20,9 @@ from serving.standard import reflection, whoami
 from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
-from serving.transport.arrival import Arrival
+from serving.transport.arrival import Arrival, TlsAcceptor
 from serving.transport.connection import Core
-from serving.transport.cors import Cors
-from serving.transport.router import Router
-from serving.transport.tls_accept import TlsAcceptor
+from serving.transport.router import Cors, Router
 
 _BACKLOG: Final = 4_096
 _POLL_S: Final = 0.02

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.transport import tls_accept
+from serving.transport import arrival
 from serving.transport.server import Server
 from tests.support.certificates import Authority
 from tests.support.sample_instances import eventually
@@ -64,7 +64,7 @@ async def test_they_are_hung_up_on_when_their_time_is_over(silent: list[socket.s
 async def test_a_crowd_beyond_the_limits_is_hung_up_on_at_once(
     https: RawHttp, silent: list[socket.socket], http_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_accept, "_MAX_SURPLUS", 0)
+    monkeypatch.setattr(arrival, "_MAX_SURPLUS", 0)
     await eventually(lambda: http_server._core.accepted == FEW)
     with pytest.raises(OSError):  # noqa: PT011  a reset or an end, as the system has it
         await https.post(b'{"id":"web-1"}')
@@ -92,7 +92,7 @@ async def test_a_connection_that_shook_hands_is_counted_once(https: RawHttp, htt
 async def test_without_file_descriptors_the_listener_waits_and_goes_on(
     https: RawHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_accept, "_RETRY_S", 0.05)
+    monkeypatch.setattr(arrival, "_RETRY_S", 0.05)
     failing = iter([OSError(errno.EMFILE, "too many open files")])
     accept = socket.socket.accept
 
