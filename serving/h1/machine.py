@@ -156,8 +156,6 @@ class Machine:
         else:
             self._events.append((BODY, b"", True))
 
-    # --- what is refused ---
-
     def _check_head(self, more: int) -> None:
         self._head_bytes += more
         if self._head_bytes > self._max_header_bytes:

@@ -12,8 +12,6 @@ _RAPID: Final = 5  # what the reset of a stream costs that was opened in the sam
 
 
 class Control(State):
-    """Reads them for a connection."""
-
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._pay(1)
         if not stream_id:

@@ -65,17 +65,14 @@ class StreamFault(Fault):
 
 
 def head(length: int, kind: int, flags: int, stream_id: int) -> bytes:
-    """The first nine bytes of a frame."""
     return FRAME.pack(length >> 8, length & 0xFF, kind, flags, stream_id)
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
-    """A whole frame."""
     return head(len(payload), kind, flags, stream_id) + payload
 
 
 def settings(values: dict[int, int]) -> bytes:
-    """Our SETTINGS."""
     return frame(SETTINGS, 0, 0, b"".join(SETTING.pack(*pair) for pair in values.items()))
 
 

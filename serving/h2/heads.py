@@ -35,7 +35,6 @@ class Head:
 
     @property
     def fields(self) -> list[tuple[bytes, bytes]]:
-        """All headers in order."""
         return [(one[0], one[1]) for one in self.raw if one[0][:1] != b":"]
 
 

@@ -51,7 +51,6 @@ class Outgoing:
         return bool(self._ready) and self.window > 0
 
     def take(self) -> list[bytes | memoryview]:
-        """What is to be written now."""
         taken, self.frames, self.size = self.frames, [], 0
         return taken
 

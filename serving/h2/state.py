@@ -140,8 +140,6 @@ class State:
         self._credit = min(self._credit + more + self.outgoing.earned, _MOST_CREDIT)
         self.outgoing.earned = 0
 
-    # --- for the machine ---
-
     def _pay(self, cost: int) -> None:
         self._credit -= cost
         if self._credit < 0:

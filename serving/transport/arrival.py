@@ -43,7 +43,9 @@ class Arrival(asyncio.Protocol):
         self._core.arrivals.add(transport)
         if self._accepted is not None:
             peer, self._surplus = self._accepted
-            self._peer = peer._replace(certificate=_certificate(secure), is_secure=True)
+            der = secure.getpeercert(True)
+            pem = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
+            self._peer = peer._replace(certificate=pem, is_secure=True)
         else:
             self._peer = peer_of(transport.get_extra_info("socket"), transport.get_extra_info("peername"))
             self._surplus = self._core.open_connection(self._peer)
@@ -148,24 +150,15 @@ class TlsAcceptor:
                 core.close_connection(peer)
 
 
-def _certificate(secure: ssl.SSLObject) -> bytes:
-    der = secure.getpeercert(True)
-    return ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
-
-
 def peer_of(sock: socket.socket | None, address: Any) -> Peer:
     """Who is at the other end of a socket, whose address there is this; None: the peer has left already."""
     if sock is not None and sock.family == socket.AF_UNIX:
-        return _local_peer(sock)
+        if not hasattr(socket, "SO_PEERCRED"):
+            return Peer("unix", "unix")
+        # The system says whose process it is: each user has limits of their own.
+        pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)
     name = address or ("", 0)
     host = address_of(name[0])
     shown = f"[{host}]" if ":" in host else host
     return Peer(host, f"{shown}:{name[1]}")
-
-
-def _local_peer(sock: socket.socket) -> Peer:
-    """A process of this machine; the system says whose it is: each user has limits of their own."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return Peer("unix", "unix")
-    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)

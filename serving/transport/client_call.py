@@ -112,8 +112,6 @@ class Call:
         self._error: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    # --- what came ---
-
     def head(self, head: Head, *, end: bool) -> None:
         """The headers of the answer; if they end it, they are its trailers, too."""
         kind = head.named.get(b"content-type", b"")
@@ -171,8 +169,6 @@ class Call:
             return 0
         freed, self._owed = self._owed, 0
         return freed
-
-    # --- what becomes of it ---
 
     async def next(self) -> bytes:
         """The next message, in order. Raises CallFailed; StopAsyncIteration: all is well, there are no more."""

@@ -107,8 +107,6 @@ class Connection(asyncio.Protocol):
             self._retire_at = self.loop.time() - 1  # no more than one request
             self.loop.call_later(SURPLUS_S, self._surplus_late)
 
-    # --- one too many ---
-
     def has_no_place(self, head: Head) -> bool:
         """Of one too many: turn it away, unless it asks how we are: clients in numbers must not make us look dead."""
         if not self.is_closing:
@@ -126,8 +124,6 @@ class Connection(asyncio.Protocol):
             self.loop.call_later(_SPARED_S, self.cut_off)
         elif not (self.is_closing or self.is_lost):
             self.turn_away(self.surplus)
-
-    # --- writing ---
 
     def write(self, parts: list[Any], size: int) -> None:
         """Hand bytes to the transport, in as few calls of the system as may be."""
@@ -172,8 +168,6 @@ class Connection(asyncio.Protocol):
             self.cut_off()
         else:
             self._stalled = now, taken
-
-    # --- time and ends ---
 
     def tick(self, now: float) -> None:
         """Time has passed."""

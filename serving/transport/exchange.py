@@ -54,7 +54,6 @@ _STATUSES = frozenset(status.value for status in HTTPStatus)
 
 
 def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:
-    """The head, with more headers."""
     return AnswerHead(head.status, [*head.fields, *extra]) if extra else head
 
 
@@ -138,19 +137,16 @@ class Exchange:
             self.handler.late()
 
     def expire(self) -> None:
-        """The server ends, or the connection is too old."""
         if self.handler is not None and not self.is_over:
             self.handler.expire()
 
     def wake(self) -> None:
-        """What was sent has left."""
         if self._drained is not None:
             if not self._drained.done():
                 self._drained.set_result(None)
             self._drained = None
 
     def leave(self) -> None:
-        """The peer has left."""
         if not self.is_over:
             self.is_over = True
             if self.handler is not None:

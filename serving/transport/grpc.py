@@ -37,8 +37,6 @@ def timeout_s(text: bytes) -> float:
 
 
 class Grpc(Wire):
-    """One call."""
-
     transport = "grpc"
     _ok = _OK
     _compress = ""

@@ -20,8 +20,6 @@ _NO_BODY: Final = (204, 304)
 
 
 class H1Side(Connection):
-    """The connection."""
-
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         self._machine = Machine(core.limits.max_header_bytes)

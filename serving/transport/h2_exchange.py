@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from serving.h2 import frames, hpack
+from serving.h2 import hpack
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.machine import Machine
@@ -23,8 +23,6 @@ class Side(Protocol):
 
 
 class H2Exchange(Exchange):
-    """One stream."""
-
     is_h2 = True
 
     def __init__(self, side: Side, stream: Stream, head: Head) -> None:
@@ -92,8 +90,3 @@ class H2Exchange(Exchange):
     @property
     def most_trailer_bytes(self) -> int:
         return self._side.machine.outgoing.most_header_bytes
-
-
-def continued(stream_id: int) -> bytes:
-    """The client may send the body."""
-    return frames.frame(frames.HEADERS, frames.END_HEADERS, stream_id, hpack.encode([(b":status", b"100")]))

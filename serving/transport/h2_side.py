@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from serving.calls.current import CURRENT
-from serving.h2 import state
+from serving.h2 import hpack, state
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.machine import Machine
@@ -14,13 +14,14 @@ from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
 from serving.transport.connection import Connection, Core
 from serving.transport.exchange import Exchange, Peer
-from serving.transport.h2_exchange import H2Exchange, continued
+from serving.transport.h2_exchange import H2Exchange
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
 _BATCH, _TURN, _TURN_S = 16, 64, 0.002  # requests between looks at the clock, and in one turn
 _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
 _DRAINING, _ALIVE = b"draining", b"alive?  "
+_CONTINUE: Final = hpack.encode([(b":status", b"100")])
 _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 
 
@@ -98,7 +99,7 @@ class H2Side(Connection):
         if not stream.is_received:  # else the rest of it is among the events to come
             self._incomplete[exchange] = self.loop.time()
             if head.named.get(b"expect") == b"100-continue":
-                self.machine.outgoing.control(continued(stream.id))
+                self.machine.outgoing.headers(stream, _CONTINUE, end=False)
         self.core.router.open(exchange)
         if end:
             exchange.receive(b"", end=True)

@@ -31,14 +31,12 @@ _GRPC_KINDS: Final = frozenset(
 _ORDINARY: Final = (b"application/", b"text/")
 _GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
 
-# What pages of other origins may send (CORS), and read; and for how long a browser keeps to that.
-_METHODS: Final = b"GET, HEAD, POST"
+# What pages of other origins may send (CORS), and read.
 _SENT: Final = (
     b"authorization, content-type, connect-protocol-version, connect-timeout-ms, grpc-timeout, x-grpc-web, "
     b"x-user-agent, x-request-id, x-hq-cluster, traceparent, tracestate"
 )
 _READ: Final = b"grpc-status, grpc-message, grpc-status-details-bin, retry-after, x-request-id"
-_KEPT_S: Final = b"7200"
 
 
 class Router:
@@ -159,9 +157,6 @@ class Cors:
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origin.encode() for origin in origins)
 
-    def __bool__(self) -> bool:
-        return bool(self._origins)
-
     def answered(self, exchange: Exchange) -> bool:
         """Note what the answer must say; whether the request was only a browser's question, and is answered."""
         named = exchange.head.named
@@ -176,9 +171,9 @@ class Cors:
         if exchange.head.method != b"OPTIONS" or b"access-control-request-method" not in named:
             return False
         allowed = [
-            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-methods", b"GET, HEAD, POST"),
             (b"access-control-allow-headers", _SENT),
-            (b"access-control-max-age", _KEPT_S),
+            (b"access-control-max-age", b"7200"),
         ]
         exchange.answer(AnswerHead(204, allowed), b"")
         return True

@@ -177,7 +177,6 @@ class Rpc:
         self._body_bytes = size
 
     def _close(self, code: str) -> None:
-        """The call is over: once."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from ssl import SSLContext
 from typing import Final
@@ -59,9 +58,7 @@ class Server:
         router = Router(table, shown, shared, Cors(cors) if cors else None, site)
         self._core = Core(router, shared)
         self._reuse_port = reuse_port
-        self._listening: list[asyncio.Server | TlsAcceptor] = []
-        self._sockets: list[socket.socket] = []
-        self._paths: list[Path] = []
+        self._ends: list[Callable[[], object]] = []  # of listening
         self._ticking: asyncio.Task[None] | None = None
 
     async def listen(self, address: str, tls: SSLContext | None = None) -> int:
@@ -74,24 +71,24 @@ class Server:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()
         core, loop = self._core, self._core.loop
-        is_unix = address.startswith("unix:")
+        is_unix, path = address.startswith("unix:"), Path(address.removeprefix("unix:"))
         if is_unix:
-            sock = bound_unix(address.removeprefix("unix:"))
-            self._paths.append(Path(address.removeprefix("unix:")))
+            sock = bound_unix(str(path))
+            self._ends.append(lambda: path.unlink(missing_ok=True))
         else:
             size = core.limits.send_buffer_bytes
             sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=size)
-        self._sockets.append(sock)
+        accepting: asyncio.Server | TlsAcceptor
         if tls is not None:
             sock.listen(_BACKLOG)
-            self._listening.append(TlsAcceptor(core, sock, tls))
+            accepting = TlsAcceptor(core, sock, tls)
         else:
             create = loop.create_unix_server if is_unix else loop.create_server
-            self._listening.append(await create(lambda: Arrival(core), sock=sock, backlog=_BACKLOG))
+            accepting = await create(lambda: Arrival(core), sock=sock, backlog=_BACKLOG)
+        self._ends += (accepting.close, sock.close)
         return 0 if is_unix else int(sock.getsockname()[1])
 
     def connections(self) -> int:
-        """How many connections there are."""
         return len(self._core.connections)
 
     async def stop(self, grace_s: float) -> None:
@@ -99,8 +96,10 @@ class Server:
         if self._ticking is None:
             return
         await self._health.stop()
-        self._stop_listening()
         core = self._core
+        for end in self._ends:
+            end()
+        self._ends = []
         for transport in [*core.arrivals]:
             transport.close()
         for connection in [*core.connections]:
@@ -116,15 +115,6 @@ class Server:
         with contextlib.suppress(asyncio.CancelledError):
             await self._ticking
         self._ticking = None
-
-    def _stop_listening(self) -> None:
-        for serving in self._listening:
-            serving.close()
-        for sock in self._sockets:
-            sock.close()
-        for path in self._paths:
-            path.unlink(missing_ok=True)
-        self._listening, self._sockets, self._paths = [], [], []
 
     async def _until_empty(self, patience_s: float) -> None:
         loop = self._core.loop
