@@ -13,10 +13,9 @@ from pathlib import Path
 
 from instancectl.clock import Clock, MachineClock
 from instancectl.containers.workshop import Workshop
+from instancectl.content.fetch import Store
 from instancectl.content.prepare import Preparer
 from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
-from instancectl.content.store import Store
-from instancectl.control import Control, serve
 from instancectl.files import locked
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
@@ -27,13 +26,12 @@ from instancectl.reports.sink import NoSink, Sink
 from instancectl.route import Route, route_of
 from instancectl.settings import Manner, ProviderSpec, RunSettings
 from instancectl.state import StateFile
-from instancectl.status import snapshot
+from instancectl.status import Control, serve, snapshot
 from instancectl.supervisor import Supervisor
 from instancectl.wanted import desired as wishes
 from instancectl.wanted.desired import Desired
-from instancectl.wanted.file_source import FileSource
 from instancectl.wanted.hq_source import HqSource
-from instancectl.wanted.source import Source
+from instancectl.wanted.source import FileSource, Source
 
 log = logging.getLogger(__name__)
 

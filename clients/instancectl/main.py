@@ -16,7 +16,7 @@ import click
 
 from hqcli.options import addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from instancectl.containers.policies import RestartSettings
+from instancectl.containers.workshop import RestartSettings
 from instancectl.processes.output import OutputSettings
 from instancectl.settings import (
     BadProvider,
@@ -173,9 +173,9 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     """
     from hqctl.output.tables import print_table
     from instancectl import status as own_status
-    from instancectl.control import ask, ask_until
     from instancectl.hostagent import status as agent_status
     from instancectl.layout import Layout
+    from instancectl.status import ask, ask_until
 
     shown = agent_status if host_agent else own_status
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
@@ -199,8 +199,8 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
-    from instancectl.content.validation import faults
-    from instancectl.wanted.file_source import read
+    from instancectl.content.prepare import faults
+    from instancectl.wanted.source import read
 
     try:
         desired = read(file, "")

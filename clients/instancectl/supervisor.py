@@ -10,12 +10,11 @@ import logging
 from functools import partial
 
 from hqpb.v1.instance_pb2 import RevisionStatus
-from instancectl.adopt import end_all, take_over
 from instancectl.background import Chores
 from instancectl.containers.running import Running
 from instancectl.containers.workshop import Workshop
 from instancectl.content.prepare import Preparer
-from instancectl.housekeeping import Housekeeping
+from instancectl.housekeeping import Housekeeping, end_all, take_over
 from instancectl.installs import Installs
 from instancectl.reports import conditions
 from instancectl.reports.sink import Sink

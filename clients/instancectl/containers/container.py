@@ -9,11 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from hqpb.v1.instance_pb2 import LifecycleHook
-from instancectl.containers import policies
-from instancectl.containers.container_status import StatusKeeper
-from instancectl.containers.policies import Restarts
-from instancectl.containers.readiness import Checker, Readiness, rhythm
-from instancectl.containers.workshop import Blueprint, Workshop
+from instancectl.containers.container_status import Checker, Readiness, StatusKeeper, rhythm
+from instancectl.containers.workshop import Blueprint, Restarts, Workshop, drain_s, grace_s
 from instancectl.content import PrepareFailed, environment
 from instancectl.processes.children import Child, Exit, stop
 from instancectl.processes.limits import limit_of
@@ -69,10 +66,10 @@ class SupervisedContainer:
 
     def leave(self) -> float:
         """Be not ready from now on; return for how many seconds clients may still come (0: it was not ready)."""
-        drain_s = policies.drain_s(self._container) if self.status.ready else 0.0
+        wait_s = drain_s(self._container) if self.status.ready else 0.0
         self._is_leaving = True
         self._says.is_ready(False)
-        return drain_s
+        return wait_s
 
     async def stop(self) -> None:
         """Stop by the policy of the container."""
@@ -83,7 +80,7 @@ class SupervisedContainer:
         child = self._child
         if child is not None:
             script = self._pre_stop if self._container.HasField("pre_stop") else None
-            how = await stop(child, policies.grace_s(self._container), script)
+            how = await stop(child, grace_s(self._container), script)
             self._ended(how, "Stopped")
         self._output.close()
 
@@ -157,7 +154,7 @@ class SupervisedContainer:
             mark=child.mark,
             group=str(child.grip.group or ""),
             limits=child.grip.description,
-            grace_s=policies.grace_s(self._container),
+            grace_s=grace_s(self._container),
             started_wall_s=started_wall_s,
             restarts=self._says.restart_count,
         )
@@ -199,7 +196,7 @@ class SupervisedContainer:
         """The start hook, then readiness for as long as it lives."""
         if is_new and self._container.HasField("post_start") and not await self._hook(self._container.post_start):
             self._trouble = "the start hook failed"
-            await stop(child, policies.grace_s(self._container), None)
+            await stop(child, grace_s(self._container), None)
         elif self._container.HasField("readiness_check"):
             await self._watch_readiness()
         else:

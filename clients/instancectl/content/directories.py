@@ -1,14 +1,90 @@
-"""Directories that a revision uses: paths that stay inside its own, and its volumes. Blocking."""
+"""What lies in a revision's directories: unpacked archives (tar, zip), paths that stay inside, volumes. Blocking."""
 
 from __future__ import annotations
 
+import lzma
+import shutil
+import tarfile
+import zipfile
+import zlib
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import Volume
+from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.unpack import remove_tree
 from instancectl.layout import Layout, directory_name
 from instancectl.wanted.desired import Desired, RevisionKey
+
+_MODE_SHIFT = 16
+# zipfile hands on what its decoders raise, and says by RuntimeError what it cannot read (passwords, other methods);
+# so does pathlib of a loop of links.
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, RuntimeError, ValueError)
+
+
+def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
+    """Unpack into a directory, which is made. Nothing of an archive lands outside of it.
+
+    Raises:
+        PrepareFailed: it is no such archive, is damaged, or points outside the directory.
+        OSError: the disk is full, or the like.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    try:
+        if zipfile.is_zipfile(archive):
+            _unzip(archive, into, cancel)
+        else:
+            _untar(archive, into, cancel)
+    except (*_DAMAGED, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # it is the disk, not the archive (bz2 calls that an OSError, too)
+        raise PrepareFailed("UnpackFailed", f"{what}: cannot be unpacked: {error}") from None
+
+
+def _untar(archive: Path, into: Path, cancel: Cancel) -> None:
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            cancel.check()
+            if hasattr(tarfile, "data_filter"):
+                # The filter refuses paths and links to outside and devices, and drops set-uid.
+                tar.extract(member, into, filter="data")
+            else:
+                _check(member, into.resolve())
+                tar.extract(member, into)
+
+
+def _check(member: tarfile.TarInfo, root: Path) -> None:
+    """What the filter does, for Python before 3.11.4. Raises TarError."""
+    member.name = member.name.lstrip("/")
+    target = (root / member.name).resolve()
+    linked = target
+    if member.issym():
+        # From where the link will lie: what is there now may be a link to elsewhere, which it takes the place of.
+        linked = ((root / member.name).parent.resolve() / member.linkname).resolve()
+    elif member.islnk():
+        linked = (root / member.linkname).resolve()
+    if not (target.is_relative_to(root) and linked.is_relative_to(root)):
+        raise tarfile.TarError(f"{member.name!r} points outside the directory")
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        raise tarfile.TarError(f"{member.name!r} is not a file, directory or link")
+    member.mode &= 0o755
+
+
+def _unzip(archive: Path, into: Path, cancel: Cancel) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for member in packed.infolist():
+            cancel.check()
+            target = Path(packed.extract(member, into))
+            mode = member.external_attr >> _MODE_SHIFT & 0o777
+            if mode and not member.is_dir():
+                target.chmod(mode)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory with all that is in it, or nothing. Raises OSError."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def inside(directory: Path, relative: str, what: str) -> Path:

@@ -10,9 +10,8 @@ from google.protobuf.message import DecodeError, Message
 
 from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
+from instancectl.hostagent.gathering import Gathering, Key, Rhythm, Speakers, listed
 from instancectl.hostagent.picture import Picture
-from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.status import PATH as STATUS_PATH
 from instancectl.hostagent.status import Heard
 from instancectl.hostagent.upstream import Failed, Upstream, of_item

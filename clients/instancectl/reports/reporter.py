@@ -13,9 +13,8 @@ from hqclient.client import STRONG, HqApiError
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
 from instancectl.clock import Clock
-from instancectl.reports.schedule import Schedule
 from instancectl.reports.sink import Stopped
-from instancectl.reports.subject import STOPPING, Subject, SubjectId
+from instancectl.reports.subject import STOPPING, Schedule, Subject, SubjectId
 from instancectl.route import Route
 
 DEFAULT_INTERVAL_S = 180.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instancectl.hostagent.gathering import Rhythm
-from instancectl.hostagent.speakers import Speakers
+from instancectl.hostagent.gathering import Rhythm, Speakers
 from instancectl.settings import BadSpeaker, Speaker, parse_speaker
 from serving.clock import ManualClock
 

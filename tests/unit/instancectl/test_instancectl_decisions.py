@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from instancectl.adopt import chosen, is_wanted
-from instancectl.containers.policies import Restarts, RestartSettings
-from instancectl.containers.readiness import Readiness, Rhythm, rhythm
+from instancectl.containers.container_status import Readiness, Rhythm, rhythm
+from instancectl.containers.workshop import Restarts, RestartSettings
+from instancectl.housekeeping import chosen, is_wanted
 from instancectl.processes.children import Exit
 from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId

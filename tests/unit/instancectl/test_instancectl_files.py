@@ -15,12 +15,10 @@ import pytest
 from hqpb.v1 import instance_pb2 as model
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.directories import inside
-from instancectl.content.fetch import check_scheme, shown
+from instancectl.content.directories import inside, unpack
+from instancectl.content.fetch import Store, check_scheme, shown
+from instancectl.content.prepare import faults
 from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
-from instancectl.content.store import Store
-from instancectl.content.unpack import unpack
-from instancectl.content.validation import faults
 from instancectl.files import write_atomically
 from instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
 from instancectl.processes.procfs import ProcessId

@@ -14,9 +14,8 @@ import pytest
 
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.directories import inside
+from instancectl.content.directories import inside, unpack
 from instancectl.content.fetch import fetch
-from instancectl.content.unpack import unpack
 
 _ELSEWHERE = "gopher://user:canary@elsewhere/?token=canary"
 
