@@ -10,6 +10,7 @@ import click
 
 from cms import options
 from cms.server import Server
+from control.locations import clients_of, credentials_of, locations_of
 from control.process import (
     DevStore,
     addresses_of,
@@ -82,14 +83,15 @@ async def _serve(
 ) -> None:
     config = config_of(given, "cms")
     # Their channels belong to the loop that runs when they are made, as the store's do.
-    sites, clients = options.sites_of(given), options.clients_of(given)
+    sites, locations = options.sites_of(given), locations_of(given, options.DEFAULT_LOCATION)
+    credentials = credentials_of(given, (one for each in locations.values() for one in each))
     server = Server(
         config,
         make_store(),
         random.SystemRandom(),
         context_of(given, "cms", config, security),
         addresses_of(given, "CMS_"),
-        clients,
+        clients_of(locations, credentials),
         options.book_of(given, sites),
         options.settings_of(given),
         given["grace"],

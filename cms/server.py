@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from cms.api.admin_api import AdminApi
@@ -19,6 +17,7 @@ from cms.ledger.limits import Limits
 from cms.metrics import METRICS, Measured
 from cms.wire.site import WireApi
 from control import Config, Controller
+from control.process import ControllerHealth, release
 from hqclient import Client
 from serving.auth.watched_files import WatchedFiles
 from serving.context import ServerContext, process_metrics
@@ -26,37 +25,7 @@ from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
 
-log = logging.getLogger(__name__)
-
 _REREAD_S: Final = 5.0  # how often it is looked whether the file of sites has changed
-
-
-@dataclass(slots=True)
-class CmsHealth:
-    """What /livez, /readyz and grpc.health.v1 say."""
-
-    desk: Desk
-    leaving: bool = False
-
-    def live(self) -> bool:
-        return True
-
-    def loaded(self) -> bool:
-        return self.desk.controller.loaded.is_set() and not self.leaving
-
-    def staleness_s(self) -> float | None:
-        return self.desk.controller.staleness_s()
-
-    def doubt(self) -> str:
-        return self.desk.why_closed()
-
-    def why(self) -> str:
-        if self.leaving:
-            return "this process is shutting down"
-        if not self.desk.controller.loaded.is_set():
-            return "the store has not been read yet"
-        doubts = {name: one.doubt() for name, one in self.desk.locations.by_name.items()}
-        return "; ".join(f"location {name}: {doubt}" for name, doubt in sorted(doubts.items()) if doubt)
 
 
 class Server:
@@ -80,7 +49,7 @@ class Server:
         self.locations = Locations(clients, book.picture, shared.clock)
         self.desk = Desk(controller, book, self.locations, settings)
         leave = Leave(self.desk)
-        self.health = CmsHealth(self.desk)
+        self.health = ControllerHealth(controller, self.desk.why_closed, self._doubts)
         wire = WireApi(leave, shared)
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Measured(self.desk, wire, sites)))
@@ -95,7 +64,7 @@ class Server:
     async def serve(self) -> None:
         """Listen, decide and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self._work(), self._leave, self._drain)
+            await self._transports.serve(self._work(), self.health.leave, self._release)
         finally:
             for client in self._clients.values():
                 await client.close()
@@ -114,12 +83,9 @@ class Server:
             if await asyncio.to_thread(sites.reread):
                 self.desk.limit(sites.current)
 
-    def _leave(self) -> None:
-        self.health.leaving = True
+    def _doubts(self) -> str:
+        doubts = {name: one.doubt() for name, one in self.desk.locations.by_name.items()}
+        return "; ".join(f"location {name}: {doubt}" for name, doubt in sorted(doubts.items()) if doubt)
 
-    async def _drain(self) -> None:
-        try:
-            async with asyncio.timeout(2.0):
-                await self.controller.leave()
-        except TimeoutError:
-            log.warning("could not release the acting lease: another process takes over after one term")
+    async def _release(self) -> None:
+        await release(self.controller)

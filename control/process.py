@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import signal
 import socket
@@ -32,9 +33,23 @@ from store.epoch import FormatTooNew
 from store.memory import MemoryStore
 from store.port import Store
 
+log = logging.getLogger(__name__)
+
+_LEAVE_S: Final = 2.0
 _DEV_COMPACT_S: Final = 300.0  # nobody else compacts a store of the process' own
 # Said in one line, not as a traceback: the operator can mend them.
 _MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound, click.UsageError)
+
+
+def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
+    """Where a controller listens, by default at these addresses, and who may call it from a browser."""
+    option, address = flags.option, "HOST:PORT"
+    return together(
+        option("--grpc", default=grpc, metavar=address, help="Address to serve on; port 0: a free one."),
+        option("--http", default=http, metavar=address, help="Second address to serve on."),
+        flags.cors(),
+        option("--insecure", is_flag=True, help="Use non-loopback addresses without TLS or authentication."),
+    )
 
 
 def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
@@ -58,6 +73,7 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
             metavar="FILE",
             help="Emergency stop: while this file exists, nothing begins here. SIGUSR1: the same until a restart.",
         ),
+        option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
     )
 
 
@@ -111,8 +127,6 @@ def addresses_of(given: Mapping[str, Any], env: str) -> Addresses:
 
 def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run to the end; what an operator can mend is said in one line, and the exit code is 1."""
-    if given["transport"] != "own":
-        raise click.UsageError(f"--transport {given['transport']}: {name} has the transport `own` only")
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
     try:
@@ -123,6 +137,51 @@ def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutin
         click.echo(f"{name}: {text}", err=True)
     if refused:
         sys.exit(1)
+
+
+@dataclass(slots=True)
+class ControllerHealth:
+    """What /livez, /readyz and grpc.health.v1 say of a controller.
+
+    Attributes:
+        why_closed: why it answers, but begins nothing; "": nothing stands against that.
+        what_lacks: what people should know of a process that has read its store; "": nothing.
+    """
+
+    controller: Controller
+    why_closed: Callable[[], str]
+    what_lacks: Callable[[], str] = str
+    leaving: bool = False
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return self.controller.loaded.is_set() and not self.leaving
+
+    def staleness_s(self) -> float | None:
+        return self.controller.staleness_s()
+
+    def doubt(self) -> str:
+        return self.why_closed()
+
+    def why(self) -> str:
+        if self.leaving:
+            return "this process is shutting down"
+        return self.what_lacks() if self.controller.loaded.is_set() else "the store has not been read yet"
+
+    def leave(self) -> None:
+        """Not ready from now on."""
+        self.leaving = True
+
+
+async def release(controller: Controller) -> None:
+    """Let another process act at once; if the store does not answer, it takes over after one term."""
+    try:
+        async with asyncio.timeout(_LEAVE_S):
+            await controller.leave()
+    except TimeoutError:
+        log.warning("could not release the acting lease: another process takes over after one term")
 
 
 @dataclass(frozen=True, slots=True)

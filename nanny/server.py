@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Final
 
 from control import Config, Controller
+from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
 from nanny.actions.declaring import Declaring
@@ -30,36 +29,7 @@ from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
 
-log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class NannyHealth:
-    """What /livez, /readyz and grpc.health.v1 say."""
-
-    controller: Controller
-    leaving: bool = False
-
-    def live(self) -> bool:
-        return True
-
-    def loaded(self) -> bool:
-        return self.controller.loaded.is_set() and not self.leaving
-
-    def staleness_s(self) -> float | None:
-        return self.controller.staleness_s()
-
-    def doubt(self) -> str:
-        return (
-            ""
-            if self.controller.is_open
-            else "the store was restored or replaced: compare it with HQ, then run `nanny control open`"
-        )
-
-    def why(self) -> str:
-        if self.leaving:
-            return "this process is shutting down"
-        return "" if self.controller.loaded.is_set() else "the store has not been read yet"
+_RESTORED: Final = "the store was restored or replaced: compare it with HQ, then run `nanny control open`"
 
 
 class Server:
@@ -92,7 +62,7 @@ class Server:
         services.listen(work.trigger)
         controller.reconcile("cms", Declaring(controller, leave).run, lambda: ["running work"], workers=1)
         pictures.changed = lambda service: work.trigger(service, 0.05)
-        self.health = NannyHealth(controller)
+        self.health = ControllerHealth(controller, lambda: "" if controller.is_open else _RESTORED)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Measured(controller, pictures, writer, effects)))
         shown = Shown(controller, events)
@@ -108,19 +78,12 @@ class Server:
     async def serve(self) -> None:
         """Listen, act and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self.controller.run(), self._leave, self._drain)
+            await self._transports.serve(self.controller.run(), self.health.leave, self._release)
         finally:
             await self.pictures.close()
             for client in self._locations.values():
                 await client.close()
             await self._store.close()
 
-    def _leave(self) -> None:
-        self.health.leaving = True
-
-    async def _drain(self) -> None:
-        try:
-            async with asyncio.timeout(2.0):
-                await self.controller.leave()
-        except TimeoutError:
-            log.warning("could not release the acting lease: another process takes over after one term")
+    async def _release(self) -> None:
+        await release(self.controller)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from control.locations import clients_of, credentials_of, location_flags, locations_of
 from control.process import (
     DevStore,
     addresses_of,
@@ -23,11 +24,11 @@ from control.process import (
     dev_flags,
     dev_store,
     kit_flags,
+    listening_flags,
     run_program,
     security_from,
     until_stopped,
 )
-from hqclient import BadCredentials, Client, CredentialFiles, Credentials
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
@@ -40,19 +41,12 @@ from walle.process.hq import Hq
 from walle.server import Server
 
 _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends the name in ids of tasks
-_WRONG: Final = (BadSecurity, BadCredentials, BadConfig, ValueError, OSError, UnicodeDecodeError)
+_WRONG: Final = (BadSecurity, BadConfig, ValueError, OSError, UnicodeDecodeError)
 
 FLAGS: Final = Flags("WALLE_")
 _option = FLAGS.option
 
-_LISTENING = together(
-    _option("--grpc", default="127.0.0.1:7471", metavar="HOST:PORT", help="Address to serve on; port 0: a free one."),
-    _option("--http", default="127.0.0.1:7480", metavar="HOST:PORT", help="Second address to serve on."),
-    FLAGS.transport(),
-    FLAGS.cors(),
-    _option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
-)
-
+_LISTENING = listening_flags(FLAGS, "127.0.0.1:7471", "127.0.0.1:7480")
 _SECURITY = settings.flags(FLAGS)
 
 _BEHAVIOUR = together(
@@ -66,17 +60,7 @@ _BEHAVIOUR = together(
         help="Name of this installation, part of the ids of its CMS tasks. Unique among all that share a CMS.",
     ),
     _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
-    _option(
-        "--location",
-        multiple=True,
-        metavar="NAME=HOST:PORT,...",
-        help="An installation of HQ and its replicas; repeatable. Without one, silent agents are not noticed.",
-    ),
-    _option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
-    _option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (PEM)."),
-    _option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
-    _option("--hq-token-file", default="", metavar="FILE", help="File with the token for HQ."),
-    _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
+    location_flags(FLAGS, " Without one, silent agents are not noticed."),
 )
 
 _ETCD = etcd_flags(FLAGS)
@@ -121,24 +105,8 @@ class _Settings:
         if not _INSTALLATION.fullmatch(given["installation"]):
             raise BadConfig(f"--installation {given['installation']!r}: write lower-case letters, digits and dashes")
         self.file = _file(given["config"])
-        files = CredentialFiles(*(given[f"hq_{name}"] for name in ("ca", "cert", "key", "token_file")))
-        self.credentials = Credentials(files)
-        self.locations = _locations(given["location"])
-
-    def clients(self) -> dict[str, Client]:
-        return {name: Client(each, credentials=self.credentials) for name, each in self.locations.items()}
-
-
-def _locations(given: Iterable[str]) -> dict[str, list[str]]:
-    """Replicas of each location, by name."""
-    found: dict[str, list[str]] = {}
-    for text in given:
-        name, _, addresses = text.partition("=")
-        replicas = [one.strip() for one in addresses.split(",") if one.strip()]
-        if not name or not replicas or name in found:
-            raise BadConfig(f"--location {text}: write NAME=HOST:PORT[,HOST:PORT...], each name once")
-        found[name] = replicas
-    return found
+        self.locations = locations_of(given)
+        self.credentials = credentials_of(given, (one for each in self.locations.values() for one in each))
 
 
 def _file(path: Path | None) -> FileConfig:
@@ -176,7 +144,7 @@ async def _serve(
     """`make_store`: a store of etcd belongs to the loop that it was made in."""
     config = config_of(given, "walle")
     shared = context_of(given, "walle", config, security)
-    clients = settings.clients()
+    clients = clients_of(settings.locations, settings.credentials)
     server = Server(
         config,
         given["installation"],

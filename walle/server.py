@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from control import Config, Controller
+from control.process import ControllerHealth, release
 from serving.calls.methods import Method, Service
 from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
@@ -48,31 +48,6 @@ def methods(automaton: Automaton) -> list[Method]:
     ]
 
 
-@dataclass(slots=True)
-class WalleHealth:
-    """What /livez, /readyz and grpc.health.v1 say."""
-
-    controller: Controller
-    leaving: bool = False
-
-    def live(self) -> bool:
-        return True
-
-    def loaded(self) -> bool:
-        return self.controller.loaded.is_set() and not self.leaving
-
-    def staleness_s(self) -> float | None:
-        return self.controller.staleness_s()
-
-    def doubt(self) -> str:
-        return "" if self.controller.is_open else self.controller.why_nothing_begins()
-
-    def why(self) -> str:
-        if self.leaving:
-            return "this process is shutting down"
-        return "" if self.controller.loaded.is_set() else "this process is still loading"
-
-
 class Server:
     """`serve` runs until `stop` is called; a part that dies ends it with the error."""
 
@@ -107,7 +82,10 @@ class Server:
             settle_ms,
             events,
         )
-        self.health = WalleHealth(self.controller)
+        controller = self.controller
+        self.health = ControllerHealth(
+            controller, lambda: "" if controller.is_open else controller.why_nothing_begins()
+        )
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, self.automaton))
         self._transports = Transports(methods(self.automaton), self.health, shared, metrics, addresses, grace_s)
@@ -120,7 +98,7 @@ class Server:
     async def serve(self) -> None:
         """Listen and act until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self._work(), self._leave, self.controller.leave)
+            await self._transports.serve(self._work(), self.health.leave, self._release)
         finally:
             await self.automaton.close()
             await self._store.close()
@@ -131,8 +109,8 @@ class Server:
             if self._hq is not None:
                 group.create_task(self._hq.run(self.automaton.tell, lambda: self.controller.is_acting), name="hq")
 
-    def _leave(self) -> None:
-        self.health.leaving = True
+    async def _release(self) -> None:
+        await release(self.controller)
 
     def _recipients(self, project: str) -> list[Recipient]:
         found = self.automaton.projects.get(project)

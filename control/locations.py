@@ -1,0 +1,69 @@
+"""The installations of HQ that a controller works with: flags, addresses and clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import click
+
+from hqclient import BadCredentials, Client, CredentialFiles, Credentials
+from serving.flags import F, Flags, is_loopback, together
+
+Addresses = dict[str, tuple[str, ...]]  # host:port of each replica, by the name of the location
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FILES: Final = ("ca", "cert", "key", "token_file")
+
+
+def location_flags(flags: Flags, default: str) -> Callable[[F], F]:
+    """Locations and what HQ is shown there; `default`: what --location's help says of none."""
+    option = flags.option
+    return together(
+        option(
+            "--location",
+            multiple=True,
+            metavar="NAME=HOST:PORT,...",
+            help=f"An installation of HQ and its replicas; repeatable.{default}",
+        ),
+        option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ (and the CMS), and trust this CA (PEM)."),
+        option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (and the CMS) (PEM)."),
+        option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
+        option("--hq-token-file", default="", metavar="FILE", help="File with the token for HQ (and the CMS)."),
+    )
+
+
+def locations_of(given: Mapping[str, Any], fallback: str = "") -> Addresses:
+    """What --location says; `fallback`: what stands for none. Raises UsageError."""
+    found: Addresses = {}
+    for text in given["location"] or filter(None, (fallback,)):
+        name, _, listed = text.partition("=")
+        replicas = tuple(one.strip() for one in listed.split(",") if one.strip())
+        if not _NAME.fullmatch(name) or not replicas or name in found:
+            raise click.UsageError(f"--location {text}: write NAME=HOST:PORT[,HOST:PORT...], each name once")
+        found[name] = replicas
+    return found
+
+
+def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Credentials:
+    """What the process shows at these addresses.
+
+    Raises UsageError: a file is wrong, or something would be told in plain text beyond this machine.
+    """
+    files = CredentialFiles(*(given[f"hq_{name}"] for name in _FILES))
+    outside = next((one for one in addresses if not is_loopback(one)), "")
+    if outside and not files.ca and not given["insecure"]:
+        raise click.UsageError(f"connections to {outside} would be in plain text: give --hq-ca for TLS, or --insecure")
+    try:
+        return Credentials(files)
+    except (BadCredentials, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def clients_of(locations: Addresses, credentials: Credentials) -> dict[str, Client]:
+    """A client for each location; call it in the loop that runs. Raises UsageError."""
+    try:
+        return {name: Client(each, credentials=credentials) for name, each in locations.items()}
+    except (BadCredentials, ValueError) as error:
+        raise click.UsageError(str(error)) from error
