@@ -65,6 +65,19 @@ class Bucket:
         self._size += 1
         return True
 
+    def extend(self, entries: list[Entry]) -> None:
+        """Add instances in order of ids, of which it has none."""
+        last = self._blocks[-1] if self._blocks else []
+        if last and entries and last[-1].traits.id >= entries[0].traits.id:
+            for entry in entries:
+                self.put(entry)
+            return
+        room = 2 * _BLOCK - len(last) if last and type(last) is list else 0
+        if room > 0:
+            cast("list[Entry]", last).extend(entries[:room])
+        self._blocks += [entries[at : at + _BLOCK] for at in range(room, len(entries), _BLOCK)]
+        self._size += len(entries)
+
     def drop(self, instance_id: str) -> None:
         """Take an instance out; nothing happens if it is not there."""
         if not self._blocks:

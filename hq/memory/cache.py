@@ -54,10 +54,10 @@ class Cache:
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
         self._secrets: dict[str, Record] = {}
-        # A status whose spec is missing or in quarantine.
-        self._orphans: dict[str, Status] = {}
+        self._orphans: dict[str, Status] = {}  # whose spec is missing or in quarantine
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
         self._halves: dict[str, Record] = {}
+        self._unfiled: list[Entry] = []  # new ones, until the part of the listing is in
         self._decoder = Decoder(self.quarantine)
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -167,6 +167,8 @@ class Cache:
                 others.append((name, record))
                 if name.kind == k.EPOCH:
                     self._take_epoch(record.value, record.modified)
+        self._indexes.file_new(self._unfiled)
+        self._unfiled = []
         return others
 
     def _take_status(self, instance_id: str, record: Record) -> None:
@@ -174,9 +176,12 @@ class Cache:
         half = self._halves.pop(instance_id, None)
         if half is not None and instance_id not in self._by_id and not len(self.quarantine):
             with suppress(Undecodable):
-                spec = decode_spec(instance_id, half.value, half.created, half.modified, self._decoder.trimmed_pool())
-                status = decode_status(record.value, record.modified)
-                self._file(instance_id, None, build(instance_id, spec, status, None, self._decoder.pool))
+                pool = self._decoder.trimmed_pool()
+                spec = decode_spec(half.value, half.created, half.modified)
+                entry = build(instance_id, spec, decode_status(record.value, record.modified), None, pool)
+                self.stored_bytes += entry.stored_bytes()
+                self._by_uid[entry.traits.uid] = self._by_id[instance_id] = entry
+                self._unfiled.append(entry)
                 return
         changes = {k.STATUS: Change(*record)}
         if half is not None:

@@ -6,7 +6,17 @@ from enum import Enum, auto
 from typing import Final, Literal, NamedTuple
 
 from hq import keys as k
-from hq.memory.record import NO_STATUS, Pool, Spec, Status, Undecodable, decode_secrets, decode_spec, decode_status
+from hq.memory.record import (
+    NO_STATUS,
+    Pool,
+    Spec,
+    Status,
+    Undecodable,
+    decode_secrets,
+    decode_spec,
+    decode_status,
+    decode_traits,
+)
 from store.port import Change
 
 _SHOWN_AT_MOST = 100
@@ -111,7 +121,8 @@ class Decoder:
         if change.value is None:
             return None
         try:
-            return decode_spec(instance_id, change.value, change.created, change.revision, self.trimmed_pool())
+            spec = decode_spec(change.value, change.created, change.revision)
+            return spec._replace(traits=decode_traits(instance_id, spec.record, self.trimmed_pool()))
         except Undecodable as error:
             is_older = change.created == shown
             self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), is_older))

@@ -192,7 +192,9 @@ class Entry:
         meta, spec, _ = frames.stored(self._frame, self._shape)
         marks = _marks(status, self, pool)
         parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks))
-        return Entry(_with_readiness(self.traits, marks), marks, parts, self.spec_created, self.request_id, pool)
+        return Entry(
+            _with_readiness(self.traits, _is_ready(marks)), marks, parts, self.spec_created, self.request_id, pool
+        )
 
     def _parts(self) -> frames.Parts:
         meta, spec, status = frames.stored(self._frame, self._shape)
@@ -230,10 +232,11 @@ def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, po
     `before` is what it was: it knows of heartbeats, which no record holds.
     """
     record = spec.record
-    traits = spec.traits or decode_traits(instance_id, record, pool)
+    ready = _is_ready(status.record.revision)
+    traits = spec.traits or decode_traits(instance_id, record, pool, ready=ready)
     marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
     parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks))
-    return Entry(_with_readiness(traits, marks), marks, parts, spec.created, record.request_id, pool)
+    return Entry(_with_readiness(traits, ready), marks, parts, spec.created, record.request_id, pool)
 
 
 def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]:
@@ -244,8 +247,11 @@ def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]
     return marks
 
 
-def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
-    ready = any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
+def _is_ready(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> bool:
+    return any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
+
+
+def _with_readiness(traits: Traits, ready: bool) -> Traits:
     # As `_replace` does, at a fifth of its cost.
     return traits if traits.ready is ready else Traits._make((*traits[:_READY], ready, *traits[_READY + 1 :]))
 

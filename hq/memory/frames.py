@@ -46,10 +46,10 @@ class Shape(NamedTuple):
 
 def varint(value: int) -> bytes:
     """A non-negative number as the wire format writes it."""
-    if value < 0x80:
-        return _SHORT[value]
     if value < 0x4000:
-        return bytes((value & 0x7F | 0x80, value >> 7))
+        return _SHORT[value]
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     if 0x10000000 <= value < 0x800000000:  # seconds and nanoseconds: every frame has some
         a, b, c = value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21 & 0x7F | 0x80
         return bytes((value & 0x7F | 0x80, a, b, c, value >> 28))
@@ -61,7 +61,8 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-_SHORT = [bytes((n,)) for n in range(0x80)]
+# Of lengths, nearly all of them: a start makes ten times as many as there are instances.
+_SHORT = [bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(0x4000)]
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -27,8 +27,10 @@ class Traits(NamedTuple):
     allocated: bool
 
 
-def traits_of(instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_pb2.InstanceSpec, pool: Pool) -> Traits:
-    """The traits of an instance that is not ready. `instance_id` is meta.id, as the string that others hold too."""
+def traits_of(
+    instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_pb2.InstanceSpec, pool: Pool, *, ready: bool
+) -> Traits:
+    """The traits of an instance. `instance_id` is meta.id, as the string that others hold too."""
     once = pool.setdefault
     service, node, cluster = meta.service_id, spec.node_name, meta.cluster
     labels = _labels(meta, pool)
@@ -41,7 +43,7 @@ def traits_of(instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_
         once(cluster, cluster),
         labels,
         once(revisions, revisions),
-        False,
+        ready,
         spec.HasField("allocation"),
     )
 
@@ -82,19 +84,19 @@ class Status(NamedTuple):
 NO_STATUS = Status(storage_pb2.StatusRecord(), 0)
 
 
-def decode_spec(instance_id: str, value: bytes, created: int, modified: int, pool: Pool) -> Spec:
-    """Raises Undecodable; also if the record is of another instance."""
+def decode_spec(value: bytes, created: int, modified: int) -> Spec:
+    """The record, its traits still to be worked out. Raises Undecodable."""
     try:
         record = storage_pb2.SpecRecord.FromString(value)
     except DecodeError as error:
         raise Undecodable(str(error)) from error
     # One number, not two equal ones: most specs never change.
     modified = created if modified == created else modified
-    return Spec(record, created, modified, decode_traits(instance_id, record, pool))
+    return Spec(record, created, modified)
 
 
-def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool) -> Traits:
-    """Raises Undecodable."""
+def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool, *, ready: bool = False) -> Traits:
+    """Raises Undecodable; also if the record is of another instance."""
     try:
         meta = instance_pb2.InstanceMeta.FromString(record.meta)
         spec = instance_pb2.InstanceSpec.FromString(record.spec)
@@ -102,7 +104,7 @@ def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool) 
         raise Undecodable(str(error)) from error
     if meta.id != instance_id:
         raise Undecodable(f"the record is of instance {meta.id!r}")
-    return traits_of(instance_id, meta, spec, pool)
+    return traits_of(instance_id, meta, spec, pool, ready=ready)
 
 
 def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:

@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
@@ -48,19 +49,25 @@ class Crowd:
             self.late_ms.append((time.time() - float(message[start : start + STAMP_LENGTH])) * 1000)
 
 
+def _check(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Raises what one of them ended with."""
+    for task in tasks:
+        if task.done():
+            task.result()
+
+
 async def main(address: str, file: str, connections: int, bookmark_s: int) -> None:
     """Watch, count, tell."""
-    crowd, tasks = Crowd(), []
+    crowd, tasks = Crowd(), list[asyncio.Task[None]]()
     channels = [Channel(address) for _ in range(connections)]
     for number, instance_id in enumerate(Path(file).read_text().split()):
         while crowd.synced <= number - _AT_ONCE:
             await asyncio.sleep(0.005)
+            _check(tasks[crowd.synced :])
         tasks.append(asyncio.create_task(crowd.follow(channels[number % connections], instance_id, bookmark_s)))
     while crowd.synced < len(tasks):
         await asyncio.sleep(0.05)
-        for task in tasks:
-            if task.done():
-                task.result()
+        _check(tasks)
     print("synced", flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
         crowd.messages, crowd.late_ms = 0, []

@@ -115,9 +115,9 @@ async def _real(bench: Bench) -> None:
         ids = made.directory / "ids"
         ids.write_text("\n".join(stored.id for stored in made.population))
         for bookmark_s in _BOOKMARKS_S:
-            most = str(count + 1_000)
-            limits = ("connections", "connections-per-peer", "streams", "streams-per-peer")
-            replica = await made.replica(*[word for limit in limits for word in (f"--max-{limit}", most)])
+            most = {"connections": count // each + 100, "streams": count + 100}
+            limits = [(f"--max-{what}{of}", str(n)) for what, n in most.items() for of in ("", "-per-peer")]
+            replica = await made.replica(*itertools.chain.from_iterable(limits))
             await asyncio.sleep(2)
             before_bytes, before_s = memory_bytes(replica.pid), cpu_s([replica.pid])
             async with _crowd(replica, ids, count // each, bookmark_s) as crowd:

@@ -109,7 +109,7 @@ class Peer:
         try:
             own.request(method, path, encoded, headers)
             answer = own.getresponse()
-        except http.client.RemoteDisconnected:  # it was idle for too long while others were measured
+        except ConnectionError:  # it was idle for too long while others were measured
             own.close()
             own.request(method, path, encoded, headers)
             answer = own.getresponse()

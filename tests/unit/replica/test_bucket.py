@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -65,3 +66,18 @@ def test_dropping_what_is_not_there_changes_nothing() -> None:
     assert len(bucket) == 1
     bucket.drop("b")
     assert listed(bucket) == listed(bucket, "a") == []
+
+
+@pytest.mark.parametrize("parts", [(3, 0, 2), (600, 600, 600), (1_500, 1), (1, 1_500)])
+def test_a_bucket_takes_many_at_once_in_order_or_among_others(parts: tuple[int, ...]) -> None:
+    in_order, mixed, ids = Bucket(), Bucket(), iter(range(sum(parts)))
+    for count in parts:
+        entries = [entry(f"i-{number:05d}") for number in itertools.islice(ids, count)]
+        in_order.extend(entries)
+        in_order.lend()
+    for start in (1, 0):
+        mixed.extend([entry(f"i-{number:05d}") for number in range(start, sum(parts), 2)])
+    for bucket in (in_order, mixed):
+        found = [one.traits.id for block in bucket.lend() for one in block]
+        assert found == [f"i-{number:05d}" for number in range(sum(parts))]
+        assert len(bucket) == len(found)
