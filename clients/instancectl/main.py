@@ -171,7 +171,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 
     Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
     """
-    from hqctl.output.tables import print_table
+    from hqcli.terminal import print_table
     from instancectl import status as own_status
     from instancectl.hostagent import status as agent_status
     from instancectl.layout import Layout

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from hqcli.controllers import AWAY, Processes, controller_options
+from hqcli.exits import Exit as HqctlExit
+from hqcli.exits import exit_of
 from hqclient.credential_files import BadCredentials
-from hqctl.asking.exits import Exit as HqctlExit
-from hqctl.asking.exits import exit_of
 from nannyctl.exits import Exit
 from nannyctl.session import complain
 

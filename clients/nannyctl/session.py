@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 import click
 
 from hqcli.documents import BadDocument
+from hqcli.exits import Exit as HqctlExit
+from hqcli.exits import exit_of, is_no_hq
 from hqcli.options import credential_options
+from hqcli.terminal import colour_of, warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqctl.asking.exits import Exit as HqctlExit
-from hqctl.asking.exits import exit_of, is_no_hq
-from hqctl.asking.session import colour_of, warn
 from nannyctl.descriptions.installations import merged, only, parse_option
 from nannyctl.descriptions.reading import default_config, read_installations
 from nannyctl.exits import Exit

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from hqcli.controllers import AWAY, Processes, controller_options
+from hqcli.exits import Exit, exit_of
 from hqclient.credential_files import BadCredentials
-from hqctl.asking.exits import Exit, exit_of
 from hqctl.asking.session import complain
 
 if TYPE_CHECKING:

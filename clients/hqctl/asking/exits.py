@@ -1,30 +1,14 @@
-"""Exit codes, and the one line that says what went wrong and what to do next."""
+"""What exit codes mean, and the one line that says what went wrong and what to do next."""
 
 from __future__ import annotations
 
-import enum
-import re
 from typing import TYPE_CHECKING
 
+from hqcli.exits import Exit, is_no_hq, surely_not_stored
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError
-
-
-class Exit(enum.IntEnum):
-    """What a script may rely on. The values are fixed; 2 is click's own."""
-
-    OK = 0
-    REFUSED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    CONFLICT = 4
-    UNAVAILABLE = 5
-    OUTCOME_UNKNOWN = 6
-    NOT_ALLOWED = 7
-    TIMEOUT = 8
-    INTERRUPTED = 130
 
 
 MEANINGS = {
@@ -40,22 +24,7 @@ MEANINGS = {
     Exit.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
-_BY_CODE = {
-    "NOT_FOUND": Exit.NOT_FOUND,
-    "ABORTED": Exit.CONFLICT,
-    "ALREADY_EXISTS": Exit.CONFLICT,
-    "UNAVAILABLE": Exit.UNAVAILABLE,
-    "DEADLINE_EXCEEDED": Exit.TIMEOUT,
-    "RESOURCE_EXHAUSTED": Exit.UNAVAILABLE,
-    "CANCELLED": Exit.UNAVAILABLE,
-    "PERMISSION_DENIED": Exit.NOT_ALLOWED,
-    "UNAUTHENTICATED": Exit.NOT_ALLOWED,
-}
-
-
 LOOK = "hqctl get"
-NOTHING_STORED = re.compile(r"\bnothing of .* was stored\b")
-_NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
 _BY_WORDS = {
     "is not suspended": "See `hqctl suspensions`.",
     "has no revision": "List them with `hqctl revision show INSTANCE`.",
@@ -76,37 +45,9 @@ _BY_STATUS = {
 }
 
 
-def exit_of_code(code_name: str) -> Exit:
-    """The exit code for the name of a gRPC status."""
-    return _BY_CODE.get(code_name, Exit.REFUSED)
-
-
-def exit_of(error: HqApiError, *, writing: bool) -> Exit:
-    """The exit code for a failed call."""
-    if _surely_not_stored(error):
-        return Exit.UNAVAILABLE
-    if writing and error.outcome_unknown:
-        return Exit.OUTCOME_UNKNOWN
-    if error.code.name == "RESOURCE_EXHAUSTED" and error.retry_delay_s is None:
-        return Exit.REFUSED  # too large: later is no better
-    if error.reason == "UNKNOWN_REVISION":
-        return Exit.NOT_FOUND
-    return exit_of_code(error.code.name)
-
-
 def sentence(error: HqApiError, *, writing: bool, look: str = LOOK) -> str:
     """One line for people: what happened, the fields to blame, what to do next. `look`: what shows the written."""
     return " ".join(part for part in (_what(error), _next(error, writing, look)) if part)
-
-
-def is_no_hq(error: HqApiError) -> bool:
-    """Something answered over gRPC, and not as an HQ would."""
-    return not error.from_hq and error.code.name in _NOT_AN_HQ
-
-
-def _surely_not_stored(error: HqApiError) -> bool:
-    """HQ says in so many words that it gave a write up in time."""
-    return error.from_hq and not error.earlier_try_unknown and NOTHING_STORED.search(error.message) is not None
 
 
 def _what(error: HqApiError) -> str:
@@ -122,7 +63,7 @@ def _what(error: HqApiError) -> str:
 def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
         return "Is it the gRPC address of an HQ (usually port 7071)? Choose others with --server or HQ_SERVER."
-    if _surely_not_stored(error):
+    if surely_not_stored(error):
         return "Is the store available? See `hqctl status`."
     if writing and error.outcome_unknown:
         return f"It may or may not be stored: check with `{look}` before you retry."

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from hqcli.contexts import BadConfig, Config, Context, config_path, load
+from hqcli.exits import Exit, exit_of
 from hqcli.options import FILES, Span, credential_flags
+from hqcli.terminal import colour_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
-from hqctl.asking.exits import LOOK, Exit, exit_of, sentence
+from hqctl.asking.exits import LOOK, sentence
 from hqctl.asking.options import addresses
 
 if TYPE_CHECKING:
@@ -109,17 +111,6 @@ def complain(text: str) -> None:
     """Say on stderr what went wrong."""
     click.secho("hqctl: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
     click.echo(text, err=True)
-
-
-def warn(text: str) -> None:
-    """Say on stderr what to take into account."""
-    click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))
-    click.echo(text, err=True)
-
-
-def colour_of(stream: Any) -> bool:
-    """Colours only on a terminal, and not if NO_COLOR is set."""
-    return bool(stream.isatty()) and not os.environ.get("NO_COLOR")
 
 
 def connection_options(*timeout_names: str) -> Callable[[F], F]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit, code_name, exit_of_code
 from hqcli.readable import plural
+from hqcli.terminal import warn
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
-from hqctl.asking.exits import Exit, exit_of_code
-from hqctl.asking.session import Session, complain, connected, warn
+from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.documents import documents_or_exit, filenames
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import service_pb2 as pb
@@ -132,13 +133,6 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
         next_step = " Nothing was stored: retry."
     complain(f"{document.place}: {name}: {where}{message}.{next_step}")
     return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
-
-
-def code_name(number: int) -> str:
-    """Name of a gRPC status by its number."""
-    import grpc
-
-    return next((code.name for code in grpc.StatusCode if code.value[0] == number), "UNKNOWN")
 
 
 def worst(exits: Sequence[Exit]) -> Exit:

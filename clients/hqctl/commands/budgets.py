@@ -8,11 +8,11 @@ import click
 
 from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, texts, values
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, is_data, output_option, print_data
+from hqcli.terminal import print_table
 from hqctl.asking.cms import Cms, at_cms
-from hqctl.asking.exits import Exit
 from hqctl.asking.session import complain
-from hqctl.output.formats import TEXTS, is_data, output_option, print_data
-from hqctl.output.tables import print_table
 
 _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-READY")
 

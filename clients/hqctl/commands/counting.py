@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import LISTS, is_data, output_option, print_data, print_items
 from hqcli.options import Span
 from hqcli.readable import span, truth
-from hqctl.asking.exits import Exit
+from hqcli.terminal import print_table
 from hqctl.asking.options import selecting, strong_option
 from hqctl.asking.session import Session, complain, connected
-from hqctl.output.formats import LISTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import merged, not_of, tell_unknown_services, warn_of
-from hqctl.output.tables import print_table
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

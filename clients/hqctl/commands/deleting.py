@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.readable import plural
-from hqctl.asking.exits import Exit
 from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.documents import documents_or_exit, filenames

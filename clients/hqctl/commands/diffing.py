@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.asking.exits import Exit
-from hqctl.asking.session import Session, colour_of, connected
+from hqcli.exits import Exit
+from hqcli.formats import as_dict, yaml_text
+from hqcli.terminal import colour_of
+from hqctl.asking.session import Session, connected
 from hqctl.manifests.documents import documents_or_exit, filenames
-from hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:

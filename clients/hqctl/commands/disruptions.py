@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from cmspb.v1 import cms_pb2 as pb
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import Span
 from hqcli.readable import clock_time
+from hqcli.terminal import print_table
 from hqctl.asking.cms import Cms, at_cms
-from hqctl.asking.exits import Exit
 from hqctl.asking.options import ordering
-from hqctl.output.formats import TEXTS, is_data, output_option, print_data
-from hqctl.output.tables import print_table
 
 _NAMES = ("TASK", "STATUS", "ACTION", "ISSUER", "SINCE", "TARGETS", "WHY")
 _STATUS = {

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.asking.exits import Exit, exit_of, sentence
+from hqcli.exits import Exit, exit_of
+from hqcli.formats import as_dict, yaml_text
+from hqctl.asking.exits import sentence
 from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.merging import Contradiction, merged
-from hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -80,7 +81,7 @@ def edit(session: Session, instance_id: str) -> None:
 
 def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
     """What people may change of an instance, with the version that their change is for."""
-    from hqctl.manifests.documents import without_what_hq_sets
+    from hqcli.documents import without_what_hq_sets
 
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)

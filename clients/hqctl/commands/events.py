@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import as_dict, is_data, output_option, print_items, print_json_line
 from hqcli.readable import seconds_of, span, stamp
-from hqctl.asking.exits import Exit
-from hqctl.asking.session import Session, colour_of, connected
+from hqcli.terminal import colour_of, lines, print_table
+from hqctl.asking.session import Session, connected
 from hqctl.asking.transitions import identity, remembered
-from hqctl.output.formats import as_dict, is_data, output_option, print_items, print_json_line
 from hqctl.output.sources import check_cluster
-from hqctl.output.tables import lines, print_table
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
 from hqcli.readable import truth
-from hqctl.asking.exits import Exit
-from hqctl.asking.session import Session, colour_of, complain, connected
+from hqcli.terminal import colour_of, width_of
+from hqctl.asking.session import Session, complain, connected
 from hqctl.asking.transitions import remembered
-from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
 from hqctl.output.sources import merged, not_of, warn_of
 from hqctl.output.story import story, wrapped
-from hqctl.output.tables import width_of
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.asking.exits import Exit
+from hqcli.exits import Exit
+from hqcli.formats import as_dict, output_option, print_json_line
+from hqcli.terminal import colour_of
 from hqctl.asking.options import selecting
-from hqctl.asking.session import Session, colour_of, connected
-from hqctl.output.formats import as_dict, output_option, print_json_line
+from hqctl.asking.session import Session, connected
 from hqctl.output.watch_view import KIND_STYLES, Lines
 from hqpb.v1 import service_pb2 as pb
 

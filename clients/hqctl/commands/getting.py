@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hqctl.asking.exits import Exit
+from hqcli.exits import Exit
+from hqcli.formats import FORMATS, output_option, print_data
 from hqctl.asking.options import is_everything, selecting, selecting_by_options, strong_option
 from hqctl.asking.session import Session, complain, connected
-from hqctl.output.formats import FORMATS, output_option, print_data
 from hqctl.output.rows import Showing, showing
 from hqctl.output.sources import merged, not_of, tell_unknown_services, warn_of
 from hqpb.v1 import service_pb2 as pb

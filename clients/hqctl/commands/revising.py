@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
 from hqcli.readable import age, target, truth
-from hqctl.asking.exits import Exit
+from hqcli.terminal import print_table
 from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.documents import revision_or_exit
-from hqctl.output.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
 from hqctl.output.sources import check_cluster, warn_of
-from hqctl.output.tables import print_table
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:

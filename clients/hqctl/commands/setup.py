@@ -6,10 +6,10 @@ import click
 from click.shell_completion import get_completion_class
 
 from hqcli.contexts import Config, with_current
-from hqctl.asking.exits import Exit
+from hqcli.exits import Exit
+from hqcli.formats import output_option, print_data
+from hqcli.terminal import print_table
 from hqctl.asking.session import complain, loaded_config
-from hqctl.output.formats import output_option, print_data
-from hqctl.output.tables import print_table
 
 
 @click.group()

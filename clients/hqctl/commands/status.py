@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data
 from hqcli.readable import guard_words, plural, seconds_of, size, span
-from hqctl.asking.exits import Exit
-from hqctl.asking.session import Session, colour_of, complain, connected
+from hqcli.terminal import colour_of, fold, print_table, width_of
+from hqctl.asking.session import Session, complain, connected
 from hqctl.asking.transitions import remembered
 from hqctl.output.findings import Facts, Finding, Reached, findings
-from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data
-from hqctl.output.tables import fold, print_table, width_of
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

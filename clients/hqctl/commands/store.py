@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.exits import Exit
+from hqcli.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqcli.readable import clock_time, plural
-from hqctl.asking.exits import Exit
+from hqcli.terminal import print_table
 from hqctl.asking.options import ordering
 from hqctl.asking.session import Session, complain, connected
-from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import check_cluster
-from hqctl.output.tables import print_table
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

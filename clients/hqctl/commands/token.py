@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.options import Span
-from hqctl.asking.exits import Exit
-from hqctl.asking.session import complain, warn
+from hqcli.terminal import warn
+from hqctl.asking.session import complain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.options import Span
 from hqcli.readable import plural, span, truth
 from hqclient.watch_items import Changes, Interrupted, Key, Resync, Shown, SnapshotPart, Synced, WatchItem
-from hqctl.asking.exits import Exit
 from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected_with_its_own_timeout
 from hqctl.output.rows import readiness, ready_revisions

@@ -13,10 +13,10 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqcli.documents import BadDocument, texts, values
-from hqctl.asking.exits import Exit
+from hqcli.documents import BadDocument, texts, values, without_what_hq_sets
+from hqcli.exits import Exit
+from hqcli.shape import faults, kind
 from hqctl.asking.session import complain
-from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
 
 _UPPER = re.compile("[A-Z]")
@@ -101,16 +101,6 @@ def _parse(value: dict[str, Any], message: Message) -> None:
         ParseDict(value, message)
     except ParseError as error:
         raise BadDocument(_where_and_why(str(error))) from None
-
-
-def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instance:
-    """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
-    instance.ClearField("status")
-    for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
-        instance.meta.ClearField(name)
-    for revision in instance.spec.revision:
-        revision.ClearField("secret_count")
-    return instance
 
 
 def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:

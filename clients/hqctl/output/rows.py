@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from hqcli.formats import as_dict, is_data, print_items, print_yaml
 from hqcli.readable import age, target, truth
-from hqctl.output.formats import as_dict, is_data, print_items, print_yaml
-from hqctl.output.tables import print_table
+from hqcli.terminal import print_table
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -144,7 +144,7 @@ def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb
 
 
 def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
-    from hqctl.output.jsonpath import BadTemplate, values
+    from hqcli.jsonpath import BadTemplate, values
 
     if "." not in path and "[" not in path:
         raise _bad(f"unknown column {path}; paths start with a dot, e.g. .meta.labels.tier")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hqcli.readable import plural, seconds_of, span
-from hqctl.asking.session import Session, WrongCluster, warn
+from hqcli.terminal import warn
+from hqctl.asking.session import Session, WrongCluster
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hqcli.readable import age, ago, clock_time, guard_words, seconds_of, span, target, truth
-from hqctl.output.tables import fold
+from hqcli.terminal import fold
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -16,11 +16,10 @@ from rich.live import Live
 from rich.text import Text
 
 from hqcli.readable import plural, truth
+from hqcli.terminal import colour_of, fitted, lines
 from hqclient import watch_items
 from hqclient.watch_items import Key, Shown
-from hqctl.asking.session import colour_of
 from hqctl.output.rows import Columns, readiness, revision, spans_clusters
-from hqctl.output.tables import fitted, lines
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hqcli.documents import BadDocument
-from hqctl.output.formats import output_option, print_json
+from hqcli.formats import output_option, print_json
 from nannyctl.descriptions.reading import read_descriptions
 from nannyctl.descriptions.shares import Share, shares_of
 from nannyctl.exits import Exit, worst

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hqctl.output.formats import output_option
+from hqcli.formats import output_option, print_json
 from nannyctl.commands.waiting import wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
@@ -249,7 +249,7 @@ def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
 async def _shown(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:
     answer = await server.call(method, request)
     if output == "json":
-        out.as_json(answer)
+        print_json(answer)
     else:
         click.echo(words(answer))
     return Exit.OK

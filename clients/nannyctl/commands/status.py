@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.formats import output_option, print_json
 from hqcli.options import Span
-from hqctl.output.formats import output_option, print_json
-from hqctl.output.tables import print_table
+from hqcli.terminal import print_table
 from nannyctl.commands.choosing import choose, of_services
 from nannyctl.exits import Exit, worst
 from nannyctl.plans.rollout import Count, Rollout, Slow, rollout

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hqcli.formats import output_option
 from hqcli.options import Span
-from hqctl.output.formats import output_option
 from nannyctl.commands.choosing import Chosen, choose, of_services
 from nannyctl.commands.uploader import PARALLEL, carry_out
 from nannyctl.exits import Exit

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hqctl.output.formats import output_option
+from hqcli.formats import output_option, print_json
 from nannyctl.commands.waiting import wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
@@ -104,7 +104,7 @@ async def _controlled(server: NannyServer, order: str, by: pb.Authorship, output
     else:
         answer = await server.call("SetControl", pb.SetControlRequest(order=_CONTROL[order], by=by))
     if output == "json":
-        out.as_json(answer)
+        print_json(answer)
         return Exit.OK
     state = answer.control
     click.echo(f"{state.acting or 'no process'} acts" + (f"; {state.why_not}" if state.why_not else ""))
@@ -121,7 +121,7 @@ async def _ordered(server: NannyServer, method: str, request: Any, wait_s: float
         code = await waited(server, request.service_id, wait_s, _meant(answer.service, request))
         answer = await server.call("GetService", pb.GetServiceRequest(service_id=request.service_id))
     if output == "json":
-        out.as_json(answer)
+        print_json(answer)
     else:
         click.echo(out.show_service(answer.service))
     return code

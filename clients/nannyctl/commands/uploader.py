@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hqctl.output.formats import output_option
+from hqcli.formats import output_option
 from nannyctl.commands.planning import described, make_plans, read_work
 from nannyctl.exits import Exit
 from nannyctl.output.telling import progress, tell

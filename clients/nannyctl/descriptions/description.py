@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hqctl.manifests.shape import kind
+from hqcli.shape import kind
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.fields import Fields
 from nannyctl.descriptions.installations import addresses_of

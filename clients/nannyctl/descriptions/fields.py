@@ -14,8 +14,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqctl.manifests.shape import faults as shape_faults
-from hqctl.manifests.shape import kind, no_text
+from hqcli.shape import faults as shape_faults
+from hqcli.shape import kind, no_text
 
 M = TypeVar("M", bound=Message)
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import click
-from google.protobuf.message import Message
-
-from hqctl.output.formats import as_dict
 from nannypb.v1 import service_pb2 as pb
 
 _SHORT = 8
-
-
-def as_json(message: Message) -> None:
-    """Everything, for programs."""
-    click.echo(json.dumps(as_dict(message), indent=2))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

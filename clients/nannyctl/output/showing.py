@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from hqcli.readable import plural
-from hqctl.asking.session import colour_of
+from hqcli.terminal import colour_of
 from nannyctl.plans.diff import Change, shown
 from nannyctl.plans.plan import Action, Kind, Plan
 

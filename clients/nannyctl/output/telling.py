@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.output.formats import print_json
+from hqcli.formats import print_json
 from nannyctl.exits import Exit, worst
 from nannyctl.sending.results import Outcome, Result, counts, exit_of_results
 from nannyctl.session import Asked, complain, tell_away

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hqctl.asking.exits import exit_of_code
-from hqctl.commands.applying import code_name
+from hqcli.exits import code_name, exit_of_code
 from hqpb.v1 import service_pb2 as pb
 from nannyctl.exits import Exit, worst
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from hqcli.terminal import fitted, lines
 from hqclient.errors import HqApiError
 from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
-from hqctl.output.tables import fitted, lines
 from hqctl.output.watch_view import Board, Lines
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb

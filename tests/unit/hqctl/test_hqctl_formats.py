@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hqcli.formats import as_dict
 from hqctl.commands.diffing import unified
-from hqctl.output.formats import as_dict
 from hqpb.v1 import instance_pb2
 
 KEYS = tuple(f"key-{number:02}" for number in range(20))  # enough for any two orders of filling to collide

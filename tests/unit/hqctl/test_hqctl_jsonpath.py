@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hqctl.output.jsonpath import BadTemplate, template
+from hqcli.jsonpath import BadTemplate, template
 
 DATA = {"items": [{"id": "a", "n": "1", "tags": ["x", "y"]}, {"id": "b", "n": 2, "ready": True, "more": {"k": 1}}]}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hqcli.terminal import fitted, plain
 from hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
-from hqctl.output.tables import fitted, plain
 from hqpb.v1 import instance_pb2 as pb
 
 NOW_S = 1_700_000_000.0

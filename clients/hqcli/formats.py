@@ -40,8 +40,8 @@ class Format(click.ParamType[str]):
         return text
 
     def _check(self, template: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
-        from hqctl.output.jsonpath import BadTemplate
-        from hqctl.output.jsonpath import template as parsed
+        from hqcli.jsonpath import BadTemplate
+        from hqcli.jsonpath import template as parsed
 
         try:
             parsed(template)
@@ -120,7 +120,7 @@ def print_json_line(value: Message | dict[str, Any]) -> None:
 
 def print_jsonpath(data: dict[str, Any], output: str) -> None:
     """Print what a template makes of a value; a line break at the end only if the template has none."""
-    from hqctl.output.jsonpath import template
+    from hqcli.jsonpath import template
 
     text = template(output.removeprefix(JSONPATH))(data)
     click.echo(text, nl=not text.endswith("\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
@@ -9,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-
-from hqctl.asking.session import colour_of
 
 WIDEST = 120
 UNFOLDED = 100_000
@@ -155,3 +154,14 @@ def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False)
 
 def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
+
+
+def warn(text: str) -> None:
+    """Say on stderr what to take into account."""
+    click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))
+    click.echo(text, err=True)
+
+
+def colour_of(stream: Any) -> bool:
+    """Colours only on a terminal, and not if NO_COLOR is set."""
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR")
