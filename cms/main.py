@@ -18,12 +18,12 @@ from control.process import (
     config_of,
     context_of,
     dev_store,
+    etcd_store_from,
     run_program,
     security_from,
     until_stopped,
 )
 from serving.auth.security import Security
-from serving.auth.watched_files import BadSecurity
 from store.port import Store
 
 
@@ -46,15 +46,8 @@ def serve(**given: Any) -> None:
 
     Run two or more: one decides, all answer. See docs/cms.md.
     """
-    from serving.storage.flags import etcd_config
-    from store.etcd import EtcdStore
-
-    try:
-        config = etcd_config(given)
-    except (BadSecurity, OSError) as error:
-        raise click.UsageError(str(error)) from error
-    security = security_from(given)
-    run_program("cms", given, lambda: _serve(lambda: EtcdStore(config), given, security))
+    make_store, security = etcd_store_from(given), security_from(given)
+    run_program("cms", given, lambda: _serve(make_store, given, security))
 
 
 @cli.command()

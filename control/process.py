@@ -105,6 +105,18 @@ def security_from(given: Mapping[str, Any]) -> Security | None:
         raise click.UsageError(str(error)) from error
 
 
+def etcd_store_from(given: Mapping[str, Any]) -> Callable[[], Store]:
+    """What makes the store that the flags of `serve` say; call it in the loop that runs. Raises UsageError."""
+    from serving.storage.flags import etcd_config
+    from store.etcd import EtcdStore
+
+    try:
+        config = etcd_config(given)
+    except (BadSecurity, OSError) as error:
+        raise click.UsageError(str(error)) from error
+    return lambda: EtcdStore(config)
+
+
 def check_exposed(given: Mapping[str, Any]) -> None:
     """Raises UsageError: others could reach it without TLS or authentication."""
     try:

@@ -15,6 +15,7 @@ from control.process import (
     config_of,
     context_of,
     dev_store,
+    etcd_store_from,
     run_program,
     security_from,
     until_stopped,
@@ -40,12 +41,8 @@ def serve(**given: Any) -> None:
 
     Run two or more: one acts, all answer reads and take orders. See docs/nanny.md.
     """
-    from serving.storage.flags import etcd_config
-    from store.etcd import EtcdStore
-
-    config = etcd_config(given)
-    security = security_from(given)
-    run_program("nanny", given, lambda: _serve(lambda: EtcdStore(config), given, security))
+    make_store, security = etcd_store_from(given), security_from(given)
+    run_program("nanny", given, lambda: _serve(make_store, given, security))
 
 
 @click.command(context_settings=_SETTINGS)

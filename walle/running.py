@@ -23,6 +23,7 @@ from control.process import (
     context_of,
     dev_flags,
     dev_store,
+    etcd_store_from,
     kit_flags,
     listening_flags,
     run_program,
@@ -33,8 +34,7 @@ from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
 from serving.flags import Duration, Flags, together
-from serving.storage.flags import etcd_config, etcd_flags
-from store.etcd import EtcdStore
+from serving.storage.flags import etcd_flags
 from store.port import Store
 from walle.process.config import BadConfig, FileConfig, load
 from walle.process.hq import Hq
@@ -79,8 +79,8 @@ def serve(**given: Any) -> None:
 
     Run two or more: one acts, all answer reads and take orders. See docs/walle.md.
     """
-    config, security = _checked(lambda: etcd_config(given)), security_from(given)
-    _run(given, lambda settings: _serve(lambda: EtcdStore(config), settings, given, security))
+    make_store, security = etcd_store_from(given), security_from(given)
+    _run(given, lambda settings: _serve(make_store, settings, given, security))
 
 
 @click.command()

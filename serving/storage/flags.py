@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def etcd_flags(flags: Flags) -> Callable[[F], F]:
     )
 
 
-def etcd_config(given: dict[str, Any]) -> EtcdConfig:
+def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
     """Raises UsageError for a list of no members, BadSecurity for files of no use, OSError for the password's file."""
     password_file = given["etcd_password_file"]
     ca, cert, key = given["etcd_ca"], given["etcd_cert"], given["etcd_key"]
