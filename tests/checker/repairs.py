@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -112,18 +112,21 @@ class History:
 
     def replay(self, batch: Batch) -> None:
         """One revision, or several. A use and a switching of one fuse are never in the same revision."""
-        keyed = [(change, *change.key[len(self._prefix) :].decode().partition("/")[::2]) for change in batch.changes]
-        for change, kind, name in keyed:
+        for _, together in groupby(batch.changes, lambda change: change.revision):
+            self._one([(*_kind_and_name(change.key[len(self._prefix) :]), change.value) for change in together])
+
+    def _one(self, changes: list[tuple[str, str, bytes | None]]) -> None:
+        for kind, name, value in changes:
             if kind == "fuse":
-                marks = _parsed(Fuse, change.value).mark
+                marks = _parsed(Fuse, value).mark
                 self._deaths |= {(name, one.host): one.at_ms for one in marks if one.counter in (DEAD, MAX_DEAD_HOSTS)}
-        for change, kind, name in keyed:
+        for kind, name, value in changes:
             if kind == "host":
-                self._host(name, _parsed(Host, change.value))
+                self._host(name, _parsed(Host, value))
             if kind == "fuse":
-                self._fuse(name, _parsed(Fuse, change.value))
+                self._fuse(name, _parsed(Fuse, value))
             if kind == "project":
-                self._limits[name] = dict(_parsed(Project, change.value).limits)
+                self._limits[name] = dict(_parsed(Project, value).limits)
 
     def _host(self, name: str, host: Host) -> None:
         before = self._hosts.get(name, Host())
@@ -215,6 +218,11 @@ def dns_once(updates: Mapping[str, int], attempts: Mapping[str, int]) -> Iterato
     for host, count in sorted(updates.items()):
         if count > attempts.get(host, 0):
             yield ONCE.broken(f"records of {host} were updated {count} times in {attempts.get(host, 0)} attempts")
+
+
+def _kind_and_name(key: bytes) -> tuple[str, str]:
+    kind, _, name = key.decode().partition("/")
+    return kind, name
 
 
 def _is_dns(operation: Operation) -> bool:
