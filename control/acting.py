@@ -85,7 +85,6 @@ class Acting:
 
     Attributes:
         changed: set whenever `holds` may answer otherwise than before.
-        takeovers: how often this process took the word; for metrics.
     """
 
     def __init__(
@@ -108,7 +107,6 @@ class Acting:
         self._leaving = False
         self._records.listen(self._seen)
         self.changed = asyncio.Event()
-        self.takeovers = 0
 
     @property
     def process(self) -> str:
@@ -206,7 +204,6 @@ class Acting:
             log.info("this process acts from now on: it alone changes records")
             self._word, self._refreshes = word, 0
             self._tenure.refreshed(sent_at)
-            self.takeovers += 1
             self._tell()
 
     async def _refresh(self) -> None:

@@ -140,10 +140,6 @@ class Controller:
         await self._fence.passed()
         self.check_loaded()
 
-    async def shown(self, version: int, timeout_s: float = 1.0) -> None:
-        """Return when memory has a version, or when the time is over."""
-        await self._memory.shown_soon(version, timeout_s)
-
     # --- changing ---------------------------------------------------------------------------------------------------
 
     def change(self) -> Change:

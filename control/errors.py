@@ -72,4 +72,4 @@ class Refused(Exception):
 
 
 class UnreadableEvent(Exception):
-    """Raised by a handler: this version does not know the kind of event. It stops its subject until it is skipped."""
+    """Raised by a handler: this version does not know the kind of event. It stops its subject."""

@@ -2,8 +2,8 @@
 
 All events of one subject that are not handled yet lie in one record, its inbox (inbox.py). One transaction stores what
 an event changes and takes it out of the inbox: it takes effect once. Events come in at any process; the acting one
-handles them. An event that cannot be read stops its subject, which the reconciler's failure shows, until it is skipped
-or a version that understands it acts.
+handles them. An event that cannot be read stops its subject, which the reconciler's failure shows, until a version that
+understands it acts.
 """
 
 from __future__ import annotations
@@ -108,19 +108,6 @@ class Events(Generic[E]):
                 await self._put(subject, inbox, deadline - self._parts.changes.clock.now())
                 return
 
-    async def skip(self, subject: str, sequence: int, *, by: str, reason: str, timeout_s: float = 5.0) -> None:
-        """Take the oldest pending event of a subject out unhandled: an operator's way on, on record in its answer.
-
-        Raises InvalidRequest: that is not the oldest one.
-        """
-        inbox = self._inbox(subject)
-        if not inbox.pending or inbox.pending[0].sequence != sequence:
-            oldest = inbox.pending[0].sequence if inbox.pending else "none"
-            raise invalid("sequence", f"{sequence} is not the oldest pending event of {self.name} {subject}: {oldest}")
-        answer(inbox, f"skipped by {by}: {reason}", "CANCELLED")
-        await self._put(subject, inbox, timeout_s)
-        log.warning("event %d of %s %s was skipped by %r: %s", sequence, self.name, subject, by, reason)
-
     def subjects(self) -> Iterator[str]:
         """All that have an inbox."""
         return self._inboxes.ids()
@@ -128,11 +115,6 @@ class Events(Generic[E]):
     def pending(self, subject: str) -> list[control_pb2.Event]:
         """Those not handled yet, oldest first. Raises Unreadable."""
         return list(self._inboxes.get(subject, control_pb2.Inbox()).pending)
-
-    def waiting(self) -> Iterator[str]:
-        """Subjects with pending events, or whose inbox cannot be read."""
-        yield from (subject for subject, inbox in self._inboxes.items() if inbox.pending)
-        yield from self._inboxes.unreadable
 
     # --- at the acting process --------------------------------------------------------------------------------------
 
@@ -191,7 +173,7 @@ class Events(Generic[E]):
         except (DecodeError, UnreadableEvent) as error:
             undo()
             where = f"event {event.sequence} of {self.name} {subject} cannot be read"
-            raise UnreadableEvent(f"{where}: {error}: upgrade this process, or skip the event") from error
+            raise UnreadableEvent(f"{where}: {error}: upgrade this process") from error
         except Exception:
             undo()
             raise

@@ -79,11 +79,7 @@ class Due:
 
 
 class Reconciler:
-    """Runs one function over keys.
-
-    Attributes:
-        runs, errors: how many there were; for metrics.
-    """
+    """Runs one function over keys."""
 
     def __init__(
         self,
@@ -105,7 +101,6 @@ class Reconciler:
         self._due = Due()
         self._attempts: dict[str, int] = {}
         self._moved = asyncio.Event()
-        self.runs = self.errors = 0
 
     def trigger(self, key: str, after_s: float = 0.0) -> None:
         """Run a key soon, or in some seconds; does nothing while this process does not act."""
@@ -148,7 +143,6 @@ class Reconciler:
             pass
 
     async def _once(self, due: Due, key: str) -> None:
-        self.runs += 1
         try:
             again_s = await self._run(key)
             self._attempts.pop(key, None)
@@ -164,7 +158,6 @@ class Reconciler:
             due.done(key)
 
     async def _failed(self, due: Due, key: str, error: Exception) -> None:
-        self.errors += 1
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
         longest_s = min(BACKOFF_S[0] * 2 ** (attempt - 1), BACKOFF_S[1])
         due.hold(key, self._clock.now() + self._rng.uniform(longest_s / 2, longest_s))
