@@ -1,0 +1,110 @@
+"""The commands of the documents that this was born from, typed as they stand there but for the program's name."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.walle.running import Running, running
+from walle.fuses.fuse import Automation, switch_of
+from walle.fuses.limits import format_limit
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, OPERATION_KIND_PREPARE
+from wallepb.v1.project_pb2 import Project
+
+pytestmark = pytest.mark.long
+
+WALLE = str(Path(sys.executable).parent / "walle")
+URL = "http://cms.example.net/project/web"
+Typed = Callable[[str, int], Awaitable[str]]
+
+
+@pytest.fixture
+async def walle() -> AsyncIterator[Running]:
+    async with running() as one:
+        await one.project(Project(id="web"))
+        yield one
+
+
+@pytest.fixture
+async def typed(walle: Running) -> Typed:
+    address = (await walle.server.listening).grpc
+
+    async def run(command: str, code: int) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(WALLE, *shlex.split(command)),
+            env=os.environ | {"WALLE_SERVER": address},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output = (await process.communicate())[0].decode()
+        assert process.returncode == code, output
+        return output
+
+    return run
+
+
+def cms_of(walle: Running) -> list[tuple[str, str, str, int]]:
+    return [
+        (one.url, one.version, one.tvm_app_id, one.max_busy_hosts) for one in walle.server.automaton.projects["web"].cms
+    ]
+
+
+async def test_the_cms_of_a_project_is_replaced_and_another_one_is_added(walle: Running, typed: Typed) -> None:
+    await typed(f"projects modify-project-cms replace web --cms {URL} -v v1.4 --tvm-app-id 7", 0)
+    assert cms_of(walle) == [(URL, "v1.4", "7", 0)]
+    await typed(f"projects modify-project-cms add web --cms {URL}-2 -v v1.1 --tvm-app-id 8", 0)
+    assert cms_of(walle) == [(URL, "v1.4", "7", 0), (f"{URL}-2", "v1.1", "8", 0)]
+    same = await typed(f"projects modify-project-cms add web --cms {URL} -v v1.0", 1)
+    assert "each URL once" in same
+    await typed("projects modify-project-cms replace web --cms default --max-busy-hosts 3", 0)
+    assert cms_of(walle) == [("default", "v1.0", "", 3)]
+
+
+async def test_the_default_cms_needs_a_number_of_hosts_and_it_is_at_least_one(walle: Running, typed: Typed) -> None:
+    for number in ("", "--max-busy-hosts 0"):
+        refused = await typed(f"projects modify-project-cms replace web --cms default {number}", 1)
+        assert "max_busy_hosts of at least 1" in refused
+    assert cms_of(walle) == [("default", "v1.0", "", 5)]
+
+
+async def test_limits_are_set_per_check_with_pairs_of_period_and_count(walle: Running, typed: Typed) -> None:
+    words = (
+        "projects automation limits set web --dns-fixes 1d:5 --ssh 2h:5 -o disk 1d:10 -m 'set limits for dns and ssh'"
+    )
+    await typed(words, 0)
+    project = walle.server.automaton.projects["web"]
+    shown = {counter: format_limit(limit) for counter, limit in project.limits.items()}
+    assert shown == {"dns-fixes": "1d:5", "ssh": "2h:5", "disk": "1d:10"}
+    assert project.limits_reason == "set limits for dns and ssh"
+
+
+async def test_automation_is_enabled_with_credits_for_an_hour(walle: Running, typed: Typed) -> None:
+    await walle.call(pb.SwitchAutomationRequest(project="web", on=False, reason="too much is broken"))
+    await typed("projects automation enable --credit-time 1h --unreachable 100 --ssh 100 web", 0)
+    fuse, now_ms = walle.server.automaton.fuses["web"], walle.server.automaton.ledger.now().ms
+    assert not any(switch_of(fuse, one).off for one in Automation)
+    assert {credit.counter: credit.left for credit in fuse.credit} == {"UNREACHABLE": 100, "ssh": 100}
+    assert all(3_500_000 < credit.until_ms - now_ms <= 3_600_000 for credit in fuse.credit)
+
+
+async def test_what_went_off_everywhere_is_switched_on_by_a_setting(walle: Running, typed: Typed) -> None:
+    await walle.call(pb.SwitchAutomationRequest(on=False, reason="too much is broken"))
+    assert all(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
+    await typed("settings set disable_automation false", 0)
+    assert not any(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
+
+
+async def test_hosts_are_added_free_and_prepared_later_by_their_inventory_number(walle: Running, typed: Typed) -> None:
+    await typed("hosts add h1 --project web --inventory 100500 -S free", 0)
+    assert walle.of("h1").state == HOST_STATE_FREE
+    assert not walle.of("h1").HasField("operation")
+    await typed("hosts prepare h1 --ignore-cms", 0)
+    await walle.until(lambda: len(walle.of("h1").history) == 1, "it is prepared")
+    assert walle.of("h1").history[0].kind == OPERATION_KIND_PREPARE
