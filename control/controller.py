@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 
 from control.acting import Acting
 from control.change import Change
-from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switches, intend
+from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switches
+from control.errors import MayNotBegin
 from control.events import E, EventParts, Events, Handler
 from control.following import Config, Following
 from control.reconcile import Reconciler, Run
@@ -161,8 +162,13 @@ class Controller:
         Raises:
             MayNotBegin: frozen, stopped, not opened, not acting; nothing was stored.
         """
-        valid_s = self.config.term_s / 2
-        return await intend(change, self._switches, self.clock, valid_s, timeout_s, new=new)
+        if why := self._switches.why_not(new=new):
+            raise MayNotBegin(why)
+        change.compare(FREEZE, ALL)  # the switches must not move meanwhile
+        change.compare(OPENING, ALL)
+        valid_s, sent_at = self.config.term_s / 2, self.clock.now()
+        version = await change.commit(min(timeout_s, valid_s))
+        return Intent(self._switches, self.clock, sent_at, valid_s, version)
 
     async def freeze(self, by: str, reason: str) -> None:
         """Nothing new begins, at any process, until `unfreeze`. Works at any process, whether or not one acts."""

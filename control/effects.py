@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from control.change import Change
 from control.errors import MayNotBegin
 from control.records import Kind
 from controlpb.v1 import control_pb2
@@ -80,16 +79,3 @@ class Intent:
             raise MayNotBegin(why)
         if self._clock.now() >= self._until:
             raise MayNotBegin("the intent was stored too long ago: store it again")
-
-
-async def intend(
-    change: Change, switches: Switches, clock: Clock, valid_s: float, timeout_s: float, *, new: bool
-) -> Intent:
-    """Store a change that says what is about to be done; the switches must not move meanwhile."""
-    if why := switches.why_not(new=new):
-        raise MayNotBegin(why)
-    change.compare(FREEZE, ALL)
-    change.compare(OPENING, ALL)
-    sent_at = clock.now()
-    version = await change.commit(min(timeout_s, valid_s))
-    return Intent(switches, clock, sent_at, valid_s, version)

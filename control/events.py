@@ -14,6 +14,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -204,18 +205,18 @@ class Events(Generic[E]):
                 future.set_result(None)
 
 
+@dataclass(frozen=True, slots=True)
 class EventParts:
-    """What all kinds of events share at one process."""
+    """What all kinds of events share at one process.
 
-    def __init__(
-        self,
-        changes: Changes,
-        change: Callable[[], Change],
-        epoch: Callable[[], str],
-        may_handle: Callable[[str], bool],
-        why_waiting: Callable[[], str],
-        rng: random.Random,
-    ) -> None:
-        """`may_handle`: whether events of an epoch are handled now; `why_waiting`: why events may not be handled."""
-        self.changes, self.change, self.epoch = changes, change, epoch
-        self.may_handle, self.why_waiting, self.rng = may_handle, why_waiting, rng
+    Attributes:
+        may_handle: whether events of an epoch are handled now.
+        why_waiting: why events may not be handled.
+    """
+
+    changes: Changes
+    change: Callable[[], Change]
+    epoch: Callable[[], str]
+    may_handle: Callable[[str], bool]
+    why_waiting: Callable[[], str]
+    rng: random.Random

@@ -121,6 +121,7 @@ def cms(duration: float, seed: int | None, out: Path | None) -> None:
     if per_minute < LEAST_GRANTS_PER_MINUTE:
         broken.append(f"USEFUL is broken: {per_minute:.1f} grants a minute; at least {LEAST_GRANTS_PER_MINUTE}")
     click.echo(f"faults: {dict(run.struck)}; {run.grants} grants ({per_minute:.0f} a minute); {dict(run.answers)}")
+    click.echo(f"what polls waited for: {dict(run.waited)}")
     click.echo("\n".join(broken) or "FLOOR holds")
     sys.exit(1 if broken else 0)
 

@@ -50,6 +50,7 @@ class CmsRun:
     services: list[Service] = field(default_factory=list)
     struck: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    waited: Counter[str] = field(default_factory=Counter)  # what polls said they wait for, in a word
     grants: int = 0
     _serial: int = 0
 
@@ -157,6 +158,8 @@ class CmsRun:
         first = next(iter(ids))
         while self.loop.time() < patience_s:
             replies = [await self._call(rng, "GET", f"/{task_id}") for task_id in ids]
+            waiting = (body for status, body in replies if status == 200 and body["status"] != "ok")
+            self.waited += Counter(body["message"].partition(" ")[0] for body in waiting)
             if all(status == 200 and body["status"] == "ok" for status, body in replies):
                 provisional = any(body["details"]["provisional"] for _, body in replies)
                 if not provisional:
