@@ -9,12 +9,10 @@ from typing import Any, Final
 
 import click
 
-from console.backends.cms import Cms
-from console.backends.nanny import Nanny
+from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.backends.walle import Walle
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials

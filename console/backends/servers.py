@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from console.backends.cms import Cms
-from console.backends.nanny import Nanny
+from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
-from console.backends.walle import Walle
 
 
 @dataclass(frozen=True, slots=True)

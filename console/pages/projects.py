@@ -11,8 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 
 from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import good, status_of, troubles
+from console.backends.controllers import Walle
 from console.backends.servers import Servers
-from console.backends.walle import Walle
 from console.pages import orders
 from console.pages.hosts import MISSING
 from console.site.visits import Page, Redirect, Refused, Route, Visit

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from console.backends.asking import Trouble, good, missing, status_of, troubles
-from console.backends.nanny import Nanny, request_id
+from console.backends.controllers import Nanny, request_id
 from console.backends.servers import Servers
 from console.pages.orders import author, told
 from console.site.visits import Page, Redirect, Refused, Route, Visit

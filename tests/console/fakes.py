@@ -100,7 +100,9 @@ class FakeNanny:
             npb.InstanceRow(id="web-2", location="test", state="UNKNOWN", state_name="Unknown"),
         ]
         self.history = [npb.HistoryEntry(author="ann", what="target ACTIVE", snapshot_id=OLD, comment=HOSTILE)]
-        self.history[0].time.seconds = now - 9_000
+        self.history.insert(0, npb.HistoryEntry(what="ACTIVATING -> ACTIVE (done)", snapshot_id=OLD))
+        for one in self.history:
+            one.time.seconds = now - 9_000
         self.control = npb.ControlState(process="nanny-1", acting="nanny-1", open=True)
 
     def methods(self) -> list[Method]:

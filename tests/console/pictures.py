@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final, Literal
 
-from console.backends.cms import Cms
-from console.backends.nanny import Nanny
+from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.remote import Remote
-from console.backends.walle import Walle
 from hqclient import Client
 from tests.console.chromium import chromium, screen
 from tests.console.fake_cms import FakeCms

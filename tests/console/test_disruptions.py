@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.cms import Cms
+from console.backends.controllers import Cms
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from console.backends.cms import Cms
-from console.backends.nanny import Nanny
+from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.backends.walle import Walle
 from console.pages.table import routes
 from hqclient import CredentialFiles, Credentials
 from serving.auth.security import Security

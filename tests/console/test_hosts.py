@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from console.backends.controllers import Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.backends.walle import Walle
 from hqclient import CredentialFiles, Credentials
 from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import serving

@@ -11,11 +11,10 @@ import grpc
 import pytest
 from playwright.async_api import Page, expect
 
-from console.backends.nanny import Nanny
+from console.backends.controllers import Nanny, Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.backends.walle import Walle
 from hqclient import CredentialFiles, Credentials
 from hqpb.v1 import instance_pb2 as ipb
 from nannypb.v1 import service_pb2 as npb

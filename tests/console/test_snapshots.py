@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.nanny import Nanny
+from console.backends.controllers import Nanny
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers

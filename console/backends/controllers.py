@@ -1,0 +1,193 @@
+"""CMS, Nanny and Wall-E as the console asks them. Each read answers, or says why not."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import Any, ClassVar, Final, TypeVar
+
+from cmspb.v1 import cms_pb2 as cpb
+from console.backends.asking import Trouble, tried
+from console.backends.remote import Remote
+from nannypb.v1 import service_pb2 as npb
+from wallepb.v1 import service_pb2 as wpb
+
+R = TypeVar("R")
+# Which roles may order what; the controller itself decides when an order comes.
+_OWNERS: Final = frozenset(("uploader", "admin"))
+_OPERATIONS: Final = frozenset(("operator",))
+_ANYWHERE: Final = frozenset(("operator", "admin"))
+
+
+class Controller:
+    """One of them."""
+
+    path: ClassVar[str]
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._remote.close()
+
+    async def _ask(self, request: Any, response: type[R], path: str = "") -> R | Trouble:
+        """The call that this request belongs to."""
+        name = type(request).__name__.removesuffix("Request")
+        parse = response.FromString  # type: ignore[attr-defined]
+        return await tried(self._remote.name, self._remote.call((path or self.path) + name, request, parse))
+
+
+class Cms(Controller):
+    """Who may be taken down now, why not, and the orders of operators."""
+
+    path = "/cms.v1.CmsService/"
+
+    async def tasks(self, host: str = "", service: str = "") -> cpb.ListTasksResponse | Trouble:
+        """All tasks, in the order of their creation."""
+        request = cpb.ListTasksRequest(host=host, service=service)
+        return await self._ask(request, cpb.ListTasksResponse)
+
+    async def why(self, task: str) -> cpb.WhyTaskResponse | Trouble:
+        """Why a task waits, and what would change that."""
+        return await self._ask(cpb.WhyTaskRequest(id=task), cpb.WhyTaskResponse)
+
+    async def budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
+        """How all budgets stand, defaults included."""
+        return await self._ask(cpb.ListBudgetsRequest(service=service), cpb.ListBudgetsResponse)
+
+    async def status(self) -> cpb.GetStatusResponse | Trouble:
+        """Whether anything is granted now."""
+        return await self._ask(cpb.GetStatusRequest(), cpb.GetStatusResponse)
+
+    async def plan(self, hosts: list[str], action: str) -> cpb.PlanResponse | Trouble:
+        """The waves in which work on hosts could be done."""
+        return await self._ask(cpb.PlanRequest(host=hosts, action=action), cpb.PlanResponse)
+
+    async def may_operate(self) -> bool:
+        """Whether it is worth while to offer this person orders."""
+        return "operator" in await self._remote.roles()
+
+    async def order(self, name: str, request: Any) -> Trouble | None:
+        """An order of an operator, `Freeze` and the like; None: it was carried out."""
+        answer = getattr(cpb, f"{name}Response")
+        found = await self._ask(request, answer, "/cms.v1.CmsAdminService/")
+        return found if isinstance(found, Trouble) else None
+
+
+class Nanny(Controller):
+    """Services, their snapshots and states, and the orders people give."""
+
+    path = "/nanny.v1.NannyService/"
+
+    async def services(self) -> npb.ListServicesResponse | Trouble:
+        """All that this person may read, without progress."""
+        return await self._ask(npb.ListServicesRequest(), npb.ListServicesResponse)
+
+    async def service(self, service: str) -> npb.GetServiceResponse | Trouble:
+        """One, with the progress of its actions."""
+        return await self._ask(npb.GetServiceRequest(service_id=service), npb.GetServiceResponse)
+
+    async def snapshots(self, service: str) -> npb.ListSnapshotsResponse | Trouble:
+        """Without their content, newest first."""
+        return await self._ask(npb.ListSnapshotsRequest(service_id=service), npb.ListSnapshotsResponse)
+
+    async def snapshot(self, service: str, snapshot: str) -> npb.GetSnapshotResponse | Trouble:
+        """One, with its content."""
+        request = npb.GetSnapshotRequest(service_id=service, snapshot_id=snapshot)
+        return await self._ask(request, npb.GetSnapshotResponse)
+
+    async def instances(self, service: str, snapshot: str) -> npb.ListInstancesResponse | Trouble:
+        """Those of a snapshot, with current and target."""
+        request = npb.ListInstancesRequest(service_id=service, snapshot_id=snapshot)
+        return await self._ask(request, npb.ListInstancesResponse)
+
+    async def history(self, service: str) -> npb.ListHistoryResponse | Trouble:
+        """Who did what, newest first."""
+        return await self._ask(npb.ListHistoryRequest(service_id=service), npb.ListHistoryResponse)
+
+    async def control(self) -> npb.GetControlResponse | Trouble:
+        """Whether Nanny acts."""
+        return await self._ask(npb.GetControlRequest(), npb.GetControlResponse)
+
+    async def may(self, service: str) -> tuple[bool, bool]:
+        """Whether this person may set targets and stop, and whether it may pause and resume."""
+        roles = await self._remote.roles(service=service)
+        return bool(roles & _OWNERS), bool(roles & _OPERATIONS)
+
+    async def order(self, name: str, request: Any) -> Trouble | None:
+        """An order, `SetTarget` and the like; None: it is stored, and handled soon."""
+        answers = {
+            "SetTarget": npb.SetTargetResponse,
+            "SetInstanceTarget": npb.SetInstanceTargetResponse,
+            "PauseActions": npb.PauseActionsResponse,
+            "ResumeActions": npb.ResumeActionsResponse,
+            "StopService": npb.StopServiceResponse,
+        }
+        found: Any = await self._ask(request, answers[name])
+        return found if isinstance(found, Trouble) else None
+
+
+class Walle(Controller):
+    """Hosts, their repairs and fuses, scenarios, and the orders people give."""
+
+    path = "/walle.v1.WalleService/"
+
+    async def hosts(
+        self, project: str = "", rack: str = "", switch: str = "", *, troubled: bool = False
+    ) -> wpb.ListHostsResponse | Trouble:
+        """Those that match; what is empty matches all."""
+        request = wpb.ListHostsRequest(project=project, rack=rack, switch=switch, troubled=troubled)
+        return await self._ask(request, wpb.ListHostsResponse)
+
+    async def host(self, host: str) -> wpb.GetHostResponse | Trouble:
+        """One, what would be done about it, and what is in the way."""
+        return await self._ask(wpb.GetHostRequest(host=host), wpb.GetHostResponse)
+
+    async def projects(self) -> wpb.ListProjectsResponse | Trouble:
+        """All, with their fuses."""
+        return await self._ask(wpb.ListProjectsRequest(), wpb.ListProjectsResponse)
+
+    async def project(self, project: str) -> wpb.GetProjectResponse | Trouble:
+        """One, with its fuse."""
+        return await self._ask(wpb.GetProjectRequest(project=project), wpb.GetProjectResponse)
+
+    async def limits(self, project: str) -> wpb.GetLimitsResponse | Trouble:
+        """What was used of which limit, by whom; of all projects together where none is named."""
+        return await self._ask(wpb.GetLimitsRequest(project=project), wpb.GetLimitsResponse)
+
+    async def forecast(self, project: str, credits_: dict[str, int]) -> wpb.GetForecastResponse | Trouble:
+        """What switching on would do now."""
+        request = wpb.GetForecastRequest(project=project, automation="healing", credits=credits_)
+        return await self._ask(request, wpb.GetForecastResponse)
+
+    async def incidents(self) -> wpb.ListIncidentsResponse | Trouble:
+        """Racks and switches whose hosts fail together."""
+        return await self._ask(wpb.ListIncidentsRequest(), wpb.ListIncidentsResponse)
+
+    async def scenarios(self) -> wpb.ListScenariosResponse | Trouble:
+        """All."""
+        return await self._ask(wpb.ListScenariosRequest(), wpb.ListScenariosResponse)
+
+    async def scenario(self, scenario: str) -> wpb.GetScenarioResponse | Trouble:
+        """One, and who blocks it."""
+        return await self._ask(wpb.GetScenarioRequest(scenario=scenario), wpb.GetScenarioResponse)
+
+    async def settings(self) -> wpb.GetSettingsResponse | Trouble:
+        """Which process acts, and why nothing begins."""
+        return await self._ask(wpb.GetSettingsRequest(), wpb.GetSettingsResponse)
+
+    async def may_order(self, owners: Collection[str] = ()) -> bool:
+        """Whether this person may order in a project with these owners; Wall-E decides when an order comes."""
+        person = await self._remote.person()
+        return bool(person.somewhere & _ANYWHERE) or (person.name in owners and "uploader" in person.somewhere)
+
+    async def order(self, name: str, request: Any) -> Trouble | None:
+        """An order, `SwitchAutomation` and the like; None: it is stored, and takes effect soon."""
+        found = await self._ask(request, getattr(wpb, f"{name}Response"))
+        return found if isinstance(found, Trouble) else None
+
+
+def request_id(sent: str) -> str:
+    """The id of a form, so that one sent twice is one order."""
+    return sent[:100] or secrets.token_hex(8)
