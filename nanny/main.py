@@ -13,7 +13,7 @@ from nannyctl.main import COMMANDS, EXIT_CODES, WHERE, complain
 # Name: module, attribute, help in one line.
 SERVERS: Final[dict[str, tuple[str, str, str]]] = {
     "serve": ("serve", "serve", "Run one process of the service Nanny on etcd."),
-    "dev": ("serve", "dev", "Run Nanny without etcd, to try it out."),
+    "dev": ("serve", "dev", "Run Nanny with its own etcd, to try it out."),
 }
 
 

@@ -77,7 +77,14 @@ class Flags:
     def option(self, name: str, *parameter: str, **attributes: Any) -> Callable[[F], F]:
         """A flag with its environment variable, which the help shows."""
         envvar = _variable(self._prefix, name)
-        return click.option(name, *parameter, envvar=envvar, show_envvar=True, show_default=True, **attributes)
+        return click.option(
+            name,
+            *parameter,
+            envvar=envvar,
+            show_envvar=True,
+            show_default=attributes.get("default") != "",
+            **attributes,
+        )
 
     def limits(self) -> Callable[[F], F]:
         """A flag for each of the transports' limits."""
@@ -176,11 +183,11 @@ _LIMITS = {
     "max_streams_per_peer": "The same limit, per client address.",
     "max_agents": "Connections, calls and watches on the agents' listener, independent of all other callers.",
     "max_calls_per_peer_s": "Calls per second of one identity, or of one address without authentication; 0: no limit.",
-    "max_connections": "Connections of each transport.",
+    "max_connections": "Open connections, per transport.",
     "max_connections_per_peer": "The same limit over HTTP, per client address.",
     "max_streams_per_connection": "Concurrent calls on one gRPC connection.",
     "max_connection_age_s": "Ask clients to reconnect after this time, so that load spreads.",
-    "max_connection_age_grace_s": "Time for calls to finish after that.",
+    "max_connection_age_grace_s": "Time for its calls to finish after that.",
     "max_connection_idle_s": "Close gRPC connections without calls after this time.",
     "max_stream_age_s": "End HTTP streams after this time; clients resume at any replica.",
     "keep_alive_s": "Close idle HTTP connections after this time.",

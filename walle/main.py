@@ -12,7 +12,7 @@ from wallectl.main import group
 
 SERVERS: Final = {
     "serve": ("running", "serve", "Run a process of Wall-E on an existing etcd."),
-    "dev": ("running", "dev", "Run Wall-E alone, to try it out."),
+    "dev": ("running", "dev", "Run Wall-E with its own etcd, to try it out."),
 }
 
 

@@ -32,10 +32,11 @@ context, else WALLE_CA, WALLE_CERT, WALLE_KEY, WALLE_TOKEN_FILE.
 
 \b
 Exit codes:
-    1  refused
-    2  the command line is wrong
+    0  done
+    1  refused or failed
+    2  usage error
     3  not found
-    4  no server answers"""
+    4  no server responds"""
 
 
 def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> click.Group:

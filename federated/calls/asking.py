@@ -105,13 +105,13 @@ def passed_on(call: Call) -> Metadata:
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
     """The locations that the caller means: all if it named none. Raises InvalidRequest."""
     names = chosen(locations.by_name, clusters, "filter.cluster")
-    meant = requested_cluster(call)
-    if not meant:
+    requested = requested_cluster(call)
+    if not requested:
         return names
-    chosen(locations.by_name, [meant], CLUSTER_HEADER)
-    if meant not in names:
-        raise invalid("filter.cluster", f"does not contain {meant}, which the header {CLUSTER_HEADER} names")
-    return [meant]
+    chosen(locations.by_name, [requested], CLUSTER_HEADER)
+    if requested not in names:
+        raise invalid("filter.cluster", f"does not contain {requested}, which the header {CLUSTER_HEADER} names")
+    return [requested]
 
 
 def _demands(

@@ -69,10 +69,12 @@ class Writes:
 
     def named(self, cluster: str, field: str, call: Call) -> str:
         """The location that the caller names; empty: none. Raises InvalidRequest: unknown, or two different ones."""
-        meant = requested_cluster(call)
-        if meant and cluster and meant != cluster:
-            raise invalid(field, f"it names {cluster}, but the header {CLUSTER_HEADER} names {meant}: send only one")
-        name = cluster or meant
+        requested = requested_cluster(call)
+        if requested and cluster and requested != cluster:
+            raise invalid(
+                field, f"it names {cluster}, but the header {CLUSTER_HEADER} names {requested}: send only one"
+            )
+        name = cluster or requested
         if name:
             chosen(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
         return name

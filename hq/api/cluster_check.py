@@ -26,10 +26,10 @@ def _addressed(method: Method, cluster: str) -> Method:
     run: Callable[[Any, Call], Answer | Awaitable[Answer]] = method.run
 
     async def checked(request: Any, call: Call) -> Answer:
-        meant = requested_cluster(call)
-        if meant and meant != cluster:
+        requested = requested_cluster(call)
+        if requested and requested != cluster:
             raise invalid(
-                CLUSTER_HEADER, f"this is cluster {cluster}, not {meant[:100]}: call a replica of that cluster"
+                CLUSTER_HEADER, f"this is cluster {cluster}, not {requested[:100]}: call a replica of that cluster"
             )
         return await settled(run(request, call))
 

@@ -130,10 +130,10 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         with Path(file).open("rb") as opened:
             yield opened
         return
-    with tempfile.TemporaryFile() as aside:  # nobody else can open it, and it has no name
-        shutil.copyfileobj(sys.stdin.buffer, aside)
-        aside.seek(0)
-        yield aside
+    with tempfile.TemporaryFile() as copy:  # nobody else can open it, and it has no name
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.seek(0)
+        yield copy
 
 
 @asynccontextmanager

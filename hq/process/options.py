@@ -78,7 +78,7 @@ behaviour = together(
         "--heartbeat-batches",
         type=click.FloatRange(1, 1_000),
         default=50.0,
-        help="Batches of heartbeats to store per second, at most; five from 5,000 heartbeats per second on.",
+        help="Most batches of heartbeats to store per second; 5 are used above 5,000 heartbeats per second.",
     ),
     option(
         "--guard-share",
@@ -90,21 +90,23 @@ behaviour = together(
         "--compact-every",
         type=Duration(),
         default="5m",
-        help="Interval of compacting the store's history; 0s: never.",
+        help="How often to compact etcd's history; 0s: never.",
     ),
     option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
 
 limits = together(
-    option("--history-bytes", type=Bytes(), default="128MiB", help="Number of changes kept for resuming watches."),
+    option(
+        "--history-bytes", type=Bytes(), default="128MiB", help="Memory for recent changes, from which watches resume."
+    ),
     option(
         "--watch-buffer",
         type=Bytes(),
         default="256MiB",
-        help="Unread bytes of all watches (one watch: a sixteenth) before RESYNC.",
+        help="Memory for unread changes of all watches (one watch: a sixteenth); beyond it a watch must resync.",
     ),
     option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances."),
-    option("--json-bytes", type=Bytes(), default="64MiB", help="Number of instances cached as JSON."),
+    option("--json-bytes", type=Bytes(), default="64MiB", help="Memory for instances cached as JSON."),
     option(
         "--max-store-bytes",
         type=Bytes(),

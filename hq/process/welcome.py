@@ -33,7 +33,8 @@ Without TLS or authentication: for this machine only.{f"{chr(10)}{note}" if note
 Try in another shell:
   {hqctl}{at} apply -f {_short(example)}
   {hqctl}{at} report web-1 r1 --ready
-  {hqctl}{at} find --service web
+  {hqctl}{at} find web
+  {hqctl}{at} why web-1
 
 Ctrl-C stops it; the data is kept."""
     )

@@ -153,9 +153,11 @@ class Call:
     def reset(self, code: int, *, is_late: bool) -> None:
         """The peer, or a fault of it, has ended the stream before its time."""
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else str(code)
-        meant = codes.DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, codes.INTERNAL)
+        status = (
+            codes.DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, codes.INTERNAL)
+        )
         is_refused = code == ErrorCode.REFUSED_STREAM
-        self.fail(CallFailed(meant, f"the stream was reset: {name}", is_unprocessed=is_refused))
+        self.fail(CallFailed(status, f"the stream was reset: {name}", is_unprocessed=is_refused))
 
     def fail(self, error: CallFailed) -> None:
         """It ends with this error, unless it has ended."""

@@ -77,7 +77,7 @@ async def write_many(replica: object) -> dict[str, list[int]]:
     versions: dict[str, list[int]] = {}
     async with replica.stub() as stub:  # type: ignore[attr-defined]
 
-        async def life(name: str) -> None:
+        async def changes(name: str) -> None:
             created = await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(name)))
             changed = await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=instance(name, text="new")))
             versions[name] = [created.instance.meta.version, changed.instance.meta.version]
@@ -85,7 +85,7 @@ async def write_many(replica: object) -> dict[str, list[int]]:
             await agent.begin()
             await agent.report()
 
-        await asyncio.gather(*(life(f"i-{n}") for n in range(50)))
+        await asyncio.gather(*(changes(f"i-{n}") for n in range(50)))
     return versions
 
 

@@ -173,8 +173,8 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     async def _ordered(self, method: str, context: Context) -> None:
         await self._arrived(method)
-        meant = dict(context.invocation_metadata() or ()).get(CLUSTER_HEADER, "")
-        if meant not in ("", self.location.name):
+        requested = dict(context.invocation_metadata() or ()).get(CLUSTER_HEADER, "")
+        if requested not in ("", self.location.name):
             await refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST", f"this is cluster {self.location.name}")(context)
 
     async def CreateInstance(self, request: Any, context: Context) -> Any:  # noqa: N802

@@ -81,7 +81,7 @@ async def test_on_random_histories_memory_and_the_locations_say_the_same(start_p
     await followed(gateway)
     for step in range(60):
         if step in (20, 35):
-            await meant(gateway, (east,) if step == 20 else (east, west))
+            await configure(gateway, (east,) if step == 20 else (east, west))
         location = rng.choice((east, west))
         name = rng.choice("abcdefgh")
         if name in location.instances and rng.random() < 0.4:
@@ -99,7 +99,7 @@ async def test_on_random_histories_memory_and_the_locations_say_the_same(start_p
     assert gateway.gateway.followed.answers > 60
 
 
-async def meant(gateway: RunningGateway, locations: Sequence[FakeLocation]) -> None:
+async def configure(gateway: RunningGateway, locations: Sequence[FakeLocation]) -> None:
     """The configuration names these, and the gateway has seen it."""
     write_config(gateway.config, {one.name: one.addresses for one in locations}, "4s")
     names = {one.name for one in locations}

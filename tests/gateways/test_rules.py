@@ -198,9 +198,9 @@ async def federated(started: Programs, east: Registry, west: Registry) -> Progra
     config = Path(started.directory) / "federated.yaml"
     config.write_text(f"locations:\n  east:\n    replicas: ['{east.grpc}']\n  west:\n    replicas: ['{west.grpc}']\n")
     arguments = ("--config", str(config), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    front = Program("federated.main", arguments, started.directory / "federated.log")
-    await started.add(front)
-    return front
+    federation = Program("federated.main", arguments, started.directory / "federated.log")
+    await started.add(federation)
+    return federation
 
 
 @pytest.mark.long
@@ -210,8 +210,8 @@ async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_
     east, west = await started.registry("east", "east"), await started.registry("west", "west")
     await east.put("web-1", host="10.0.0.1")
     await west.put("web-2", host="10.0.0.2")
-    front = await federated(started, east, west)
-    three = Three(started, front.grpc)
+    federation = await federated(started, east, west)
+    three = Three(started, federation.grpc)
     await three.start()
     await three.come_to_say(["10.0.0.1", "10.0.0.2"])
     await three.say(["10.0.0.2"], location="west")
@@ -238,9 +238,9 @@ async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_
 async def test_gateways_that_start_while_a_location_is_away_show_the_others(started: Programs) -> None:
     east, west = await started.registry("east", "east"), await started.registry("west", "west")
     await east.put("web-1", host="10.0.0.1")
-    front = await federated(started, east, west)
+    federation = await federated(started, east, west)
     await west.kill()
-    three = Three(started, front.grpc)
+    three = Three(started, federation.grpc)
     await three.start()
     await three.come_to_say(["10.0.0.1"])
     await three.say(UNKNOWN, "db")

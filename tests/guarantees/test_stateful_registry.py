@@ -67,15 +67,15 @@ class Registries(RuleBasedStateMachine):
         return self.play.client(f"at-{replica}", replica)
 
     def demanded(self, instance_id: str, which: str) -> int:
-        life = self.model.lives.get(instance_id)
-        return {"any": 0, "wrong": 2, "right": life.version if life else 0}[which]
+        found = self.model.instances.get(instance_id)
+        return {"any": 0, "wrong": 2, "right": found.version if found else 0}[which]
 
     def answered(self, call: Op, expected: str) -> None:
         """The answer is the model's."""
         got = "" if call.outcome == OK else call.error
         assert got == expected or (expected == STOP and got in STOPS), f"expected {expected or 'ok'}: {call}"
-        if not expected and call.write is not None and call.write.version and call.key in self.model.lives:
-            self.model.lives[call.key].version = call.write.version
+        if not expected and call.write is not None and call.write.version and call.key in self.model.instances:
+            self.model.instances[call.key].version = call.write.version
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ class Registries(RuleBasedStateMachine):
     def get(self, replica: int, instance_id: str) -> None:
         client = self.client(replica)
         item = self.do(client.get(instance_id, strong=True))
-        life = self.model.lives.get(instance_id)
-        assert (item.version if item else None) == (life.version if life else None)
+        found = self.model.instances.get(instance_id)
+        assert (item.version if item else None) == (found.version if found else None)
         assert client.last.outcome in (OK, FAILED)
 
     @rule(replica=replicas, wanted=filters)
@@ -218,7 +218,7 @@ class Registries(RuleBasedStateMachine):
                     entry.traits.id: (entry.traits.service, entry.traits.node, entry.traits.ready)
                     for entry in replica.registry.replica.cache.entries()
                 }
-                wanted = {i: (life.service, life.node, life.ready) for i, life in self.model.lives.items()}
+                wanted = {i: (found.service, found.node, found.ready) for i, found in self.model.instances.items()}
                 assert shown == wanted, f"shown {shown}, by the model {wanted}"
         finally:
             self.do(self.play.__aexit__(None, None, None))

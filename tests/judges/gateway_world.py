@@ -41,7 +41,7 @@ class World:
         await self.hq.report(other, is_ready=False)
         self.ready = id_
 
-    async def flip(self) -> None:
+    async def swap(self) -> None:
         """Two changes: the other one is ready."""
         await self.only(PAIR[self.ready == PAIR[0]])
 
@@ -79,14 +79,14 @@ async def follow(verdict: Verdict, at: World, shows: Shows) -> None:
 
     async def changes() -> None:
         for _ in range(_CHANGES // 2):
-            await at.flip()
+            await at.swap()
             await shows(at.ready)
 
     async def killed() -> None:
         await at.gateway.kill()
         await asyncio.sleep(_QUIET_S)
         await at.gateway.again()
-        await at.flip()
+        await at.swap()
         await shows(at.ready)
 
     async def away() -> None:
@@ -101,7 +101,7 @@ async def follow(verdict: Verdict, at: World, shows: Shows) -> None:
             await shows(at.ready)
         finally:
             at.hq.resume()
-        await at.flip()
+        await at.swap()
         await shows(at.ready)
 
     await verdict.case(f"{_CHANGES} changes", changes(), 240.0)

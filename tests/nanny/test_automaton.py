@@ -127,8 +127,8 @@ def test_pausing_changes_no_step_and_starts_nothing(search: Search) -> None:
     for service in search.states[::5]:
         paused = step.paused(service)
         assert not list(paused.running())
-        for order, twin in zip(search.orders(service), search.orders_of(paused), strict=True):
-            assert replace(twin.after, paused=False) == order.after
+        for order, paused_order in zip(search.orders(service), search.orders_of(paused), strict=True):
+            assert replace(paused_order.after, paused=False) == order.after
 
 
 def test_a_stale_outcome_changes_nothing(search: Search) -> None:

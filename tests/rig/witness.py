@@ -35,8 +35,8 @@ class Compacted(Exception):
 class Witness:
     """Follows the prefix over any member that answers."""
 
-    def __init__(self, out: TextIO, prefix: bytes, life: int, endpoints: list[str]) -> None:
-        self._out, self._prefix, self._life = out, prefix, life
+    def __init__(self, out: TextIO, prefix: bytes, history: int, endpoints: list[str]) -> None:
+        self._out, self._prefix, self._history = out, prefix, history
         self._end = prefix[:-1] + bytes((prefix[-1] + 1,))
         self._channels = [grpc.aio.insecure_channel(endpoint, options=_OPTIONS) for endpoint in endpoints]
         self._current = 0
@@ -128,7 +128,7 @@ class Witness:
         self._pending, self._pending_at = [], 0
 
     def _write(self, event: dict[str, Any]) -> None:
-        line = {**event, "life": self._life, "seen_ns": time.monotonic_ns()}
+        line = {**event, "life": self._history, "seen_ns": time.monotonic_ns()}
         self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def _leave(self) -> None:
@@ -158,9 +158,9 @@ async def _until_told() -> None:
         raise SystemExit(1)  # the rig is gone
 
 
-async def _main(path: str, prefix: str, life: int, seen: int, endpoints: list[str]) -> None:
+async def _main(path: str, prefix: str, history: int, seen: int, endpoints: list[str]) -> None:
     with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as out:
-        witness = Witness(out, prefix.encode(), life, endpoints)
+        witness = Witness(out, prefix.encode(), history, endpoints)
         witness.seen = seen or await witness.list("listing")
         witness.moved.set()
         working = [asyncio.create_task(witness.follow()), asyncio.create_task(witness.tell())]
@@ -179,9 +179,9 @@ async def _main(path: str, prefix: str, life: int, seen: int, endpoints: list[st
 
 
 def main() -> None:
-    path, prefix, life, seen, *endpoints = sys.argv[1:]
+    path, prefix, history, seen, *endpoints = sys.argv[1:]
     try:
-        asyncio.run(_main(path, prefix, int(life), int(seen), endpoints))
+        asyncio.run(_main(path, prefix, int(history), int(seen), endpoints))
     except* Compacted as lost:
         print(f"witness: {lost.exceptions[0]}", file=sys.stderr, flush=True)
         sys.exit(COMPACTED)

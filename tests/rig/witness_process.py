@@ -18,15 +18,15 @@ class WitnessProcess:
         seen: the revision up to which it has written everything.
     """
 
-    def __init__(self, out: Path, life: int, endpoints: Sequence[str], seen: int = 0) -> None:
-        self.out, self._life, self._endpoints, self.seen = out, life, list(endpoints), seen
+    def __init__(self, out: Path, history: int, endpoints: Sequence[str], seen: int = 0) -> None:
+        self.out, self._history, self._endpoints, self.seen = out, history, list(endpoints), seen
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Return when it watches."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.rig.witness", str(self.out), PREFIX, str(self._life), str(self.seen)),
+            *(sys.executable, "-m", "tests.rig.witness", str(self.out), PREFIX, str(self._history), str(self.seen)),
             *self._endpoints,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ STOP = "STOP"  # any of the reasons for which an agent stops
 
 
 @dataclass
-class Life:
+class ModelInstance:
     """One instance. `reported`: by revision, whether it is ready; `reporters`: whose turn it is, by revision."""
 
     service: str
@@ -38,86 +38,86 @@ class Model:
     """The instances by id."""
 
     def __init__(self) -> None:
-        self.lives: dict[str, Life] = {}
+        self.instances: dict[str, ModelInstance] = {}
 
     def copy(self) -> Model:
         other = Model()
-        other.lives = copy.deepcopy(self.lives)
+        other.instances = copy.deepcopy(self.instances)
         return other
 
     def create(self, instance_id: str, service: str, node: str, revisions: list[str]) -> str:
-        if instance_id in self.lives:
+        if instance_id in self.instances:
             return "ALREADY_EXISTS"
-        self.lives[instance_id] = Life(service, node, list(revisions))
+        self.instances[instance_id] = ModelInstance(service, node, list(revisions))
         return ""
 
     def apply(self, instance_id: str, service: str) -> str:
         if self.create(instance_id, service, "node-1", ["r1", "r2"]):
             self.update(instance_id, 0, service=service, node="node-1")
-            self.lives[instance_id].keep(["r1", "r2"])
+            self.instances[instance_id].keep(["r1", "r2"])
         return ""
 
     def update(self, instance_id: str, version: int, *, service: str = "", node: str = "") -> str:
         refusal = self._demanded(instance_id, version)
         if not refusal:
-            life = self.lives[instance_id]
-            life.service = service or life.service
-            if node and node != life.node:
-                life.node = node
-                life.reported.clear()
-                life.reporters.clear()
+            found = self.instances[instance_id]
+            found.service = service or found.service
+            if node and node != found.node:
+                found.node = node
+                found.reported.clear()
+                found.reporters.clear()
         return refusal
 
     def put_revision(self, instance_id: str, revision_id: str, version: int) -> str:
         refusal = self._demanded(instance_id, version)
-        if not refusal and revision_id not in self.lives[instance_id].revisions:
-            self.lives[instance_id].revisions.append(revision_id)
+        if not refusal and revision_id not in self.instances[instance_id].revisions:
+            self.instances[instance_id].revisions.append(revision_id)
         return refusal
 
     def delete_revision(self, instance_id: str, revision_id: str) -> str:
-        life = self.lives.get(instance_id)
-        if life is None or revision_id not in life.revisions:
+        found = self.instances.get(instance_id)
+        if found is None or revision_id not in found.revisions:
             return "NOT_FOUND"
-        life.keep([each for each in life.revisions if each != revision_id])
+        found.keep([each for each in found.revisions if each != revision_id])
         return ""
 
     def delete(self, instance_id: str, version: int) -> str:
         refusal = self._demanded(instance_id, version)
         if not refusal:
-            del self.lives[instance_id]
+            del self.instances[instance_id]
         return refusal
 
     def begin(self, instance_id: str, revision_id: str, node: str, reporter: int) -> str:
-        life = self.lives.get(instance_id)
-        if life is None or life.node != node or revision_id not in life.revisions:
+        found = self.instances.get(instance_id)
+        if found is None or found.node != node or revision_id not in found.revisions:
             return STOP
-        life.reporters[revision_id] = reporter
+        found.reporters[revision_id] = reporter
         return ""
 
     def report(self, instance_id: str, revision_id: str, reporter: int, *, ready: bool) -> str:
-        life = self.lives.get(instance_id)
-        if life is None or life.reporters.get(revision_id) != reporter:
+        found = self.instances.get(instance_id)
+        if found is None or found.reporters.get(revision_id) != reporter:
             return STOP
-        life.reported[revision_id] = ready
+        found.reported[revision_id] = ready
         return ""
 
     def all_silent(self) -> None:
         """Nobody was heard for longer than the timeout."""
-        for life in self.lives.values():
-            life.reported = dict.fromkeys(life.reported, False)
+        for found in self.instances.values():
+            found.reported = dict.fromkeys(found.reported, False)
 
     def matching(self, wanted: dict[str, str]) -> set[str]:
         """Ids of those that pass a filter in the words of tests/checker."""
         return {
             instance_id
-            for instance_id, life in self.lives.items()
-            if wanted.get("service_id", life.service) == life.service
-            and wanted.get("node_name", life.node) == life.node
-            and wanted.get("ready", "T" if life.ready else "F") == ("T" if life.ready else "F")
+            for instance_id, found in self.instances.items()
+            if wanted.get("service_id", found.service) == found.service
+            and wanted.get("node_name", found.node) == found.node
+            and wanted.get("ready", "T" if found.ready else "F") == ("T" if found.ready else "F")
         }
 
     def _demanded(self, instance_id: str, version: int) -> str:
-        life = self.lives.get(instance_id)
-        if life is None:
+        found = self.instances.get(instance_id)
+        if found is None:
             return "NOT_FOUND"
-        return "VERSION_CONFLICT" if version not in (0, life.version) else ""
+        return "VERSION_CONFLICT" if version not in (0, found.version) else ""

@@ -59,8 +59,8 @@ def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
     """
 
     async def work(client: Client) -> Exit:
-        meant = epoch or (await client.admin.get_epoch()).state.epoch
-        print_epoch((await client.admin.confirm_epoch(meant, by=by, reason=reason)).state)
+        checked = epoch or (await client.admin.get_epoch()).state.epoch
+        print_epoch((await client.admin.confirm_epoch(checked, by=by, reason=reason)).state)
         return Exit.OK
 
     session.run(work, writing=True, look="hqctl epoch status")

@@ -66,5 +66,5 @@ def _fault_of(name: Any, number: Any, others: Mapping[str, int], lowest: int) ->
         return f"is not a valid port name: {NAME_RULE}"
     if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= MAX_PORT:
         return f"{number!r} is not a valid port: use {lowest} to {MAX_PORT}"
-    twin = next((other for other, taken in others.items() if taken == number and number), None)
-    return f"{number} is already port {twin}" if twin else ""
+    owner = next((other for other, taken in others.items() if taken == number and number), None)
+    return f"{number} is already port {owner}" if owner else ""
