@@ -226,7 +226,8 @@ class WalleRun:
     async def _try(self, request: Message) -> Mapping[str, Any] | None:
         """At either process; None: it did not answer, or refused."""
         process, _ = self.rng.choice(self._seats)
-        with suppress(httpx.HTTPError, AssertionError, TimeoutError):
+        # AttributeError: httpx's, over uvloop, when the process dies while the connection is made.
+        with suppress(httpx.HTTPError, AssertionError, TimeoutError, AttributeError):
             async with asyncio.timeout(4):
                 return await call_json(process.http, request)
         return None
