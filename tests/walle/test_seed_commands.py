@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cms.ledger.limits import Site
+from cms.sites import parse_sites
 from tests.support.walle.running import Running, running
 from walle.fuses.fuse import Automation, switch_of
 from walle.fuses.limits import format_limit
@@ -99,6 +101,16 @@ async def test_what_went_off_everywhere_is_switched_on_by_a_setting(walle: Runni
     assert all(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
     await typed("settings set disable_automation false", 0)
     assert not any(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
+
+
+async def test_where_hosts_stand_is_printed_as_the_cms_reads_it(walle: Running, typed: Typed) -> None:
+    await typed("hosts add h1 --project web --dc ams-1 --rack 'r 1' --switch s1 -S free", 0)
+    await typed("hosts add 10 --project web --rack 'yes' -S free", 0)
+    await typed("hosts add h3 --project web -S free", 0)
+    limits = "limits:\n  one-rack: {kind: rack, most: 1}\n"
+    read = parse_sites(limits + await typed("hosts sites", 0))
+    assert read.sites == {"h1": Site("ams-1", "r 1", "s1"), "10": Site(rack="yes")}
+    assert list(read.by_name) == ["one-rack"]
 
 
 async def test_hosts_are_added_free_and_prepared_later_by_their_inventory_number(walle: Running, typed: Typed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
@@ -43,6 +44,21 @@ def list_(**where: Any) -> None:
     """List hosts."""
     shown = call("ListHosts", pb.ListHostsRequest(**where)).hosts
     table(sorted(host_row(one) for one in shown), HOST_HEAD)
+
+
+@hosts.command()
+def sites() -> None:
+    """Print where hosts stand, as the CMS's --sites file wants it."""
+    places = {one.host.name: _place(one.host.location) for one in call("ListHosts", pb.ListHostsRequest()).hosts}
+    click.echo("hosts:" if any(places.values()) else "hosts: {}")
+    for name, place in sorted(places.items()):
+        if place:
+            click.echo(f"  {json.dumps(name)}: {json.dumps(place)}")
+
+
+def _place(location: Location) -> dict[str, str]:
+    named = {name: getattr(location, name) for name in ("dc", "rack", "switch")}
+    return {name: value for name, value in named.items() if value}
 
 
 @hosts.command()
