@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import urllib.request
@@ -48,6 +49,38 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
         assert await cloud.ends(signal.SIGINT) == 0
         await eventually(lambda: all(map(has_ended, children)))
         assert not cloud.data.exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_trouble_lasts_and_pages_tell_why_how_to_go_back_and_who_blocks(tmp_path: Path) -> None:
+    async with demo(tmp_path, "tools.cloud", "--trouble") as cloud:
+        await cloud.shows("Ctrl-C stops everything", 200)
+        found = re.search(r"^  console +(127\S+)", cloud.output(), re.MULTILINE)
+        assert found is not None
+        pages = f"http://{found[1]}"
+
+        async def tells(path: str, *wanted: str) -> None:
+            async def is_told() -> bool:
+                page = re.sub(r"<[^>]+>", "", (await asyncio.to_thread(_read, pages + path)))
+                return all(one in page for one in wanted)
+
+            await eventually(is_told, 60)
+
+        for _ in range(2):  # again when Wall-E would have healed it long ago
+            await tells("/", "web: 50 of 60 ready", "healing of cloud is off", "shop: the roll-out failed", "NET-7")
+            await tells("/services/web", "below its floor", "heartbeat timeout (10)", "north-n01")
+            await tells("/services/shop/snapshots", "Broken", "Roll back to this…")
+            await tells("/scenarios/NET-7", "bob holds 5 instances for power-off", "web is below its floor of 54")
+            await asyncio.sleep(20)
+        assert len(list((cloud.data / "broken").iterdir())) == 5
+        assert await cloud.ends(signal.SIGINT) == 0
+
+
+def _read(address: str) -> str:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(address, timeout=10) as answer:
+        return str(answer.read().decode())
 
 
 async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> None:

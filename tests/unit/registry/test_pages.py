@@ -217,6 +217,12 @@ async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.Ins
         keys = [key for instance in truth.matching(wanted) for key in keys_of(instance)]
         named = sorted(set(keys)) or [""] * (group == pb.COUNT_GROUP_UNSPECIFIED)  # nothing is a count, too
         assert [(count.key, count.total) for count in counts] == [(key, keys.count(key)) for key in named]
+        if group != pb.COUNT_GROUP_REVISION:
+            unready = [i for i in truth.matching(wanted) if i.status.ready.status != model.CONDITION_STATUS_TRUE]
+            lacking = [key for instance in unready for key in keys_of(instance)]
+            assert [count.total - count.ready for count in counts] == [lacking.count(key) for key in named]
+            untold = [key for i in unready if not i.status.ready.status for key in keys_of(i)]
+            assert [count.unknown for count in counts] == [untold.count(key) for key in named]
     ready, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_UNSPECIFIED, PLAIN, None)
     of_ready = pb.InstanceFilter()
     of_ready.CopyFrom(wanted)
