@@ -137,8 +137,10 @@ def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s:
 
 
 def _left(stages: Stages, progress: Progress) -> str:
+    away = at(stages, Stage.AWAY)
+    where = ", ".join(sorted({location for location, _ in away}))
     told = {
-        "in locations that do not answer": at(stages, Stage.AWAY),
+        f"in locations that do not answer ({where})": away,
         "held by others": at(stages, Stage.HELD),
         "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
         "whose agents have not reported": at(stages, Stage.LOST),

@@ -216,6 +216,12 @@ class Cloud:
         request.request_id = new_request_id()
         await self.call("SetTarget", request)
 
+    async def leave_out(self, *locations: str) -> None:
+        """Roll-outs touch and wait for none of these."""
+        info = (await self.service()).info
+        info.rollout.leave_out[:] = locations
+        await self.call("UpdateService", pb.UpdateServiceRequest(service_id=SERVICE, info=info))
+
     async def stop_service(self) -> None:
         await self.call("StopService", pb.StopServiceRequest(service_id=SERVICE, request_id=new_request_id()))
 

@@ -156,15 +156,43 @@ async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tupl
     try:
         await cloud.target(v2)
 
-        async def others_wait() -> bool:
-            service = await cloud.service()
-            return any("vla" in one.action.message for one in service.snapshot)
-
-        await eventually(others_wait, 60.0, "it says that vla is waited for")
+        await eventually(lambda: others_are_done(cloud, v2), 90.0, "the others are done, and vla is waited for")
     finally:
         cloud.locations["vla"].resume()
     await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=90.0)
     assert_held(reader)
+
+
+async def test_a_location_that_stays_away_is_left_out_by_an_order_and_brought_when_it_is_back(
+    scene: tuple[Cloud, Reader],
+) -> None:
+    cloud, reader = scene
+    await first(cloud, reader)
+    reader.during = "a location left out"
+    v2 = await cloud.add("v2", NAMES)
+    cloud.locations["vla"].pause()
+    try:
+        await cloud.target(v2)
+        await eventually(lambda: others_are_done(cloud, v2), 90.0, "the others are done, and vla is waited for")
+        await cloud.leave_out("vla")
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=60.0)
+    finally:
+        cloud.locations["vla"].resume()
+    await cloud.leave_out()
+
+    async def is_brought() -> bool:
+        instances = [(await cloud.locations["vla"].client.get(name)).instance for name in NAMES if "vla" in name]
+        return all(target_of(one, v2) == READY for one in instances) and not (await cloud.service()).drift
+
+    await eventually(is_brought, 90.0, "vla is brought to what the others run")
+    assert_held(reader)
+
+
+async def others_are_done(cloud: Cloud, snapshot: str) -> bool:
+    """The roll-out has switched all of them but those in vla, which it says it waits for."""
+    [action] = [one.action for one in (await cloud.service()).snapshot if one.snapshot_id == snapshot]
+    done = {one.location for one in action.location if one.total and one.done == one.total}
+    return action.action == "activate" and done == set(LOCATIONS) - {"vla"} and "vla" in action.message
 
 
 async def test_what_somebody_else_changes_is_shown_as_drift_and_brought_back(scene: tuple[Cloud, Reader]) -> None:
