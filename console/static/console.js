@@ -106,6 +106,10 @@ navigator.locks.request("hq-console-live", () => {
 });
 announce();
 
+// The line of pages may be wider than the screen.
+const here = document.querySelector(".top nav [aria-current]");
+if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 110;
+
 // --- dialogs and forms ---
 
 document.addEventListener("click", (event) => {
