@@ -63,6 +63,7 @@ class Desk:
         self.orders = Orders(controller)
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
+        self._confirming: dict[str, None] = {}  # tasks whose confirmation is asked for, the first one first
         self._strange: dict[str, str] = {}  # records that this version does not understand, and why
         self._budgets: dict[str, Budget] = {}
         self._epoch = ""
@@ -146,6 +147,10 @@ class Desk:
     def _task_changed(self, task_id: str) -> None:
         with self._understanding(f"task {task_id}"):
             stored, now = self.tasks.stored(task_id), self.clock.now()
+            if stored is not None and stored.message.confirming:
+                self._confirming.setdefault(task_id)
+            else:
+                self._confirming.pop(task_id, None)
             if stored is None:
                 self.book.drop(task_id, now)
                 self._polls.pop(task_id, None)
@@ -243,8 +248,8 @@ class Desk:
 
     def _confirm(self, change: Change, ledger: ledger_pb2.Ledger, now: float) -> bool:
         """Answer one unit whose confirmation was asked for; whether there was one."""
-        asked = next((task_id for task_id, record in self.tasks.items() if record.confirming), None)
-        if asked is None or asked not in self.book.tasks:
+        asked = next((task_id for task_id in self._confirming if task_id in self.book.tasks), None)
+        if asked is None:
             return False
         ledger.ClearField("moving")
         unit = self.book.tasks[asked].unit

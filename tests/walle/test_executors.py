@@ -227,7 +227,7 @@ async def test_a_program_that_does_not_end_is_ended() -> None:
     config = CommandConfig([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.3)
     progress, output = await run(Command("script", config), in_work())
     assert progress is Progress.FAILED
-    assert "no end within 0.3 s" in output
+    assert "not finished within 0.3 s" in output
 
 
 async def test_a_program_that_is_not_there_is_a_failure() -> None:
