@@ -68,8 +68,8 @@ class GatewayApi:
 
     def _find(self, find: Find, call: Call) -> Answer | Awaitable[Answer]:
         """At once, where memory has the list."""
-        ask = self._gateway.lists.ask(find, call)
-        return self._gateway.followed.answer(find, ask) or self._gateway.lists.page(find, ask)
+        lists = self._gateway.lists
+        return self._gateway.followed.answer(find, call) or lists.page(find, lists.ask(find, call))
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         async for body in self._gateway.watches.watch(request, call):

@@ -33,7 +33,7 @@ class Find(NamedTuple):
         base: what every location gets: without page_token and without what only some must fulfil.
         key: what it is remembered by: without any demands on freshness.
         digest: of the filter.
-        is_plain: a whole list, of whatever freshness.
+        is_plain: a whole list of all locations, of whatever freshness.
     """
 
     message: pb.FindInstancesRequest
@@ -61,7 +61,7 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
 def _is_plain(message: pb.FindInstancesRequest) -> bool:
     read = message.read
     demands = read.min_version or read.epoch or read.consistency or read.require_trusted
-    return not (message.page_token or message.HasField("field_mask") or demands)
+    return not (message.page_token or message.HasField("field_mask") or message.filter.cluster or demands)
 
 
 Remembered = Callable[[bytes, str], Kept | None]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from federated.calls.asking import Asking
+from federated.calls.asking import passed_on
 from federated.calls.following import Follower
 from federated.calls.lists import Find
 from federated.clock import Clock
@@ -21,8 +21,10 @@ from federated.followed.picture import Picture
 from federated.locations.location import Kept
 from federated.locations.locations import Locations
 from hqapi.pieces import Pieces
+from hqapi.requests import CLUSTER_HEADER
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
 from serving.errors import ServiceError, invalid
 
 log = logging.getLogger(__name__)
@@ -64,13 +66,16 @@ class Followed:
         """Bytes of all frames that are held."""
         return sum(one.size_bytes for one in self._filters.values())
 
-    def answer(self, find: Find, ask: Asking) -> FollowedAnswer | None:
-        """The answer from memory; None: ask the locations. Counts as a question for this filter either way."""
+    def answer(self, find: Find, call: Call) -> FollowedAnswer | None:
+        """The answer from memory; None: ask the locations. Counts as a question for this filter unless it is another's.
+
+        Raises Unauthenticated.
+        """
         message, key = find.message, find.key
-        if not find.is_plain or len(ask.names) != len(self._locations.by_name) or not _may(message, ask):
+        if not find.is_plain or call.all_headers(CLUSTER_HEADER) or not self._may(message, call):
             return None
         now = self._clock.now()
-        identity = ask.access.identity
+        identity = call.access.identity
         if self._demand.asked(key, identity.name if identity else "", now):
             share = self._bounds.max_bytes // 10
             self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share, self._pieces)
@@ -78,6 +83,13 @@ class Followed:
         found = one.answer(now, message.page_size, self._page_bytes) if one is not None else None
         self.answers += found is not None
         return found
+
+    def _may(self, message: pb.FindInstancesRequest, call: Call) -> bool:
+        """Memory may answer this caller."""
+        token, access, where = passed_on(call), call.access, message.filter
+        if not access.is_checked:
+            return not token
+        return all(access.within(name).proves(where.service_id, where.node_name) for name in self._locations.by_name)
 
     def kept(self, key: bytes, name: str) -> Kept | None:
         """The last that a silent location showed of a filter; the caller sees to it that the asker may read it."""
@@ -197,11 +209,3 @@ class _Filter:
             for portion in follower.failed(error):
                 if portion.forget:
                     picture.took(portion, self._clock.now())
-
-
-def _may(message: pb.FindInstancesRequest, ask: Asking) -> bool:
-    """Memory may answer this caller."""
-    if not ask.access.is_checked:
-        return not ask.metadata
-    where = message.filter
-    return all(ask.access.within(name).proves(where.service_id, where.node_name) for name in ask.names)

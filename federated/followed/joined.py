@@ -40,8 +40,9 @@ class Joined:
 
     def body(self) -> Body:
         """All frames, joined."""
-        changes = [self._moved(name, picture) for name, picture in self._pictures.items() if picture.changed != set()]
-        if any(changes):
+        # An empty set: nothing changed; None: everything may have.
+        changed = [(name, one) for name, one in self._pictures.items() if one.changed or one.changed is None]
+        if any([self._moved(name, picture) for name, picture in changed]):  # noqa: C419  # each of them is to be moved
             frames = self._frames()
             self._body = Body(b"".join(frames), len(frames), self._body.generation + 1)
         return self._body

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any, cast
 
-from federated.calls.asking import Asking
 from federated.calls.lists import compiled
 from federated.errors import Silence
 from federated.followed.demand import Bounds
@@ -20,6 +19,7 @@ from hq.memory.query import Query
 from hq.registry.registry import Registry
 from hqapi.pieces import Pieces
 from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
 from serving.errors import ServiceError
 from tests.checker import marks
 from tests.checker.history import CACHED, OK, Op, Read
@@ -57,8 +57,7 @@ class FollowingGateway:
     async def find(self, wanted: dict[str, str]) -> bool:
         """Whether memory had an answer; then it is in the history."""
         called = self._diary.now_ns()
-        ask = Asking([_NAME], all_required=False, last_good=False, demands={}, deadline=None, clock=self._clock)
-        found = self.followed.answer(compiled(pb.FindInstancesRequest(filter=filter_of(wanted))), ask)
+        found = self.followed.answer(compiled(pb.FindInstancesRequest(filter=filter_of(wanted))), Call())
         if found is None:
             return False
         answer = pb.FindInstancesResponse.FromString(found.proto())
