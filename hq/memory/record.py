@@ -52,10 +52,20 @@ def _labels(meta: instance_pb2.InstanceMeta, pool: Pool) -> tuple[tuple[str, str
     """All of them are kept once; where some are unlike any other, at least their keys, and the others of the same."""
     labels = tuple(sorted(meta.labels.items()))
     known: tuple[tuple[str, str], ...] | None = pool.get(labels)
-    if known is None:
-        pairs = [(pool.setdefault(key, key), value) for key, value in labels]
-        known = pool[labels] = tuple([pool.setdefault(pair, pair) for pair in pairs])
+    if known is not None or not labels:
+        return known or labels
+    count = len(pool)
+    known = tuple([pool.get(pair) or _pooled(pair, pool) for pair in labels])
+    if len(pool) == count:
+        pool[known] = known  # not the one that was looked for: its strings would be kept beside those of the pool
     return known
+
+
+def _pooled(pair: tuple[str, str], pool: Pool) -> tuple[str, str]:
+    key, value = pair
+    found = (pool.setdefault(key, key), value)
+    pool[found] = found
+    return found
 
 
 RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly

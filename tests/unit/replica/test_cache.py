@@ -8,6 +8,9 @@ import pytest
 
 from hq.memory.cache import Cache
 from hq.memory.query import Query
+from hq.memory.record import Pool, decode_traits
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotLoaded
 from store.port import Batch, Record
@@ -156,3 +159,17 @@ def test_a_cluster_filter_is_right_whether_there_is_one_cluster_or_more() -> Non
     wanted, other = Query(pb.InstanceFilter(cluster=["c"])), Query(pb.InstanceFilter(cluster=["d"]))
     assert [e.traits.id for portion in feed.cache.matching(wanted) for e in portion] == ["a"]
     assert [e.traits.id for portion in feed.cache.matching(other) for e in portion] == []
+
+
+def test_labels_are_kept_once_and_those_unlike_any_other_leave_nothing_beside_them() -> None:
+    pool: Pool = {}
+    found = []
+    for number, name in enumerate(("same", "same", "same", "own-1", "own-2")):
+        meta = model.InstanceMeta(id=f"i-{number}", labels={"engine": "jvm", "name": name})
+        record = storage_pb2.SpecRecord(meta=meta.SerializeToString())
+        found.append(decode_traits(meta.id, record, pool).labels)
+    assert found[1] is found[2]
+    assert all(labels[0] is found[0][0] and labels[1][0] is found[0][1][0] for labels in found)
+    assert [dict(labels)["name"] for labels in found] == ["same", "same", "same", "own-1", "own-2"]
+    assert found[3] not in pool
+    assert found[4] not in pool
