@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
@@ -79,6 +79,7 @@ def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
 
 
 _LIST_SOURCES, _WATCH_SOURCES = b"\x1a", b"\x22"
+_KINDS: Final = {kind: b"\x08" + frames.varint(kind) for kind in service_pb2.WatchKind.values()}
 
 
 class SourceCodec:
@@ -206,19 +207,14 @@ class WatchAnswer:
 
     def proto(self) -> bytes:
         m = self._message
-        encoded = b"".join(
-            (
-                b"\x08",
-                frames.varint(m.kind),
-                *m.events,
-                frames.delimited(b"\x1a", m.token.encode()) if m.token else b"",
-                self._codec.proto(m.source, _WATCH_SOURCES),
-                frames.delimited(b"\x2a", m.reason.encode()) if m.reason else b"",
-                b"\x30\x01" if m.collapsed else b"",
-            )
-        )
+        token = frames.delimited(b"\x1a", m.token.encode()) if m.token else b""
+        encoded = [_KINDS[m.kind], *m.events, token, self._codec.proto(m.source, _WATCH_SOURCES)]
+        if m.reason:
+            encoded.append(frames.delimited(b"\x2a", m.reason.encode()))
+        if m.collapsed:
+            encoded.append(b"\x30\x01")
         m.events.clear()
-        return encoded
+        return b"".join(encoded)
 
     async def json(self) -> bytes:
         m = self._message

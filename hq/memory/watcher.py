@@ -62,9 +62,8 @@ class Alarm:
         self._due: dict[Watcher, float] = {}  # in order, since all wait equally long
         self._timer: asyncio.TimerHandle | None = None
 
-    def set(self, watcher: Watcher) -> None:
+    def set(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
         """Wake it when its time has passed."""
-        loop = asyncio.get_running_loop()
         self._due[watcher] = due = loop.time() + self._after_s
         if self._timer is None:
             self._timer = loop.call_at(due, self._ring, loop)
@@ -144,8 +143,9 @@ class Watcher:
         """Return when there is something to send, or something to look at, or when the alarm goes off."""
         if self._pending or self.lost:
             return
-        self._waiting = asyncio.get_running_loop().create_future()
-        alarm.set(self)
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        alarm.set(self, loop)
         try:
             await self._waiting
         finally:
@@ -160,6 +160,8 @@ class Watcher:
                 break
             size_bytes -= delivery.size_bytes
             count += 1
+        if not count:
+            return []
         taken = self._pending[:count]
         del self._pending[:count]
         self.unread_bytes -= sum(delivery.held_bytes for delivery in taken)

@@ -188,7 +188,8 @@ class Outgoing:
             while size - at > most:
                 self.frames += (full, chunk[at : at + most])
                 at += most
-        self.frames += (head(size - at, DATA, flags, number), chunk[at:])
+            chunk = chunk[at:]
+        self.frames += (head(size - at, DATA, flags, number), chunk)
         self.size += size + frames.HEADER_BYTES * (at // most + 1)
 
     def _queue(self, stream: Stream, chunk: bytes) -> None:

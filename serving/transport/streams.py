@@ -48,13 +48,15 @@ class StreamRpc(Rpc):
             self._fail(error)
 
     async def _pump(self, answers: AsyncIterator[Answer]) -> None:
-        spoken, exchange = self._wire, self._exchange
-        limit = StreamTimeout(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
-        async with limit, self._endpoint.guard.lease(self._call), ClosingStream(answers):
+        endpoint, spoken, exchange = self._endpoint, self._wire, self._exchange
+        limit = StreamTimeout(spoken.timeout_s, endpoint.limits.max_stream_age_s)
+        async with limit, endpoint.guard.lease(self._call), ClosingStream(answers):
             async for answer in answers:
                 payload = await settled(answer.json()) if spoken.json_out else answer.proto()
-                self._check_size(payload)
-                self._begin()
+                if len(payload) >= endpoint.large_bytes:
+                    self._check_size(payload)
+                if not exchange.sent_any:
+                    self._begin()
                 spoken.message(payload)
                 del answer, payload  # while it waits it is held once, in the stream's queue
                 if exchange.is_waiting:
