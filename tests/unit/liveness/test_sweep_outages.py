@@ -29,7 +29,9 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
     return run_virtually(main)
 
 
-@pytest.mark.parametrize("outage_s", [1, 5, 6, 30, 170, 700, 1_800])
+@pytest.mark.parametrize(
+    "outage_s", [1, 5, 6, 170, 1_800, *(pytest.param(s, marks=pytest.mark.long) for s in (30, 700))]
+)
 def test_an_outage_of_the_store_expires_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(2):

@@ -39,7 +39,7 @@ def last_fault(*parts: bytes, limit: int = 32_768) -> Fault:
     return what
 
 
-@settings(max_examples=300)
+@settings(max_examples=8 * settings().max_examples)
 @given(SEEDS)
 def test_requests_mean_the_same_however_they_are_cut(seed: int) -> None:
     rng = Random(seed)
@@ -47,7 +47,7 @@ def test_requests_mean_the_same_however_they_are_cut(seed: int) -> None:
     assert read_http1(pieces(rng, said)) == read_http1([said]) == read_http1(spoken(said))
 
 
-@settings(max_examples=500)
+@settings(max_examples=12 * settings().max_examples)
 @given(SEEDS)
 def test_spoiled_requests_raise_nothing_and_mean_the_same_however_they_are_cut(seed: int) -> None:
     rng = Random(seed)
@@ -116,7 +116,7 @@ def test_trailers_are_dropped_and_do_not_become_headers_of_the_next_request(seed
 # --- heads that come again ---
 
 
-@settings(max_examples=300)
+@settings(max_examples=8 * settings().max_examples)
 @given(SEEDS)
 def test_requests_that_come_again_mean_what_they_meant(seed: int) -> None:
     rng = Random(seed)

@@ -52,7 +52,7 @@ def test_what_we_encode_any_decoder_reads_without_a_table(pairs: Pairs) -> None:
     assert theirs.header_table._current_size == ours.table_bytes == 0
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=12 * settings().max_examples)
 @given(st.integers(0, MOST))
 def test_of_random_blocks_both_say_the_same_or_ours_refuses(seed: int) -> None:
     rng = random.Random(seed)
@@ -67,7 +67,7 @@ def test_of_random_blocks_both_say_the_same_or_ours_refuses(seed: int) -> None:
         assert ours.table_bytes == theirs.header_table._current_size, block.hex()
 
 
-@settings(max_examples=300)
+@settings(max_examples=6 * settings().max_examples)
 @given(st.binary(max_size=60))
 def test_random_bytes_raise_nothing_but_our_error(block: bytes) -> None:
     try:

@@ -25,7 +25,7 @@ def test_every_byte_is_known_alone_and_among_others(symbol: int) -> None:
         assert decode(ENCODER.encode(text)) == text
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=16 * settings().max_examples)
 @given(st.binary(max_size=12))
 def test_random_bytes_are_read_as_the_library_reads_them_or_refused(coded: bytes) -> None:
     try:

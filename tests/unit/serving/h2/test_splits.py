@@ -16,7 +16,7 @@ from tests.support.h2_peer import sent, tell
 SEEDS = st.integers(0, 1 << 60)
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 @given(SEEDS)
 def test_a_server_reads_the_same_however_a_conversation_is_cut(seed: int) -> None:
     rng = Random(seed)
@@ -24,7 +24,7 @@ def test_a_server_reads_the_same_however_a_conversation_is_cut(seed: int) -> Non
     assert read(Machine(Settings()), pieces(rng, said)) == read(Machine(Settings()), [said])
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 @given(SEEDS)
 def test_a_client_reads_the_same_however_a_conversation_is_cut(seed: int) -> None:
     rng = Random(seed)
@@ -32,7 +32,7 @@ def test_a_client_reads_the_same_however_a_conversation_is_cut(seed: int) -> Non
     assert read(client_with_calls(), pieces(rng, said)) == read(client_with_calls(), [said])
 
 
-@settings(max_examples=400)
+@settings(max_examples=8 * settings().max_examples)
 @given(SEEDS)
 def test_a_spoiled_conversation_raises_nothing_and_reads_the_same_however_it_is_cut(seed: int) -> None:
     rng = Random(seed)

@@ -110,7 +110,7 @@ def check_windows(machine: Machine) -> None:
     assert all(s.window >= 0 and s.credit >= 0 for s in machine.streams.values()), "a window is negative"
 
 
-@settings(max_examples=150)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.integers(0, 1 << 60))
 @pytest.mark.long
 def test_every_call_is_echoed_whole_whatever_the_windows_and_the_pace(seed: int) -> None:
