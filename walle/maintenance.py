@@ -113,7 +113,7 @@ _KIND = OPERATION_KIND_TEMPORARY_UNREACHABLE
 
 
 def asked(installation: str, scenario: Scenario, host: Host, project: Project, index: int) -> ScenarioHost:
-    """Whom to ask about a host: those of its CMS's that know temporary-unreachable; others agree by hand.
+    """Whom to ask about a host: those of its CMSs that know temporary-unreachable; others agree by hand.
 
     Hosts that are not assigned and ready need nobody's leave.
     """
@@ -213,6 +213,6 @@ def by_hand(hosts: Iterable[ScenarioHost]) -> list[str]:
 
 
 def agree_by_hand(host: ScenarioHost, by: str, reason: str, wall: Timestamp) -> None:
-    """The owners agree in place of the CMS's that cannot be asked."""
+    """The owners agree in place of the CMSs that cannot be asked."""
     host.agreed.extend(HandAgreement(cms=cms, by=by, reason=reason, time=wall) for cms in host.by_hand)
     del host.by_hand[:]

@@ -84,7 +84,7 @@ class Change(StrEnum):
 
 
 class Told(NamedTuple):
-    """The operation that it takes (in the CMS's of the project where the host is), and the state afterwards.
+    """The operation that it takes (in the CMSs of the project where the host is), and the state afterwards.
 
     `operation` None: no CMS is told, it is done at once. `state` None: it stays.
     """
@@ -122,7 +122,7 @@ MEMBERSHIP: Final[Mapping[tuple[Change, HostState], Told]] = {
     (Change.REMOVE, HOST_STATE_PROBATION): _OUT,
 }
 
-# A preorder cannot ignore CMS's; everything else can.
+# A preorder cannot ignore CMSs; everything else can.
 MAY_IGNORE_CMS: Final = frozenset(Change) - {Change.ADD_PREORDERED, Change.ADD_PREORDERED_PREPARE}
 
 

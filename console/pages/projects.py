@@ -143,7 +143,7 @@ class Projects:
         return sorted({one.host.project for one in listed if one.host.name in waiting})
 
     async def agree(self, visit: Visit, scenario: str) -> Redirect:
-        """An owner agrees for the hosts of a project whose CMS's cannot be asked, or refuses."""
+        """An owner agrees for the hosts of a project whose CMSs cannot be asked, or refuses."""
         project, refused = visit.form.get("project", ""), visit.form.get("refuse") == "on"
         if not project:
             raise Refused(400, "project: is missing")

@@ -1,4 +1,4 @@
-"""The client of CMS's: the protocol, the same against a fake one and our own, and what breaks the schema."""
+"""The client of CMSs: the protocol, the same against a fake one and our own, and what breaks the schema."""
 
 from __future__ import annotations
 

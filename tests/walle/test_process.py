@@ -1,4 +1,4 @@
-"""A process of Wall-E over real sockets: orders, checks, CMS's, takeovers, the emergency stop."""
+"""A process of Wall-E over real sockets: orders, checks, CMSs, takeovers, the emergency stop."""
 
 from __future__ import annotations
 

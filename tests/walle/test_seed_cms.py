@@ -1,4 +1,4 @@
-"""Who is told of what, over the wire: several CMS's of one project, and hosts that come, move and go."""
+"""Who is told of what, over the wire: several CMSs of one project, and hosts that come, move and go."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Leave from CMS's: their protocol, what several of them say together, and the default one."""
+"""Leave from CMSs: their protocol, what several of them say together, and the default one."""

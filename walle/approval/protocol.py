@@ -114,7 +114,7 @@ _STATUSES: Final[dict[str, Verdict]] = {
 
 
 def body_of(request: Request) -> dict[str, Any]:
-    """A task as it is posted. CMS's ignore the fields that they do not know."""
+    """A task as it is posted. CMSs ignore the fields that they do not know."""
     body: dict[str, Any] = {
         "id": request.id,
         "type": "manual" if request.is_manual else "automated",

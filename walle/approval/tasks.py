@@ -1,4 +1,4 @@
-"""Tasks of one operation, what several CMS's say of them together, and tasks that belong to no operation. Pure."""
+"""Tasks of one operation, what several CMSs say of them together, and tasks that belong to no operation. Pure."""
 
 from __future__ import annotations
 

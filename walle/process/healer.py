@@ -1,4 +1,4 @@
-"""Reconciles one host: considers it, asks CMS's, does the work, and stores every step before the next."""
+"""Reconciles one host: considers it, asks CMSs, does the work, and stores every step before the next."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Store(Protocol):
 
 
 class Parts(Protocol):
-    """Where an operation's CMS's and executors come from."""
+    """Where an operation's CMSs and executors come from."""
 
     def cms(self, project: str, url: str) -> Cms:
         """Raises CmsFailure: the project has no such CMS any more."""
@@ -113,7 +113,7 @@ class Healer:
     # --- leave ------------------------------------------------------------------------------------------------------
 
     async def _dry_run(self, host: Host) -> None:
-        """All CMS's are asked before a task is created in any of them."""
+        """All CMSs are asked before a task is created in any of them."""
         name, operation, answers = host.name, host.operation, []
         for task in operation.task:
             try:

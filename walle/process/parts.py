@@ -1,4 +1,4 @@
-"""Where an operation's CMS's and executors come from: the project's settings, and the configuration file."""
+"""Where an operation's CMSs and executors come from: the project's settings, and the configuration file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAID_EVERY_S: Final = 600.0
 
 
 class CmsEvents:
-    """Counts the calls of CMS's, and tells owners of failures, at most every ten minutes per project and CMS.
+    """Counts the calls of CMSs, and tells owners of failures, at most every ten minutes per project and CMS.
 
     Attributes:
         calls: by CMS, action and result.
@@ -51,7 +51,7 @@ class CmsEvents:
 
 
 class RealParts:
-    """CMS's of projects and executors of kinds, as configured."""
+    """CMSs of projects and executors of kinds, as configured."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reconciles one scenario: asks all CMS's, tells HQ, says when the work may begin, gives everything back."""
+"""Reconciles one scenario: asks all CMSs, tells HQ, says when the work may begin, gives everything back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wallepb.v1.project_pb2 import (
 )
 
 POLL_S: Final = 5.0
-AT_ONCE: Final = 10  # calls of CMS's by one scenario
+AT_ONCE: Final = 10  # calls of CMSs by one scenario
 RESUME_MS: Final = 900_000
 SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour, and a quarter for everybody to come back
 

@@ -52,7 +52,7 @@ def add_host(book: Book, order: AddHostRequest, by: str, world: World, now: Mome
     tells = _told(_adding(order), state)
     host = Host(name=order.host, inventory=order.inventory, project=order.project, bmc=order.bmc, address=order.address)
     host.location.CopyFrom(order.location)
-    # It is in use only once the CMS's have agreed.
+    # It is in use only once the CMSs have agreed.
     host.state, host.status = HOST_STATE_FREE if tells.operation else state, HOST_STATUS_READY
     if tells.operation:
         _begin(host, project, tells, by, "added", world, now, ignore_cms=order.ignore_cms)
@@ -79,7 +79,7 @@ def change_host(book: Book, order: ChangeHostRequest, by: str, world: World, now
 
 
 def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
-    """Between assigned, maintenance and probation; out of use only goes by way of the CMS's."""
+    """Between assigned, maintenance and probation; out of use only goes by way of the CMSs."""
     host = _idle(book, order.host)
     if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
         raise Refused(f"host {host.name}: use `prepare` to take it into use, or release it to free it")

@@ -1,6 +1,6 @@
 """After the store was restored or replaced: what it has forgotten may still be under way.
 
-CMS's hold tasks of operations that were asked for after the backup. Until people have looked, all fuses are out, no
+CMSs hold tasks of operations that were asked for after the backup. Until people have looked, all fuses are out, no
 task is collected as garbage, and the hosts of tasks that nobody knows count as busy.
 """
 

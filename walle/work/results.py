@@ -1,4 +1,4 @@
-"""What CMS's and executors told, put into the operation: one transaction each."""
+"""What CMSs and executors told, put into the operation: one transaction each."""
 
 from __future__ import annotations
 

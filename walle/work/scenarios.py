@@ -84,7 +84,7 @@ def end_scenario(book: Book, order: EndScenarioRequest, by: str, now: Moment) ->
 
 
 def agree_scenario(book: Book, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
-    """By hand, for the hosts of one project whose CMS's cannot be asked; a refusal forbids the work."""
+    """By hand, for the hosts of one project whose CMSs cannot be asked; a refusal forbids the work."""
     scenario = _scenario(book, order.scenario)
     if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")

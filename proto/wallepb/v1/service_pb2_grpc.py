@@ -317,7 +317,7 @@ class WalleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AgreeScenario(self, request, context):
-        """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked.
+        """Agrees to planned work, or refuses it, for the hosts of a project whose CMSs cannot be asked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -74,7 +74,7 @@ class WalleServiceStub:
     AddScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.AddScenarioRequest, _service_pb2.AddScenarioResponse]
     """Begins planned work on many hosts."""
     AgreeScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.AgreeScenarioRequest, _service_pb2.AgreeScenarioResponse]
-    """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
+    """Agrees to planned work, or refuses it, for the hosts of a project whose CMSs cannot be asked."""
     EndScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.EndScenarioRequest, _service_pb2.EndScenarioResponse]
     """Ends planned work: done, or given up."""
     ReportChecks: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReportChecksRequest, _service_pb2.ReportChecksResponse]
@@ -134,7 +134,7 @@ class WalleServiceAsyncStub(WalleServiceStub):
     AddScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.AddScenarioRequest, _service_pb2.AddScenarioResponse]  # type: ignore[assignment]
     """Begins planned work on many hosts."""
     AgreeScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.AgreeScenarioRequest, _service_pb2.AgreeScenarioResponse]  # type: ignore[assignment]
-    """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
+    """Agrees to planned work, or refuses it, for the hosts of a project whose CMSs cannot be asked."""
     EndScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.EndScenarioRequest, _service_pb2.EndScenarioResponse]  # type: ignore[assignment]
     """Ends planned work: done, or given up."""
     ReportChecks: _aio.UnaryUnaryMultiCallable[_service_pb2.ReportChecksRequest, _service_pb2.ReportChecksResponse]  # type: ignore[assignment]
@@ -317,7 +317,7 @@ class WalleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.AgreeScenarioRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.AgreeScenarioResponse, _abc.Awaitable[_service_pb2.AgreeScenarioResponse]]:
-        """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
+        """Agrees to planned work, or refuses it, for the hosts of a project whose CMSs cannot be asked."""
 
     @_abc_1.abstractmethod
     def EndScenario(

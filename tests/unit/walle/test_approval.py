@@ -1,4 +1,4 @@
-"""What several CMS's say together, and the default one."""
+"""What several CMSs say together, and the default one."""
 
 from __future__ import annotations
 

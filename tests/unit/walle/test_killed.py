@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 class World1:
-    """One machine, two CMS's, a store, and a process that dies at chosen moments."""
+    """One machine, two CMSs, a store, and a process that dies at chosen moments."""
 
     def __init__(self, deaths: tuple[int, ...]) -> None:
         self.book, self.deaths, self.moment = DictBook(), set(deaths), 0

@@ -1,4 +1,4 @@
-"""One host, two CMS's, a check and a fuse: every state that can be reached, and what holds in each.
+"""One host, two CMSs, a check and a fuse: every state that can be reached, and what holds in each.
 
 The first CMS confirms and withdraws, the second rejects; each call may be lost after it took effect. The fuse goes out
 and the check recovers at any moment, each once.
