@@ -8,8 +8,11 @@ from control import Refused
 from nanny.automaton.showing import ServiceState
 from nanny.automaton.states import Action, Current, Event, Target
 from nanny.automaton.step import Step
+from nanny.instances import instance_state
 from nanny.records import kinds
 from nanny.records.services import tuple_of
+from nannyctl.output.services import show_instances
+from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import SERVICE, Ordered, refused
 
 C, T = Current, Target
@@ -114,6 +117,16 @@ class TestCurrentState:
         assert web.current("a") is C.PARTIALLY_PREPARED
         assert web.target("a", T.PREPARED).settle().current("a") is C.PREPARED
 
+    def test_partially_prepared_when_preparing_was_broken_off_and_activating_another_one_breaks_nothing_off(
+        self,
+    ) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).target("a", T.CREATED)
+        assert "nanny: a PREPARING -> PARTIALLY_PREPARED (cancelled)" in web.history()
+        assert web.current("a") is C.REMOVING
+        web = Ordered().add("a", "b").activate("a").until("a", C.PREPARING).activate("b")
+        assert (web.current("a"), web.wanted("a")) == (C.PREPARING, T.PREPARED)
+        assert web.settle().current("a") is C.PREPARED
+
     def test_removing_takes_it_from_the_nodes(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.CREATED)
         assert web.current("a") is C.REMOVING
@@ -172,6 +185,26 @@ class TestManagingStates:
         assert (told.author, told.ticket, told.comment) == ("bob", "OPS-1", "release")
         assert told.time.ToMilliseconds() == web.clock_ms
 
+    def test_a_current_state_shows_since_when_it_is_and_which_action_works_on_it(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED)
+        made = tuple_of(web.record, "a")
+        assert made is not None
+        assert (made.since_unix_ms, made.action) == (web.clock_ms, 1)
+        prepared = tuple_of(web.until("a", C.PREPARED).record, "a")
+        assert prepared is not None
+        assert prepared.since_unix_ms > made.since_unix_ms
+        assert not web.running
+
+    def test_a_snapshot_without_a_state_has_neither_a_current_nor_a_target_one(self) -> None:
+        web = Ordered().add("a").activate("a").settle().add("b")
+        assert web.record.head == "b"
+        assert (web.current("b"), web.wanted("b")) == (None, None)
+
+    def test_an_order_waits_in_the_queue_and_says_only_when_it_is_handled_that_it_is_void(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().activate("b").settle()
+        assert "stop" in refused(lambda: web.target("b", T.PREPARED))
+        assert web.current("b") is C.ACTIVE
+
     def test_a_target_of_an_unknown_snapshot_is_refused(self) -> None:
         assert "no snapshot x" in refused(lambda: Ordered().activate("x"))
 
@@ -208,98 +241,17 @@ class TestYpLite:
         assert web.service.tuples["a"].fill
         assert web.running == [("a", Action.GENERATE)]
 
+    def test_an_instance_without_configuration_takes_no_target_until_preparing_or_activating_brought_it(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle()
+        assert refused(lambda: web.instance("a", "web-0", T.ACTIVE))
+        web.target("a", T.PREPARED).settle().instance("a", "web-0", T.ACTIVE)
+
+    def test_an_instance_without_configuration_is_unknown_and_unknown_is_wanted(self) -> None:
+        assert instance_state(None, None).old == "UNKNOWN"
+        answer = pb.ListInstancesResponse(instance=[pb.InstanceRow(id="web-0", state="UNKNOWN", state_name="Unknown")])
+        assert show_instances(answer).splitlines()[1].split() == ["web-0", "Unknown", "UNKNOWN", "no"]
+
     def test_the_flag_may_come_later(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.CREATED, fill=True)
         assert web.running == [("a", Action.GENERATE)]
         assert web.settle().current("a") is C.CREATED
-
-
-class TestReactionsToEvents:
-    def test_a_paused_service_handles_events_and_does_nothing(self) -> None:
-        web = Ordered().add("a").pause().activate("a")
-        assert web.current("a") is C.GENERATING
-        assert web.running == []
-
-    def test_resume_goes_on(self) -> None:
-        web = Ordered().add("a").pause().activate("a").pause(paused=False)
-        assert web.running == [("a", Action.GENERATE)]
-
-    def test_who_paused_when_and_why_stands_beside_the_state(self) -> None:
-        paused = Ordered().add("a").pause().record.paused
-        assert (paused.author, paused.comment) == ("ann", "looking")
-
-    def test_an_order_that_another_one_overtook_is_refused_when_it_is_handled(self) -> None:
-        web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.DESTROYED).settle()
-        assert "no state" in refused(lambda: web.target("a", T.DESTROYED))
-
-    def test_an_outcome_of_a_superseded_action_changes_nothing(self) -> None:
-        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING)
-        number = web.service.tuples["a"].action
-        web.target("a", T.CREATED)
-        end = {"snapshot_id": "a", "number": number, "outcome": 1}
-        assert "is over" in refused(lambda: web.send(ended=end))
-        assert web.current("a") is C.REMOVING
-
-
-class TestStoppingAService:
-    def test_the_active_snapshot_gets_the_target_prepared(self) -> None:
-        web = Ordered().add("a").activate("a").settle().stop()
-        assert web.wanted("a") is T.PREPARED
-        assert web.settle().current("a") is C.PREPARED
-        assert web.state is ServiceState.OFFLINE
-
-    def test_everything_that_is_active_is_deactivated(self) -> None:
-        web = Ordered().add("a", "b").activate("a").settle().activate("b").until("b", C.ACTIVATING).stop()
-        assert [web.current(one) for one in "ab"] == [C.DEACTIVATING] * 2
-
-    def test_actions_on_these_snapshots_are_cancelled(self) -> None:
-        web = Ordered().add("a").activate("a").until("a", C.ACTIVATING)
-        before = web.service.tuples["a"].action
-        assert web.stop().service.tuples["a"].action != before
-        assert web.running == [("a", Action.DEACTIVATE)]
-
-    def test_instances_that_run_by_targets_of_their_own_are_deactivated_too(self) -> None:
-        web = Ordered().add("a").target("a", T.PREPARED).settle().instance("a", "web-1", T.ACTIVE)
-        assert web.state is ServiceState.BROKEN
-        assert web.stop().running == [("a", Action.DEACTIVATE)]
-
-    def test_an_offline_service_cannot_be_stopped(self) -> None:
-        assert "Offline" in refused(lambda: Ordered().add("a").stop())
-
-
-class TestRollBackByPolicy:
-    def ordered(self) -> Ordered:
-        web = Ordered(rollout={"roll_back": True}).add("a", "b").activate("a").settle()
-        return web.activate("b").until("b", C.ACTIVATING)
-
-    def test_a_failed_roll_out_goes_back_to_the_snapshot_that_reached_active_last(self) -> None:
-        web = self.ordered().ended("b", Event.FAILED)
-        assert (web.wanted("a"), web.current("a")) == (T.ACTIVE, C.ACTIVATING)
-        web.settle()
-        assert (web.current("a"), web.current("b")) == (C.ACTIVE, C.PREPARED)
-
-    def test_a_roll_back_that_fails_is_not_rolled_back(self) -> None:
-        web = self.ordered().ended("b", Event.FAILED).ended("a", Event.FAILED)
-        assert web.current("a") is C.BROKEN
-        assert web.running == []
-
-    def test_after_a_stop_there_is_nothing_to_go_back_to(self) -> None:
-        web = self.ordered().stop().settle().activate("b").until("b", C.ACTIVATING).ended("b", Event.FAILED)
-        assert web.current("b") is C.BROKEN
-        assert web.running == []
-
-
-class TestBounds:
-    def test_history_and_snapshots_are_bounded_and_what_is_used_stays(self) -> None:
-        web = Ordered().add("used").activate("used").settle()
-        web.add(*[f"s{n}" for n in range(300)])
-        assert len(web.record.known) <= 201
-        assert "used" in web.record.known
-        assert len(web.history()) == 300
-        assert (kinds.SNAPSHOT.name, kinds.of_snapshot(SERVICE, "s0")) not in web.change.kept
-
-    def test_a_service_with_states_is_not_forgotten(self) -> None:
-        web = Ordered().add("a").target("a", T.CREATED).settle()
-        assert "still has snapshots with a state (a" in refused(lambda: web.send(deleted=True))
-        web.target("a", T.DESTROYED).settle().send(deleted=True)
-        assert not web.change.kept
