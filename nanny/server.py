@@ -10,8 +10,7 @@ from control import Config, Controller
 from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
-from nanny.actions.declaring import Declaring
-from nanny.actions.effects import Effects
+from nanny.actions.effects import Declaring, Effects
 from nanny.actions.worker import Worker
 from nanny.api.nanny_api import NannyApi
 from nanny.api.orders import Orders

@@ -9,7 +9,7 @@ from nannyctl.exits import MEANINGS
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "plan": ("planning", "plan", "Show what upload would do."),
+    "plan": ("uploader", "plan", "Show what upload would do."),
     "upload": ("uploader", "upload", "Upload descriptions to HQ."),
     "activate": ("switcher", "activate", "Make an existing revision the READY one."),
     "rollback": ("switcher", "rollback", "Make the previous revision READY again."),

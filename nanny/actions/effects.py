@@ -14,7 +14,7 @@ from nanny.automaton.service import Running, SnapshotState
 from nanny.automaton.states import Current, Event
 from nanny.records import kinds
 from nanny.rollout.views import Key
-from nanny.world.leave import Answer, Leave
+from nanny.world.leave import Answer, Hold, Leave
 from nanny.world.writing import Write, Writer, Written
 from nannypb.v1 import records_pb2
 from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, InstanceKey, ServiceEvent
@@ -22,6 +22,7 @@ from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, InstanceKey, Service
 log = logging.getLogger(__name__)
 
 _SHOWN_S: Final = 2.0
+_DECLARED_EVERY_S: Final = 5.0
 _OUTCOMES: Final = {
     Event.DONE: records_pb2.OUTCOME_DONE,
     Event.FAILED: records_pb2.OUTCOME_FAILED,
@@ -114,6 +115,31 @@ class Effects:
         change.get(kinds.ACTION, key)
         change.delete(kinds.ACTION, key)
         await change.commit()
+
+
+class Declaring:
+    """What is under way, told to a CMS whose store has a new history: until then it grants nothing to anybody.
+
+    `run` is what the kit calls while this process acts.
+    """
+
+    def __init__(self, controller: Controller, leave: Leave) -> None:
+        self._controller, self._leave = controller, leave
+
+    async def run(self, _: str) -> float | None:
+        """Look whether it is asked for; in how many seconds to look again."""
+        if not self._leave.address:
+            return None
+        await self._leave.declare(running(self._controller))
+        return _DECLARED_EVERY_S
+
+
+def running(controller: Controller) -> list[Hold]:
+    """Batches, and instances with targets of their own, that were granted and not given back."""
+    actions, own = controller.records(kinds.ACTION), controller.records(kinds.INSTANCE_TARGET)
+    batches = [Hold(one.cms_task, frozenset(keys_of(one.batch))) for one in actions.values() if one.granted]
+    single = [Hold(one.cms_task, frozenset({kinds.instance_of(name)})) for name, one in own.items()]
+    return [hold for hold in (*batches, *single) if hold.task]
 
 
 def keys_of(instances: Iterable[InstanceKey]) -> tuple[Key, ...]:

@@ -10,7 +10,7 @@ from typing import cast
 from hqclient import Client
 from hqpb.v1 import instance_pb2
 from nanny.actions.activation import stages_of
-from nanny.actions.declaring import running
+from nanny.actions.effects import running
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service
 from nanny.records import kinds

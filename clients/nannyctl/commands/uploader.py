@@ -1,25 +1,131 @@
-"""upload: brings installations to descriptions."""
+"""plan and upload: what brings installations to descriptions, shown and done."""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hqcli.formats import output_option
-from nannyctl.commands.planning import described, make_plans, read_work
-from nannyctl.exits import Exit
+from hqcli.documents import BadDocument
+from hqcli.formats import output_option, print_json
+from nannyctl.descriptions.reading import read_descriptions
+from nannyctl.descriptions.shares import Share, shares_of
+from nannyctl.exits import Exit, worst
+from nannyctl.output.showing import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.telling import progress, tell
+from nannyctl.plans.describing import Described
+from nannyctl.plans.plan import Plan, make_plan
 from nannyctl.sending.results import Result
-from nannyctl.session import Session, connected, finish
+from nannyctl.session import Asked, Session, connected, finish, refuse, tell_away, warn
 
 if TYPE_CHECKING:
     from hqclient.client import Client
     from nannyctl.output.telling import Lines, LiveBars
-    from nannyctl.plans.plan import Plan
 
 PARALLEL = 4
+
+F = TypeVar("F", bound=Callable[..., Any])
+Work = tuple[dict[str, tuple[str, ...]], dict[str, list[Share]]]
+
+
+def described(function: F) -> F:
+    """Give a command the options that name descriptions."""
+    files = click.option(
+        "-f",
+        "--filename",
+        "names",
+        multiple=True,
+        required=True,
+        metavar="FILE",
+        help="Description, folder of descriptions or - (stdin); repeatable.",
+    )
+    prune = click.option("--prune", is_flag=True, help="Delete instances of the service that are not described.")
+    return files(prune(function))
+
+
+@click.command()
+@described
+@click.option("--all", "every", is_flag=True, help="List every instance.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {Exit.DIFFERS:d} if there is something to upload.")
+@output_option("text", "json")
+@connected
+def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
+    """Show what `upload` would do, and what HQ would refuse, without doing it."""
+    installations, shares = read_work(session, names)
+
+    async def work() -> Exit:
+        async def one(name: str, client: Client) -> list[Plan]:
+            from nannyctl.sending.writing import checked
+
+            plans = await make_plans(client, shares[name], prune)
+            return [await checked(client, plan) for plan in plans]
+
+        asked = await session.each(installations, one)
+        if output == "json":
+            print_json({"installations": [_as_dict(told) for told in asked]})
+        else:
+            for told in asked:
+                _print(told, every)
+        return worst(_exit(told, exit_code) for told in asked)
+
+    finish(work())
+
+
+def read_work(session: Session, names: Sequence[str]) -> Work:
+    """Addresses and shares of the installations that are concerned; leaves if the documents are faulty."""
+    try:
+        descriptions = read_descriptions(names)
+        known = session.known(*(description.installations for description in descriptions))
+        shares = shares_of(descriptions, known)
+    except BadDocument as fault:
+        refuse(fault)
+    concerned = {name: servers for name, servers in session.kept(known).items() if name in shares}
+    if not concerned:
+        raise click.UsageError("no instance is described for these installations: there is nothing to do")
+    return concerned, shares
+
+
+async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> list[Plan]:
+    """One plan for each share of an installation."""
+    from nannyctl.sending.holdings import Holdings
+
+    holdings = Holdings(client)
+    plans = []
+    for share in shares:
+        intent = Described(share.description, share.placements, prune=prune)
+        found = await holdings.of_service(share.description.service, share.ids)
+        ours = {one: held for one, held in found.items() if one not in share.elsewhere}
+        full = await holdings.with_secrets(ours, intent)
+        plans.append(make_plan(share.description.service, intent, share.ids, full))
+    if holdings.missing:
+        warn(f"{', '.join(sorted(holdings.missing))} did not respond: their instances are not in this plan.")
+    return plans
+
+
+def _exit(asked: Asked[list[Plan]], exit_code: bool) -> Exit:
+    if asked.answer is None:
+        return asked.exit
+    if any(plan.refused for plan in asked.answer):
+        return Exit.REFUSED
+    empty = all(plan.is_empty for plan in asked.answer)
+    return Exit.OK if empty or not exit_code else Exit.DIFFERS
+
+
+def _print(asked: Asked[list[Plan]], every: bool) -> None:
+    if asked.answer is None:
+        sys.stdout.flush()
+        tell_away(asked)
+        return
+    for plan in asked.answer:
+        print_lines(plan_lines(asked.installation, plan, every=every))
+
+
+def _as_dict(asked: Asked[list[Plan]]) -> dict[str, Any]:
+    plans = [plan_as_dict(plan) for plan in asked.answer or ()]
+    return {"name": asked.installation, "error": asked.error or None, "services": plans}
 
 
 @click.command()

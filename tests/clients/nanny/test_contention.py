@@ -15,7 +15,7 @@ import pytest
 
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.commands.planning import make_plans
+from nannyctl.commands.uploader import make_plans
 from nannyctl.descriptions.description import parse_description
 from nannyctl.descriptions.shares import Share
 from nannyctl.plans.plan import Plan
