@@ -185,7 +185,7 @@ async def test_a_replica_that_comes_back_after_hours_finds_the_same_history() ->
             epoch = other.epoch.current
             sleeper.away = True
             store.store.disconnect()
-            await asyncio.sleep(3 * 3_600)
+            await asyncio.sleep(2 * 3_600)
             assert await stored(store, parts.key_names.of(SESSION, "two")) is None
             sleeper.away = False
             await asyncio.sleep(10)
