@@ -54,7 +54,9 @@ async def test_a_service_is_rolled_out_paused_changed_and_rolled_back_on_its_pag
             await shown.page.get_by_role("link", name=first[:12]).click()
             await shown.see("What activating it would change")
             await shown.page.get_by_role("link", name="Snapshots").click()
-            await _change(shown.page, first, "Active")  # the way back
+            way_back = shown.page.locator("li.snapshot").filter(has=shown.page.get_by_text("Roll back to this…"))
+            await expect(way_back).to_contain_text(first[:12])
+            await _change(shown.page, first, "Active")
             await _becomes(shown, first, "ACTIVE")
             await shown.open("/services/site")
             await shown.see("complete")
@@ -123,5 +125,5 @@ async def _press(page: Page, button: str, why: str) -> None:
 async def _becomes(shown: Screen, snapshot: str, state: str) -> None:
     element = shown.page.locator("li.snapshot").filter(has_text=snapshot[:12])
     await expect(element.locator(".current .state").first).to_have_text(
-        f"● {state}" if state == "ACTIVE" else f"· {state}", timeout=30_000
+        f"● {state}" if state == "ACTIVE" else f"▪ {state}", timeout=30_000
     )
