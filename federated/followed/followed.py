@@ -86,9 +86,10 @@ class Followed:
 
     def _may(self, message: pb.FindInstancesRequest, call: Call) -> bool:
         """Memory may answer this caller."""
-        token, access, where = passed_on(call), call.access, message.filter
+        token, access = passed_on(call), call.access
         if not access.is_checked:
             return not token
+        where = message.filter
         return all(access.within(name).proves(where.service_id, where.node_name) for name in self._locations.by_name)
 
     def kept(self, key: bytes, name: str) -> Kept | None:
@@ -157,10 +158,11 @@ class _Filter:
     def answer(self, now: float, page_size: int, page_bytes: int) -> FollowedAnswer | None:
         """None: it is not known for sure, or is more than one page."""
         by_name = self._locations.by_name
-        if self._pictures.keys() != by_name.keys():
+        if len(self._pictures) != len(by_name):
             return None
         for name, picture in self._pictures.items():
-            if not picture.is_usable(now) or not by_name[name].health.is_up:
+            location = by_name.get(name)
+            if location is None or not location.health.is_up or not picture.is_usable(now):
                 return None
         body = self._joined.body()
         if len(body.frames) > page_bytes or 0 < page_size < body.instances:
