@@ -41,7 +41,7 @@ SIZES = (4_000, 20_000, 100_000)
 _CHANGES, _PER_NODE, _PER_SERVICE = 100, 20, 100
 _CLUSTER = "feeds"
 _BOOKMARKS_S = (60, 5)  # the cheap one first
-_QUIET_S, _ROUNDS, _PAUSE_S = 30.0, 40, 0.25
+_QUIET_S, _ROUNDS, _PAUSE_S = 60.0, 40, 0.25  # quiet: as long as the longest time between bookmarks
 _SYNC_S = 300.0
 
 NAMED: dict[str, Callable[[int], service_pb2.InstanceFilter]] = {
