@@ -67,16 +67,11 @@ class Channel:
 
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
         """The one answer, within so many seconds, connecting included."""
-        answers = self.stream(path, request, metadata, timeout_s)
+        connection, call = self.begin(path, request, metadata, timeout_s)
         try:
-            answer = await anext(answers, None)
-            if answer is None:
-                raise CallFailed(codes.INTERNAL, "the call ended with OK, but without a response")
-            if await anext(answers, None) is not None:
-                raise CallFailed(codes.INTERNAL, "more than one response to a unary call")
-            return answer
+            return await call.only()
         finally:
-            answers.leave()
+            connection.leave(call)
 
     def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Messages:
         """All answers, as they come. The call begins when the first one is asked for; `leave` it before its end."""
@@ -85,7 +80,7 @@ class Channel:
     def begin(
         self, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
     ) -> tuple[ClientConnection, Call]:
-        """Start a call; for `Messages`."""
+        """Start a call."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         call = Call(self._block(path, metadata), request, deadline, self._options.max_answer_bytes)
         connection = self._connection()

@@ -177,9 +177,27 @@ class Call:
         while not self._queue:
             if self._error is not None:
                 raise self._error.with_traceback(None)
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            await self._changed()
         return self._queue.popleft()
+
+    async def only(self) -> bytes:
+        """The one message of an answer that has ended. Raises CallFailed."""
+        while not self.is_over and len(self._queue) < 2:
+            await self._changed()
+        if isinstance(self._error, CallFailed):
+            raise self._error
+        if len(self._queue) != 1:
+            text = (
+                "more than one response to a unary call"
+                if self._queue
+                else "the call ended with OK, but without a response"
+            )
+            raise CallFailed(codes.INTERNAL, text)
+        return self._queue[0]
+
+    def _changed(self) -> asyncio.Future[None]:
+        self._waiter = asyncio.get_running_loop().create_future()
+        return self._waiter
 
     def _end(self, error: BaseException) -> None:
         self.is_over, self._error = True, error

@@ -60,8 +60,10 @@ class ClientConnection(asyncio.Protocol):
         """Send a request, now or when its turn comes."""
         if call.deadline is not None:
             call.timer = self._loop.call_at(call.deadline, self._late, call)
-        self._waiting[call] = None
-        self._admit()
+        if self._is_ready and not self._waiting and len(self._machine.streams) < self._machine.peer_max_streams:
+            self._open(call)
+        else:
+            self._waiting[call] = None
 
     def leave(self, call: Call) -> None:
         """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
