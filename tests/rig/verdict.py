@@ -8,7 +8,7 @@ from tests.checker.check import violations
 from tests.checker.history_file import read_history
 from tests.checker.story import Limits
 
-TRANSIT_S = 6.0  # ways are held open and slowed, and the rig itself may stall on a machine with other work
+TRANSIT_S = 6.0  # the rig holds ways and slows them; on a machine with other work everything is late
 
 
 def violations_of(history: Path, liveness_timeout_s: float) -> list[str]:
