@@ -49,7 +49,7 @@ def _unlike(
     for key, revision in running.items():
         name = f"{key[1]} ({key[0]})"
         if OWNER in instances[key].meta.annotations:
-            yield f"{name} already belongs to a Nanny"
+            yield f"{name} belongs to a Nanny already"
         elif revision is None:
             yield f"{name} has no READY revision: activate one, or delete the instance"
         elif revision.id != common.id:
