@@ -110,7 +110,7 @@ class Audit:
         mark, now = self.chain.mark, self._clock.now()
         if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
             self._marked, self._mark_at = mark, now
-            log.info("the audit log has reached line %s of chain %s", mark, self.chain.name)
+            log.info("the audit log is at %s of chain %s", mark, self.chain.name)
 
     def _fields(self, line: Line) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
