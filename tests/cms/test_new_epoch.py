@@ -151,7 +151,7 @@ async def test_nothing_is_granted_until_issuers_have_declared_or_an_operator_ope
 
         await getattr(made, lose)()
         said = await made.answered("POST", "", task("new", "h1"))
-        assert said["status"] == "in-process"
+        assert said["status"] == "in-process", said
         assert "restored or replaced" in said["message"]
         assert "not declared yet: wall-e" in said["message"]
         for _ in range(20):  # several terms, at both processes
