@@ -41,7 +41,7 @@ def test_a_caller_may_burst_and_then_has_its_rate() -> None:
     rate = PeerRate(10.0, clock)
     for _ in range(20):
         rate.take("10.0.0.1")
-    with pytest.raises(Overloaded, match=r"10\.0\.0\.1 may make 10 calls per second") as raised:
+    with pytest.raises(Overloaded, match=r"10\.0\.0\.1 has made more than 10 calls per second") as raised:
         rate.take("10.0.0.1")
     assert raised.value.retry_delay_s == pytest.approx(0.1)
     clock.advance(0.1)
