@@ -39,9 +39,9 @@ test: setup ## Run the tests (except the long ones)
 	@$(VENV)/pytest -n 2 --dist worksteal
 
 .PHONY: test-long
-test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (skips say what is missing)
+test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (NIGHT=1: those of hours)
 	@$(VENV)/python -m tests.judges --install
-	@$(VENV)/pytest -m "long or hypothesis" --hypothesis-profile=thorough -n 2 --dist worksteal
+	@$(VENV)/pytest -m "$(if $(NIGHT),night,(long or hypothesis) and not night)" --hypothesis-profile=thorough -n 2 --dist worksteal
 
 .PHONY: fuzz
 fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: requests at random, spoiled

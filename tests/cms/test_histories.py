@@ -31,10 +31,10 @@ def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("first", range(0, 10_000, 2_500))
-def test_ten_thousand_histories(first: int) -> None:
-    _is_useful(run(range(first, first + 2_500)), 2_500)
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.night)])
+def test_it_does_over_many_histories(count: int) -> None:
+    _is_useful(run(range(count)), count)
 
 
 def test_what_an_earlier_ok_holds_is_charged_to_it_only_until_it_is_withdrawn() -> None:

@@ -109,6 +109,7 @@ def test_a_small_fleet_for_four_days(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.night
 @pytest.mark.timeout(1200)
 def test_ten_thousand_hosts_for_thirty_days(capsys: pytest.CaptureFixture[str]) -> None:
     fleet = Fleet(racks=250, per_rack=40, projects=20, seed=7)
