@@ -34,9 +34,10 @@ cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulat
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.cloud $(if $(TROUBLE),--trouble)
 
+# Three on two cores: the tests wait as much as they compute.
 .PHONY: test
 test: setup ## Run the tests (except the long ones)
-	@$(VENV)/pytest -n 2 --dist worksteal
+	@$(VENV)/pytest -n 3 --dist worksteal
 
 .PHONY: test-long
 test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (NIGHT=1: those of hours)

@@ -5,6 +5,7 @@ The addresses are those of the routes: whoever adds a page adds a line here.
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 from collections.abc import AsyncIterator
@@ -157,8 +158,9 @@ async def test_every_page_of_a_console_whose_servers_are_all_silent_says_so() ->
     nowhere = "127.0.0.1:1"
     silent = {name: make() for name, make in _made(dict.fromkeys(("nanny", "cms", "walle"), nowhere)).items()}
     async with console_of(nowhere, **silent) as browser:
-        for pattern, (path, _) in PAGES.items():
-            page = await browser.get(path)
+        # At once: each waits for what does not answer.
+        pages = await asyncio.gather(*(browser.get(path) for path, _ in PAGES.values()))
+        for (pattern, (path, _)), page in zip(PAGES.items(), pages, strict=True):
             assert page.status_code == 200, path
             said = re.search("does not answer|cannot be asked|did not answer", page.text)
             assert (said is not None) == (pattern not in _SIGNING), path
