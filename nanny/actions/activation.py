@@ -123,7 +123,7 @@ class Activation:
             if running.number:
                 return await self._end(subject, running, record, Event.FAILED, failed)
             return await self._say(subject, running, record, failed)
-        return 0.0 if written.versions else SOON_S
+        return 0.0 if written.versions or written.deleted else SOON_S
 
     async def _give_back(
         self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]

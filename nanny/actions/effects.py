@@ -160,5 +160,6 @@ def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
 
 
 def _shows(subject: Subject, written: Written) -> bool:
-    shown = ((subject.picture.version(key), version) for key, version in written.versions.items())
-    return all(seen is None or seen >= version for seen, version in shown)
+    version = subject.picture.version
+    is_there = all((version(key) or 0) >= stored for key, stored in written.versions.items())
+    return is_there and all(version(key) is None for key in written.deleted)

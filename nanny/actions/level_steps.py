@@ -52,7 +52,7 @@ class LevelSteps:
             (location, name), why = next(iter(written.refused.items()))
             await self._effects.end(subject, running, Event.FAILED, f"HQ refuses {name} ({location}): {why}")
             return None
-        return 0.0 if written.versions else SOON_S
+        return 0.0 if written.versions or written.deleted else SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         if look.is_over or _may_go_on(subject, running, look):

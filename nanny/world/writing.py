@@ -30,9 +30,16 @@ class Write:
 
 @dataclass(slots=True)
 class Written:
-    """What came of writes. `versions`: those stored; `refused`: why HQ refuses the others. Races are in neither."""
+    """What came of writes. Races are in none of these.
+
+    Attributes:
+        versions: of instances that are there now.
+        deleted: instances that are not there any more.
+        refused: why HQ refuses the others.
+    """
 
     versions: dict[Key, int] = field(default_factory=dict)
+    deleted: set[Key] = field(default_factory=set)
     refused: dict[Key, str] = field(default_factory=dict)
 
 
@@ -83,12 +90,20 @@ class Writer:
 
     async def _create(self, client: Client, write: Write, written: Written) -> None:
         assert write.after is not None
-        answer = await client.create(write.after)
-        written.versions[write.key] = answer.instance.meta.version
+        try:
+            stored = (await client.create(write.after)).instance
+        except HqApiError as error:
+            if error.reason != "ALREADY_EXISTS":
+                raise
+            # By an earlier write of ours that the watch has not shown yet, or as another service's.
+            stored = (await client.get(write.key[1])).instance
+            if stored.meta.service_id != write.after.meta.service_id:
+                raise
+        written.versions[write.key] = stored.meta.version
 
     async def _delete(self, client: Client, write: Write, written: Written) -> None:
-        answer = await client.delete(write.key[1], version=write.version, epoch=write.epoch)
-        written.versions[write.key] = answer.version
+        await client.delete(write.key[1], version=write.version, epoch=write.epoch)
+        written.deleted.add(write.key)
 
 
 def _batches(writes: Iterable[Write]) -> Iterator[list[Write]]:
