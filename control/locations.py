@@ -40,8 +40,11 @@ def locations_of(given: Mapping[str, Any], fallback: str = "") -> Addresses:
     for text in given["location"] or filter(None, (fallback,)):
         name, _, listed = text.partition("=")
         replicas = tuple(one.strip() for one in listed.split(",") if one.strip())
-        if not _NAME.fullmatch(name) or not replicas or name in found:
-            raise click.UsageError(f"--location {text}: write NAME=HOST:PORT[,HOST:PORT...], each name once")
+        if not _NAME.fullmatch(name) or not replicas:
+            form = "NAME=HOST:PORT[,HOST:PORT...], the name in letters, digits and ._-"
+            raise click.UsageError(f"--location {text}: write {form}")
+        if name in found:
+            raise click.UsageError(f"--location {text}: {name} was given before; list all its replicas in one option")
         found[name] = replicas
     return found
 

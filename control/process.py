@@ -162,7 +162,7 @@ class ControllerHealth:
 
     controller: Controller
     why_closed: Callable[[], str]
-    what_lacks: Callable[[], str] = str
+    what_lacks: Callable[[], str] = lambda: ""
     leaving: bool = False
 
     def live(self) -> bool:

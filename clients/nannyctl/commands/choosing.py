@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from hqcli.documents import BadDocument
+from nannyctl.descriptions.description import Description
 from nannyctl.descriptions.reading import read_descriptions
-from nannyctl.descriptions.shares import shares_of
+from nannyctl.descriptions.shares import Share, shares_of
 from nannyctl.session import Session, refuse
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,6 +43,18 @@ def of_services(function: F) -> F:
     return files(services(function))
 
 
+def described_shares(
+    session: Session, names: Sequence[str]
+) -> tuple[list[Description], dict[str, tuple[str, ...]], dict[str, list[Share]]]:
+    """The descriptions, addresses of all installations, and what is said for each; leaves if they are faulty."""
+    try:
+        descriptions = read_descriptions(names)
+        known = session.known(*(description.installations for description in descriptions))
+        return descriptions, known, shares_of(descriptions, known)
+    except BadDocument as fault:
+        refuse(fault)
+
+
 def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> Chosen:
     """What the options name; leaves if the documents are faulty.
 
@@ -49,12 +62,7 @@ def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> C
     """
     if not names and not services:
         raise click.UsageError("choose services: -f FILE or --service SERVICE")
-    try:
-        descriptions = read_descriptions(names)
-        known = session.known(*(description.installations for description in descriptions))
-        shares = shares_of(descriptions, known)
-    except BadDocument as fault:
-        refuse(fault)
+    descriptions, known, shares = described_shares(session, names)
     expected: dict[str, dict[str, list[str]]] = {}
     for name, listed in shares.items():
         for share in listed:

@@ -82,7 +82,7 @@ def create(
 @output_option("table", "json")
 @nanny_server
 def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> None:
-    """Let roll-outs go on without these LOCATIONS and touch nothing there; without any: leave out none any more."""
+    """Leave LOCATIONS out of roll-outs: nothing is written there. Without LOCATIONS, none is left out."""
     run(_left_out(server, name, locations, by, output))
 
 

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hqcli.documents import BadDocument
 from hqcli.formats import output_option, print_json
-from nannyctl.descriptions.reading import read_descriptions
-from nannyctl.descriptions.shares import Share, shares_of
+from nannyctl.commands.choosing import described_shares
+from nannyctl.descriptions.shares import Share
 from nannyctl.exits import Exit, worst
 from nannyctl.output.showing import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.telling import progress, tell
 from nannyctl.plans.describing import Described
 from nannyctl.plans.plan import Plan, make_plan
 from nannyctl.sending.results import Result
-from nannyctl.session import Asked, Session, connected, finish, refuse, tell_away, warn
+from nannyctl.session import Asked, Session, connected, finish, tell_away, warn
 
 if TYPE_CHECKING:
     from hqclient.client import Client
@@ -76,12 +75,7 @@ def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exi
 
 def read_work(session: Session, names: Sequence[str]) -> Work:
     """Addresses and shares of the installations that are concerned; leaves if the documents are faulty."""
-    try:
-        descriptions = read_descriptions(names)
-        known = session.known(*(description.installations for description in descriptions))
-        shares = shares_of(descriptions, known)
-    except BadDocument as fault:
-        refuse(fault)
+    _, known, shares = described_shares(session, names)
     concerned = {name: servers for name, servers in session.kept(known).items() if name in shares}
     if not concerned:
         raise click.UsageError("no instance is described for these installations: there is nothing to do")

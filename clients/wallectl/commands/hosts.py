@@ -48,7 +48,7 @@ def list_(**where: Any) -> None:
 
 @hosts.command()
 def sites() -> None:
-    """Print where hosts stand, as the CMS's --sites file wants it."""
+    """Print where hosts stand, as YAML for the CMS's --sites file."""
     places = {one.host.name: _place(one.host.location) for one in call("ListHosts", pb.ListHostsRequest()).hosts}
     click.echo("hosts:" if any(places.values()) else "hosts: {}")
     for name, place in sorted(places.items()):
