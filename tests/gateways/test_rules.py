@@ -17,7 +17,8 @@ and tests/gateways.
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
 | an empty service, a deleted one, one that never was (long) | here | here | here |
-| 10,000 instances of one service | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
+| 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
+| … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
 | an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
 | changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with` |
 | an index never misleads | | `index_that_is_not`, `index_of_another` | |
@@ -80,6 +81,15 @@ SAYS: Final[dict[str, Callable[[GatewayProcess, str, str], Awaitable[list[str]]]
 }
 
 
+async def _soon(holds: Callable[[], Awaitable[None]]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await holds()
+            except AssertionError:
+                await asyncio.sleep(0.02)
+
+
 class Three:
     """A gateway of each kind before one HQ."""
 
@@ -99,14 +109,22 @@ class Three:
             wanted = NOBODY if kind == "xds" and expected is ABSENT else expected
             assert await SAYS[kind](gateway, service, location) == wanted, (kind, service, location)
 
+    async def say_of_many(self, expected: Sequence[str]) -> None:
+        """At once: Consul and xDS name them all, DNS sixteen of them (its documented subset over UDP)."""
+        dns, consul, xds = self._gateways.values()
+        some = await dns_says(dns, "web", "")
+        assert len(some) == 16
+        assert set(some) <= set(expected)
+        assert await consul_says(consul, "web", "") == sorted(expected)
+        assert await xds_says(xds, "web", "") == sorted(expected)
+
+    async def come_to_say_of_many(self, expected: Sequence[str]) -> None:
+        """Within half a minute."""
+        await _soon(lambda: self.say_of_many(expected))
+
     async def come_to_say(self, expected: Sequence[str], service: str = "web", location: str = "") -> None:
         """Within half a minute."""
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    return await self.say(expected, service, location)
-                except AssertionError:
-                    await asyncio.sleep(0.02)
+        await _soon(lambda: self.say(expected, service, location))
 
     async def why(self) -> list[str]:
         """What DNS says of its answer's age and locations."""
@@ -245,6 +263,29 @@ async def test_gateways_that_start_while_a_location_is_away_show_the_others(star
     await three.come_to_say(["10.0.0.1"])
     await three.say(UNKNOWN, "db")
     await three.say(ABSENT, "db", "east")
+
+
+@pytest.mark.long
+async def test_ten_thousand_instances_of_one_service_are_told_whole_and_outlive_hq_and_the_gateway(
+    started: Programs,
+) -> None:
+    hq = await started.registry()
+    hosts = {f"web-{n}": f"10.1.{n // 250}.{n % 250}" for n in range(10_000)}
+    await hq.put_many(hosts)
+    three = Three(started, hq)
+    await three.start()
+    every = sorted(hosts.values())
+    await three.come_to_say_of_many(every)
+    await hq.put("last-1", "last")
+    await three.have_saved("last-1")  # and so all that was before it
+
+    hq.pause()
+    await three.say_of_many(every)
+    await three.are_killed()
+    await three.say_of_many(every)
+    hq.resume()
+    await hq.put("web-new", host="10.2.0.1")
+    await three.come_to_say_of_many(["10.2.0.1", *every])
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from typing import Final
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
 from tests.support.process_ids import wait_until_stopped
 from tests.support.reserved_port import quiet_port
 
@@ -98,6 +99,24 @@ class Program:
             return await process.wait()
 
 
+def _instance(
+    id_: str, service: str, node: str, host: str, port: int = 80, revision: str = "r1"
+) -> instance_pb2.Instance:
+    made = instance_pb2.Instance()
+    made.meta.id, made.meta.service_id = id_, service
+    made.spec.node_name, made.spec.allocation.host = node, host
+    made.spec.allocation.port.add(name="http", number=port)
+    made.spec.revision.add(id=revision, target=instance_pb2.REVISION_TARGET_READY)
+    return made
+
+
+def _status(revision: str, incarnation: int, sequence: int, *, is_ready: bool = True) -> instance_pb2.RevisionStatus:
+    status = instance_pb2.RevisionStatus(id=revision, incarnation=incarnation, sequence=sequence)
+    status.installed.status = _TRUE
+    status.ready.status = _TRUE if is_ready else _FALSE
+    return status
+
+
 class Registry(Program):
     """`hq dev` over memory, and what is in it."""
 
@@ -128,16 +147,31 @@ class Registry(Program):
         labels: Mapping[str, str] | None = None,
     ) -> None:
         """An instance with a port `http` of this number, reported ready or not."""
-        made = instance_pb2.Instance()
-        made.meta.id, made.meta.service_id = id_, service
+        made = _instance(id_, service, f"node-{id_}", host, port, revision)
         made.meta.labels.update(labels or {})
-        made.spec.node_name, made.spec.allocation.host = f"node-{id_}", host
-        made.spec.allocation.port.add(name="http", number=port)
-        made.spec.revision.add(id=revision, target=instance_pb2.REVISION_TARGET_READY)
         [result] = (await self._client.apply([made])).result
         assert not result.error.message, result.error
         self._reporting.pop(id_, None)
         await self.report(id_, is_ready=is_ready, revision=revision)
+
+    async def put_many(self, hosts: Mapping[str, str], service: str = "web") -> None:
+        """Ready instances of one node, by id: their hosts."""
+        every = list(hosts)
+        for ids in (every[at : at + 1_000] for at in range(0, len(every), 1_000)):
+            await self._client.apply([_instance(id_, service, "node-of-many", hosts[id_]) for id_ in ids])
+            begin = [pb.BeginReportingRequest(instance_id=id_, revision_id="r1", node="node-of-many") for id_ in ids]
+            begun = (await self._client.begin_many(begin)).result
+            reports = [
+                pb.ReportStatusRequest(
+                    instance_id=id_,
+                    uid=one.answer.uid,
+                    node="node-of-many",
+                    revision=_status("r1", one.answer.incarnation, 1),
+                )
+                for id_, one in zip(ids, begun, strict=True)
+            ]
+            refused = [one.error for one in (await self._client.report_many(reports)).result if one.error.message]
+            assert not refused, refused[0]
 
     async def report(self, id_: str, *, is_ready: bool, revision: str = "r1") -> None:
         """Its agent says that it is ready, or not."""
@@ -147,9 +181,7 @@ class Registry(Program):
             self._reporting[id_] = begun.incarnation, begun.uid
         incarnation, uid = self._reporting[id_]
         self._sequence += 1
-        status = instance_pb2.RevisionStatus(id=revision, incarnation=incarnation, sequence=self._sequence)
-        status.installed.status = _TRUE
-        status.ready.status = _TRUE if is_ready else _FALSE
+        status = _status(revision, incarnation, self._sequence, is_ready=is_ready)
         await self._client.report(id_, status, uid=uid, node=node)
 
     async def delete(self, id_: str) -> None:
