@@ -24,6 +24,7 @@ from control.process import (
     until_stopped,
 )
 from serving.auth.security import Security
+from serving.flags import ServerCommand
 from store.port import Store
 
 
@@ -33,14 +34,14 @@ def cli() -> None:
     """Run the CMS, which decides what may be taken down now."""
 
 
-@cli.command()
+@cli.command(cls=ServerCommand)
 @options.etcd
 @options.listening
 @options.world
-@options.security
 @options.behaviour
-@options.limits
+@options.security
 @options.logs
+@options.limits
 def serve(**given: Any) -> None:
     """Run one process of the CMS on an existing etcd.
 
@@ -50,13 +51,13 @@ def serve(**given: Any) -> None:
     run_program("cms", given, lambda: _serve(make_store, given, security))
 
 
-@cli.command()
+@cli.command(cls=ServerCommand)
 @options.dev
 @options.listening
 @options.world
 @options.behaviour
-@options.limits
 @options.logs
+@options.limits
 def dev(**given: Any) -> None:
     """Run one process of the CMS with its own etcd, to try it out beside `hq dev`.
 

@@ -22,7 +22,7 @@ from serving.flags import Duration, Flags, together
 from serving.storage.flags import etcd_flags
 
 FLAGS: Final = Flags("CMS_")
-_option = FLAGS.option
+_decisions: Final = FLAGS.under("Decisions")
 DEFAULT_LOCATION: Final = "default=127.0.0.1:7071"
 
 etcd: Final = etcd_flags(FLAGS)
@@ -30,7 +30,7 @@ listening: Final = listening_flags(FLAGS, "127.0.0.1:7271", "127.0.0.1:7280")
 security: Final = settings.flags(FLAGS)
 world: Final = together(
     location_flags(FLAGS, f"  [default: {DEFAULT_LOCATION}]"),
-    _option(
+    _decisions.option(
         "--sites",
         type=click.Path(path_type=Path),
         metavar="FILE",
@@ -38,24 +38,34 @@ world: Final = together(
     ),
 )
 behaviour: Final = together(
-    kit_flags(FLAGS, "/cms/v1/"),
-    _option("--default-budget", default="10%", metavar="AMOUNT", help="max_unavailable of services without a budget."),
-    _option("--max-busy-hosts", default=0, type=click.IntRange(0), help="Hosts under work at once; 0: any number."),
-    _option(
+    _decisions.option(
+        "--default-budget", default="10%", metavar="AMOUNT", help="max_unavailable of services without a budget."
+    ),
+    _decisions.option(
+        "--max-busy-hosts", default=0, type=click.IntRange(0), help="Hosts under work at once; 0: any number."
+    ),
+    _decisions.option(
         "--task-issuer",
         multiple=True,
         metavar="NAME",
         help="Issuer that must declare its running work after a restore, before anything is granted; repeatable.",
     ),
-    _option("--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."),
-    _option(
+    _decisions.option(
+        "--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."
+    ),
+    _decisions.option(
         "--pass-after",
         type=Duration(),
         default="10m",
         help="A task that waits for something broken lets later ones pass after this time.",
     ),
-    _option("--lapse", type=Duration(), default="2m", help="A provisional ok lapses after this long without a poll."),
-    _option("--fence", type=Duration(), default="1s", help="How long a location has to prove that it is up to date."),
+    _decisions.option(
+        "--lapse", type=Duration(), default="2m", help="A provisional ok lapses after this long without a poll."
+    ),
+    _decisions.option(
+        "--fence", type=Duration(), default="1s", help="How long a location has to prove that it is up to date."
+    ),
+    kit_flags(FLAGS, "/cms/v1/"),
 )
 dev: Final = dev_flags(FLAGS, ".cms")
 limits: Final = FLAGS.limits()

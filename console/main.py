@@ -21,12 +21,12 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Flags, is_loopback, limits_of
+from serving.flags import Flags, ServerCommand, is_loopback, limits_of
 from serving.process import freeze_gc, relax_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 
 _FLAGS: Final = Flags("HQ_CONSOLE_")
-_option = _FLAGS.option
+_servers, _listening, _security = (_FLAGS.under(group) for group in ("Servers", "Listening", "Security"))
 _LEAST_KEY_BYTES: Final = 32
 _PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms), ("Wall-E", "walle", Walle))  # as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
@@ -40,47 +40,57 @@ def cli() -> None:
     """Serve web pages over HQ, and over the CMS, Nanny and Wall-E if they run."""
 
 
-@cli.command()
-@_option(
+@cli.command(cls=ServerCommand)
+@_servers.option(
     "--hq",
     multiple=True,
     default=("127.0.0.1:7071",),
     metavar="HOST:PORT",
     help="HQ's replicas, or the federation gateways. Repeatable.",
 )
-@_option(
+@_servers.option(
     "--location",
     multiple=True,
     metavar="NAME=HOST:PORT,...",
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
-@_option("--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable.")
-@_option("--walle", multiple=True, metavar="HOST:PORT", help="Wall-E's processes: hosts and repairs. Repeatable.")
-@_option("--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable.")
-@_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
-@_option(
+@_servers.option(
+    "--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable."
+)
+@_servers.option(
+    "--walle", multiple=True, metavar="HOST:PORT", help="Wall-E's processes: hosts and repairs. Repeatable."
+)
+@_servers.option(
+    "--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable."
+)
+@_listening.option(
+    "--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one."
+)
+@_listening.option(
     "--public-url",
     default="",
     metavar="URL",
     help="URL by which users reach the console, if not by --http: https://console.example.",
 )
-@_option(
+@_security.option(
     "--session-key",
     default="",
     metavar="FILE",
     help="File with at least 32 random bytes; sessions then outlive a restart, and several consoles share them.",
 )
-@_option(
+@_security.option(
     "--tls-cert",
     default="",
     metavar="FILE",
     help="Serve TLS with this certificate chain (PEM); reloaded when it changes.",
 )
-@_option("--tls-key", default="", metavar="FILE", help="Its private key (PEM).")
-@_option("--server-ca", default="", metavar="FILE", help="Use TLS with all servers and trust this CA (PEM).")
-@_option("--insecure", is_flag=True, help="Serve on a non-loopback address without TLS, or pass tokens on without TLS.")
-@_FLAGS.limits()
+@_security.option("--tls-key", default="", metavar="FILE", help="Its private key (PEM).")
+@_servers.option("--server-ca", default="", metavar="FILE", help="Use TLS with all servers and trust this CA (PEM).")
+@_listening.option(
+    "--insecure", is_flag=True, help="Serve on a non-loopback address without TLS, or pass tokens on without TLS."
+)
 @_FLAGS.logs()
+@_FLAGS.limits()
 def serve(**given: Any) -> None:
     """Serve the pages.
 

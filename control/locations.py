@@ -19,7 +19,7 @@ _FILES: Final = ("ca", "cert", "key", "token_file")
 
 def location_flags(flags: Flags, default: str) -> Callable[[F], F]:
     """Locations and what HQ is shown there; `default`: what --location's help says of none."""
-    option = flags.option
+    option = flags.under("HQ and CMS").option
     return together(
         option(
             "--location",

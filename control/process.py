@@ -43,7 +43,7 @@ _MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed
 
 def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
     """Where a controller listens, by default at these addresses, and who may call it from a browser."""
-    option, address = flags.option, "HOST:PORT"
+    option, address = flags.under("Listening").option, "HOST:PORT"
     return together(
         option("--grpc", default=grpc, metavar=address, help="Address to serve on; port 0: a free one."),
         option("--http", default=http, metavar=address, help="Second address to serve on."),
@@ -54,14 +54,14 @@ def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
 
 def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
     """How the kit runs; `config_of` reads them. The flags of etcd are `serving.storage.flags.etcd_flags`."""
-    option = flags.option
+    storage, option = flags.under("Storage").option, flags.under("Processes").option
     return together(
-        option("--prefix", default=prefix, help="Prefix of all keys in the store."),
+        storage("--prefix", default=prefix, help="Prefix of all keys in the store."),
         option("--process", default="", help="Name of this process, never reused; default: generated."),
         option(
             "--term", type=Duration(), default="10s", help="Take over from a silent acting process after this time."
         ),
-        option(
+        storage(
             "--compact-every",
             type=Duration(),
             default="0s",
@@ -79,10 +79,10 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
 
 def dev_flags(flags: Flags, data: str) -> Callable[[F], F]:
     """Where a controller that is tried out keeps its records; `dev_store` reads them."""
-    kinds = click.Choice(["etcd", "memory"])
+    option, kinds = flags.under("Storage").option, click.Choice(["etcd", "memory"])
     return together(
-        flags.option("--store", type=kinds, default="etcd", help="memory: nothing is kept after exit."),
-        flags.option("--data", default=data, metavar="DIR", help="Data directory of the embedded etcd."),
+        option("--store", type=kinds, default="etcd", help="memory: nothing is kept after exit."),
+        option("--data", default=data, metavar="DIR", help="Data directory of the embedded etcd."),
     )
 
 

@@ -25,55 +25,62 @@ from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
-from serving.flags import Bytes, Duration, Flags, limits_of, tracing_to
+from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to
 from serving.process import freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 
 _FLAGS: Final = Flags("HQ_FEDERATED_")
-_option = _FLAGS.option
+_locations, _listening = _FLAGS.under("Locations"), _FLAGS.under("Listening")
+_processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(cls=ServerCommand, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="hq", prog_name="hq-federated")
-@_option(
+@_locations.option(
     "--config",
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The locations (YAML); reloaded when it changes.",
 )
-@_option("--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Address to serve gRPC on; port 0: a free one.")
-@_option("--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one.")
+@_listening.option(
+    "--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Address to serve gRPC on; port 0: a free one."
+)
+@_listening.option(
+    "--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one."
+)
 @_FLAGS.transport()
 @_FLAGS.cors()
-@_option(
+@_listening.option(
     "--insecure",
     is_flag=True,
     help="Serve on, and connect to locations at, non-loopback addresses without TLS or authentication.",
 )
-@settings.flags(_FLAGS)
-@_option("--location-ca", default="", metavar="FILE", help="Use TLS with the locations and trust this CA (PEM).")
-@_option(
+@_locations.option(
+    "--location-ca", default="", metavar="FILE", help="Use TLS with the locations and trust this CA (PEM)."
+)
+@_locations.option(
     "--location-cert", default="", metavar="FILE", help="Client certificate of the gateway for the locations (PEM)."
 )
-@_option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
-@_option(
+@_locations.option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
+@_locations.option(
     "--location-token-file",
     default="",
     metavar="FILE",
     help="File with the gateway's own token: for its probes and the lists that it follows only.",
 )
-@_option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
-@_option(
+@_processes.option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown.")
+@_memory.option(
     "--last-good-bytes",
     type=Bytes(),
     default="16MiB",
     help="Responses kept per location, for callers that allow stale ones.",
 )
-@_option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown.")
-@_FLAGS.limits()
+@settings.flags(_FLAGS)
 @_FLAGS.logs()
+@_FLAGS.under("Limits").option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
+@_FLAGS.limits()
 def cli(**given: Any) -> None:
     """Run a federation gateway: several installations of HQ as one.
 

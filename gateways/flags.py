@@ -22,20 +22,23 @@ from serving.flags import Duration, Flags, is_loopback, together
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLAGS: Final = Flags("HQ_GATEWAY_")
-option = FLAGS.option
+listening, publishing = FLAGS.under("Listening"), FLAGS.under("Publishing")
+_hq, _processes = FLAGS.under("HQ"), FLAGS.under("Processes")
 
 _KEYS: Final = ("ca", "cert", "key", "token_file")
 _SAVE_AFTER_S: Final = 2.0  # a list of 10,000 takes a third of a second to write
 
 following: Final = together(
-    option("--hq", required=True, metavar="HOST:PORT[,HOST:PORT...]", help="Replicas of HQ, or federation gateways."),
-    option("--service", multiple=True, metavar="NAME", help="Publish this service. Repeatable."),
-    option("--all-services", is_flag=True, help="Publish all services that this gateway may read."),
-    option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
-    option("--hq-cert", default="", metavar="FILE", help="Client certificate of this gateway (PEM)."),
-    option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
-    option("--hq-token-file", default="", metavar="FILE", help="File with this gateway's own token for HQ."),
-    option(
+    _hq.option(
+        "--hq", required=True, metavar="HOST:PORT[,HOST:PORT...]", help="Replicas of HQ, or federation gateways."
+    ),
+    publishing.option("--service", multiple=True, metavar="NAME", help="Publish this service. Repeatable."),
+    publishing.option("--all-services", is_flag=True, help="Publish all services that this gateway may read."),
+    _hq.option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
+    _hq.option("--hq-cert", default="", metavar="FILE", help="Client certificate of this gateway (PEM)."),
+    _hq.option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
+    _hq.option("--hq-token-file", default="", metavar="FILE", help="File with this gateway's own token for HQ."),
+    _hq.option(
         "--state-dir",
         type=click.Path(file_okay=False, path_type=Path),
         default=".hq/gateways",
@@ -46,8 +49,8 @@ following: Final = together(
 security_flags: Final = settings.flags(FLAGS)
 security_flags_of_http: Final = settings.flags(FLAGS, serves_grpc=False)
 running: Final = together(
-    option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
-    option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
+    listening.option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
+    _processes.option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
 
 

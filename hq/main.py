@@ -25,7 +25,7 @@ from hqapi.rules import DENIED_BY_STATE
 from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import limits_of, listening_by, tracing_to
+from serving.flags import ServerCommand, limits_of, listening_by, tracing_to
 from serving.process import run, until_stopped
 from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
@@ -44,14 +44,14 @@ def cli() -> None:
     """HQ: the registry of instances of a private cloud."""
 
 
-@cli.command()
+@cli.command(cls=ServerCommand)
 @options.etcd
 @options.listening
+@options.behaviour
 @options.workers
 @options.security
-@options.behaviour
-@options.limits
 @options.logs
+@options.limits
 def serve(**given: Any) -> None:
     """Run one replica on an existing etcd.
 
@@ -68,19 +68,13 @@ def serve(**given: Any) -> None:
     _run(lambda: _serve(given, lambda: EtcdStore(config), security), given)
 
 
-@cli.command()
-@click.option(
-    "--store",
-    type=click.Choice(["etcd", "memory"]),
-    default="etcd",
-    show_default=True,
-    help="memory: nothing is kept after exit.",
-)
-@options.option("--data", default=".hq", metavar="DIR", help="Data directory of the embedded etcd.")
+@cli.command(cls=ServerCommand)
+@options.store
+@options.data
 @options.listening
 @options.behaviour
-@options.limits
 @options.logs
+@options.limits
 def dev(store: str, data: str, **given: Any) -> None:
     """Run one replica with its own etcd, to try HQ out.
 

@@ -21,17 +21,17 @@ from serving.flags import Duration, Flags, together
 from serving.storage.flags import etcd_flags
 
 FLAGS: Final = Flags("NANNY_")
-_option = FLAGS.option
+_world, _rollouts = FLAGS.under("HQ and CMS"), FLAGS.under("Roll-outs")
 
 etcd: Final = etcd_flags(FLAGS)
 listening: Final = listening_flags(FLAGS, "127.0.0.1:7371", "127.0.0.1:7380")
 security: Final = settings.flags(FLAGS)
 world: Final = together(
     location_flags(FLAGS, "  [default: default=127.0.0.1:7071]"),
-    _option(
+    _world.option(
         "--locations", default="", metavar="FILE", help="The same as a file: `installations: {name: [host:port]}`."
     ),
-    _option(
+    _world.option(
         "--cms",
         default="",
         metavar="HOST:PORT[,HOST:PORT...]",
@@ -39,8 +39,10 @@ world: Final = together(
     ),
 )
 behaviour: Final = together(
+    _rollouts.option(
+        "--drift-every", type=Duration(), default="60s", help="How often idle services are compared with HQ."
+    ),
     kit_flags(FLAGS, "/nanny/v1/"),
-    _option("--drift-every", type=Duration(), default="60s", help="How often idle services are compared with HQ."),
 )
 dev: Final = dev_flags(FLAGS, ".nanny")
 limits: Final = FLAGS.limits()

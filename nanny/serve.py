@@ -23,19 +23,20 @@ from control.process import (
 from nanny import options
 from nanny.server import Server
 from serving.auth.security import Security
+from serving.flags import ServerCommand
 from store.port import Store
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.command(context_settings=_SETTINGS)
+@click.command(cls=ServerCommand, context_settings=_SETTINGS)
 @options.etcd
 @options.listening
 @options.world
-@options.security
 @options.behaviour
-@options.limits
+@options.security
 @options.logs
+@options.limits
 def serve(**given: Any) -> None:
     """Run one process of Nanny on an existing etcd.
 
@@ -45,13 +46,13 @@ def serve(**given: Any) -> None:
     run_program("nanny", given, lambda: _serve(make_store, given, security))
 
 
-@click.command(context_settings=_SETTINGS)
+@click.command(cls=ServerCommand, context_settings=_SETTINGS)
 @options.dev
 @options.listening
 @options.world
 @options.behaviour
-@options.limits
 @options.logs
+@options.limits
 def dev(**given: Any) -> None:
     """Run one process of Nanny with its own etcd, to try it out beside `hq dev`.
 

@@ -1,4 +1,4 @@
-"""Flags that every server has, and the words they are written in."""
+"""Flags that every server has, the words they are written in, and the help that lists them by group."""
 
 from __future__ import annotations
 
@@ -68,11 +68,42 @@ def _variable(prefix: str, flag: str) -> str:
     return prefix + flag.lstrip("-").replace("-", "_").upper()
 
 
-class Flags:
-    """Makes flags that are environment variables, too: with the prefix HQ_, `--max-calls` is HQ_MAX_CALLS."""
+class _Flag(click.Option):
+    """A flag that knows its group."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, *args: Any, group: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.group = group
+
+
+class ServerCommand(click.Command):
+    """A command of so many flags that its help lists them by group, in the order in which groups first appear."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        others: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (groups.setdefault(param.group, []) if isinstance(param, _Flag) else others).append(record)
+        for heading, records in (*groups.items(), ("Other", others)):
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+class Flags:
+    """Makes flags that are environment variables, too: with the prefix HQ_, `--max-calls` is HQ_MAX_CALLS.
+
+    Args:
+        group: the heading under which the help of a ServerCommand lists them.
+    """
+
+    def __init__(self, prefix: str, group: str = "Other") -> None:
+        self._prefix, self._group = prefix, group
+
+    def under(self, group: str) -> Flags:
+        """Flags with the same prefix in this group."""
+        return Flags(self._prefix, group)
 
     def option(self, name: str, *parameter: str, **attributes: Any) -> Callable[[F], F]:
         """A flag with its environment variable, which the help shows."""
@@ -80,6 +111,8 @@ class Flags:
         return click.option(
             name,
             *parameter,
+            cls=_Flag,
+            group=self._group,
             envvar=envvar,
             show_envvar=True,
             show_default=attributes.get("default") != "",
@@ -88,7 +121,14 @@ class Flags:
 
     def limits(self) -> Callable[[F], F]:
         """A flag for each of the transports' limits."""
-        return together(*(self._limit(field) for field in dataclasses.fields(Limits)))
+        fields = {field.name: field for field in dataclasses.fields(Limits)}
+        return together(
+            *(_limit(self.under("Limits"), fields[name], text) for name, text in _LIMITS.items()),
+            *(
+                _limit(self.under("Connections and compression"), fields[name], text)
+                for name, text in _CONNECTIONS.items()
+            ),
+        )
 
     def transport(self) -> Callable[[F], F]:
         """Which code answers."""
@@ -96,35 +136,26 @@ class Flags:
             "own: every address answers all protocols; grpcio: gRPC and HTTP on separate addresses "
             "(removed in the next release)."
         )
-        return self.option("--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds)
+        return self.under("Listening").option(
+            "--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds
+        )
 
     def cors(self) -> Callable[[F], F]:
         """Who may call from a browser."""
         text = "Allow browser calls from this origin (https://host); * for all. Repeatable."
-        return self.option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
+        return self.under("Listening").option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
 
     def logs(self) -> Callable[[F], F]:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])
         formats = "Log format: text, or json with one object per line."
         traces = "Send traces to this collector (OTLP over HTTP); needs hq[otel]."
+        option = self.under("Logs and traces").option
         return together(
-            self.option("--log-level", type=levels, default="info", help="Log level."),
-            self.option("--log-format", type=click.Choice(FORMATS), default="text", help=formats),
-            self.option("--otlp", default="", metavar="URL", help=traces),
+            option("--log-level", type=levels, default="info", help="Log level."),
+            option("--log-format", type=click.Choice(FORMATS), default="text", help=formats),
+            option("--otlp", default="", metavar="URL", help=traces),
         )
-
-    def _limit(self, field: dataclasses.Field[Any]) -> Callable[[F], F]:
-        """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""
-        is_duration = field.name.endswith("_s") and not field.name.endswith(("_per_peer_s", "_per_s"))
-        kind: Any = Duration() if is_duration else Bytes() if "_bytes" in field.name else type(field.default)
-        default: Any = field.default
-        if is_duration:
-            default = f"{default:g}s"
-        elif isinstance(kind, Bytes):
-            default = f"{default >> 20}MiB" if default >= 1 << 20 else f"{default >> 10}KiB"
-        name = "--" + (field.name.removesuffix("_s") if is_duration else field.name).replace("_", "-")
-        return self.option(name, field.name, type=kind, default=default, help=_LIMITS[field.name])
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -136,6 +167,19 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def _limit(flags: Flags, field: dataclasses.Field[Any], text: str) -> Callable[[F], F]:
+    """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""
+    is_duration = field.name.endswith("_s") and not field.name.endswith(("_per_peer_s", "_per_s"))
+    kind: Any = Duration() if is_duration else Bytes() if "_bytes" in field.name else type(field.default)
+    default: Any = field.default
+    if is_duration:
+        default = f"{default:g}s"
+    elif isinstance(kind, Bytes):
+        default = f"{default >> 20}MiB" if default >= 1 << 20 else f"{default >> 10}KiB"
+    name = "--" + (field.name.removesuffix("_s") if is_duration else field.name).replace("_", "-")
+    return flags.option(name, field.name, type=kind, default=default, help=text)
 
 
 def limits_of(given: Mapping[str, Any]) -> Limits:
@@ -183,6 +227,8 @@ _LIMITS = {
     "max_streams_per_peer": "The same limit, per client address.",
     "max_agents": "Connections, calls and watches on the agents' listener, independent of all other callers.",
     "max_calls_per_peer_s": "Calls per second of one identity, or of one address without authentication; 0: no limit.",
+}
+_CONNECTIONS = {
     "max_connections": "Open connections, per transport.",
     "max_connections_per_peer": "The same limit over HTTP, per client address.",
     "max_streams_per_connection": "Concurrent calls on one gRPC connection.",

@@ -33,7 +33,7 @@ from control.process import (
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
-from serving.flags import Duration, Flags, together
+from serving.flags import Duration, Flags, ServerCommand, together
 from serving.storage.flags import etcd_flags
 from store.port import Store
 from walle.process.config import BadConfig, FileConfig, load
@@ -44,13 +44,13 @@ _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends
 _WRONG: Final = (BadSecurity, BadConfig, ValueError, OSError, UnicodeDecodeError)
 
 FLAGS: Final = Flags("WALLE_")
-_option = FLAGS.option
+_option: Final = FLAGS.under("Repairs").option
 
 _LISTENING = listening_flags(FLAGS, "127.0.0.1:7471", "127.0.0.1:7480")
 _SECURITY = settings.flags(FLAGS)
 
 _BEHAVIOUR = together(
-    kit_flags(FLAGS, "/walle/v1/"),
+    location_flags(FLAGS, " Without one, silent agents are not noticed."),
     _option(
         "--config", type=click.Path(path_type=Path), default=None, metavar="FILE", help="Limits, executors (YAML)."
     ),
@@ -60,20 +60,20 @@ _BEHAVIOUR = together(
         help="Name of this installation, part of the ids of its CMS tasks. Unique among all that share a CMS.",
     ),
     _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
-    location_flags(FLAGS, " Without one, silent agents are not noticed."),
+    kit_flags(FLAGS, "/walle/v1/"),
 )
 
 _ETCD = etcd_flags(FLAGS)
 _TRYING = dev_flags(FLAGS, ".walle")
 
 
-@click.command()
+@click.command(cls=ServerCommand)
 @_ETCD
 @_LISTENING
-@_SECURITY
 @_BEHAVIOUR
-@FLAGS.limits()
+@_SECURITY
 @FLAGS.logs()
+@FLAGS.limits()
 def serve(**given: Any) -> None:
     """Run a process of Wall-E on an existing etcd.
 
@@ -83,12 +83,12 @@ def serve(**given: Any) -> None:
     _run(given, lambda settings: _serve(make_store, settings, given, security))
 
 
-@click.command()
+@click.command(cls=ServerCommand)
 @_TRYING
 @_LISTENING
 @_BEHAVIOUR
-@FLAGS.limits()
 @FLAGS.logs()
+@FLAGS.limits()
 def dev(**given: Any) -> None:
     """Run one process of Wall-E with its own etcd, to try it out.
 

@@ -14,25 +14,36 @@ from gateways.consul.answers import Answers, Settings
 from gateways.consul.api import ConsulApi
 from gateways.consul.indexes import Indexes
 from gateways.consul.metrics import METRICS
-from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags_of_http, security_from
+from gateways.flags import (
+    FLAGS,
+    discovery_of,
+    following,
+    listening,
+    publishing,
+    running,
+    security_flags_of_http,
+    security_from,
+)
 from gateways.process import Gateway, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import limits_of
+from serving.flags import ServerCommand, limits_of
 from serving.process import when_told_to_stop
 from serving.transports import Addresses
 
 
-@click.command("consul")
+@click.command("consul", cls=ServerCommand)
 @following
-@option("--http", default="127.0.0.1:7680", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one.")
-@option(
+@listening.option(
+    "--http", default="127.0.0.1:7680", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one."
+)
+@publishing.option(
     "--datacenter",
     default="",
     metavar="NAME",
     help="Location whose instances are shown to callers that name no datacenter; empty: all locations.",
 )
-@option(
+@publishing.option(
     "--port",
     "ports",
     multiple=True,
@@ -40,10 +51,10 @@ from serving.transports import Addresses
     metavar="NAME",
     help="Named port that becomes the service's port, the first that an instance has. Repeatable.",
 )
-@security_flags_of_http
 @running
-@FLAGS.limits()
+@security_flags_of_http
 @FLAGS.logs()
+@FLAGS.limits()
 def consul(**given: Any) -> None:
     """Serve the read side of Consul's HTTP API: /v1/health, /v1/catalog, with blocking queries."""
     discovery, services = discovery_of(given)

@@ -16,30 +16,32 @@ from gateways.dns.metrics import METRICS, Subject
 from gateways.dns.names import is_label
 from gateways.dns.responder import Responder
 from gateways.dns.zone import Settings, Zone
-from gateways.flags import FLAGS, discovery_of, following, option, running
+from gateways.flags import FLAGS, discovery_of, following, listening, publishing, running
 from gateways.process import Gateway, check_http, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import limits_of
+from serving.flags import ServerCommand, limits_of
 from serving.process import when_told_to_stop
 from serving.transports import Addresses
 
 
-@click.command("dns")
+@click.command("dns", cls=ServerCommand)
 @following
-@option("--dns", default="127.0.0.1:7653", metavar="HOST:PORT", help="Address to serve DNS on, UDP and TCP.")
-@option("--http", default="127.0.0.1:7682", metavar="HOST:PORT", help="Address of /metrics and health pages.")
-@option("--zone", default="hq.internal", metavar="NAME", help="The zone that is served.")
-@option("--ttl", type=click.IntRange(0, 3600), default=1, help="Seconds for which resolvers may keep answers.")
-@option(
+@listening.option("--dns", default="127.0.0.1:7653", metavar="HOST:PORT", help="Address to serve DNS on, UDP and TCP.")
+@listening.option("--http", default="127.0.0.1:7682", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@publishing.option("--zone", default="hq.internal", metavar="NAME", help="The zone that is served.")
+@publishing.option(
+    "--ttl", type=click.IntRange(0, 3600), default=1, help="Seconds for which resolvers may keep answers."
+)
+@running
+@FLAGS.logs()
+@FLAGS.under("Limits").option(
     "--max-queries-per-peer-s",
     type=click.IntRange(min=0),
     default=1_000,
     help="Queries per second of one address; more are dropped. 0: no limit.",
 )
-@running
 @FLAGS.limits()
-@FLAGS.logs()
 def dns(**given: Any) -> None:
     """Serve HQ as a DNS zone: WEB.service.hq.internal has the addresses of ready instances of WEB."""
     discovery, services = discovery_of(given)

@@ -8,32 +8,34 @@ from typing import Any
 
 import click
 
-from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags, security_from
+from gateways.flags import FLAGS, discovery_of, following, listening, publishing, running, security_flags, security_from
 from gateways.process import Gateway, run_gateway
 from gateways.xds.ads import Ads
 from gateways.xds.metrics import METRICS
 from gateways.xds.resources import Resources
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import limits_of
+from serving.flags import ServerCommand, limits_of
 from serving.process import when_told_to_stop
 from serving.transports import Addresses
 
 
-@click.command("xds")
+@click.command("xds", cls=ServerCommand)
 @following
-@option("--grpc", default="127.0.0.1:7671", metavar="HOST:PORT", help="Address to serve xDS on; port 0: a free one.")
-@option("--http", default="127.0.0.1:7681", metavar="HOST:PORT", help="Address of /metrics and health pages.")
-@option(
+@listening.option(
+    "--grpc", default="127.0.0.1:7671", metavar="HOST:PORT", help="Address to serve xDS on; port 0: a free one."
+)
+@listening.option("--http", default="127.0.0.1:7681", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@publishing.option(
     "--location",
     default="",
     metavar="NAME",
     help="Location preferred by clients whose node names none as its zone or region.",
 )
-@security_flags
 @running
-@FLAGS.limits()
+@security_flags
 @FLAGS.logs()
+@FLAGS.limits()
 def xds(**given: Any) -> None:
     """Serve xDS (ADS) to gRPC clients: xds:///WEB calls the ready instances of WEB."""
     discovery, services = discovery_of(given)

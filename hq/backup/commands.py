@@ -28,7 +28,7 @@ from serving.errors import ServiceError
 from store.port import Compacted, Store, StoreError
 
 _TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
-_prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
+_prefix = options.flags.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 
 class _SaveUnlessNamed(click.Group):

@@ -2,54 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
 from serving.storage.flags import etcd_flags
 
-_flags = Flags("HQ_")
-option = _flags.option
+flags: Final = Flags("HQ_")
+_listening, _storage = flags.under("Listening"), flags.under("Storage")
+_liveness, _processes = flags.under("Liveness"), flags.under("Processes")
+_memory, _limits = flags.under("Memory"), flags.under("Limits")
 
 listening = together(
-    option(
+    _listening.option(
         "--grpc",
         default="127.0.0.1:7071",
         metavar="HOST:PORT",
         help="Address to serve on; port 0: a free one. Every address answers gRPC, Connect and plain HTTP.",
     ),
-    option(
+    _listening.option(
         "--http",
         default="127.0.0.1:7080",
         metavar="HOST:PORT",
         help="Second address to serve on; may be the same.",
     ),
-    option(
+    _listening.option(
         "--agents",
         default=None,
         metavar="HOST:PORT",
         help="Listener for agents only, with limits of its own; empty: none."
         "  [default: port 7072 beside --grpc's 7071, else none]",
     ),
-    _flags.transport(),
-    _flags.cors(),
-    option(
+    flags.transport(),
+    flags.cors(),
+    _listening.option(
         "--insecure",
         is_flag=True,
         help="Serve on non-loopback addresses without TLS or authentication.",
     ),
 )
 
-security = settings.flags(_flags)
+security = settings.flags(flags)
 
 workers = together(
-    option(
+    _processes.option(
         "--workers",
         type=click.IntRange(1, 64),
         default=1,
         help="Number of processes sharing the ports, each a full replica with all data in memory.",
     ),
-    option(
+    _processes.option(
         "--worker-pages",
         default="",
         metavar="HOST:PORT",
@@ -59,63 +63,67 @@ workers = together(
 )
 
 behaviour = together(
-    option("--cluster", default="default", help="Name of this installation, set on every instance."),
-    option("--prefix", default="/hq/v1/", help="Prefix of all keys of HQ in the store."),
-    option("--replica", default="", help="Name of this process, never reused; default: generated."),
-    option(
+    _liveness.option(
         "--liveness-timeout",
         type=Duration(),
         default="10m",
         help="Mark a revision not ready after this long without a report.",
     ),
-    option(
+    _liveness.option(
         "--report-interval",
         type=Duration(),
         default=None,
         help="How often agents should report.  [default: 3m, or 3/10 of a shorter timeout]",
     ),
-    option(
+    _liveness.option(
         "--heartbeat-batches",
         type=click.FloatRange(1, 1_000),
         default=50.0,
         help="Most batches of heartbeats to store per second; 5 are used above 5,000 heartbeats per second.",
     ),
-    option(
+    _liveness.option(
         "--guard-share",
         type=click.FloatRange(0, 1),
         default=0.2,
         help="Hold expiries for one timeout if more than this share of revisions is silent.",
     ),
-    option(
+    _processes.option("--cluster", default="default", help="Name of this installation, set on every instance."),
+    _storage.option("--prefix", default="/hq/v1/", help="Prefix of all keys of HQ in the store."),
+    _processes.option("--replica", default="", help="Name of this process, never reused; default: generated."),
+    _storage.option(
         "--compact-every",
         type=Duration(),
         default="5m",
         help="How often to compact etcd's history; 0s: never.",
     ),
-    option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
+    _processes.option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
 
 limits = together(
-    option(
+    _memory.option(
         "--history-bytes", type=Bytes(), default="128MiB", help="Memory for recent changes, from which watches resume."
     ),
-    option(
+    _memory.option(
         "--watch-buffer",
         type=Bytes(),
         default="256MiB",
         help="Memory for unread changes of all watches (one watch: a sixteenth); beyond it a watch must resync.",
     ),
-    option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances."),
-    option("--json-bytes", type=Bytes(), default="64MiB", help="Memory for instances cached as JSON."),
-    option(
+    _limits.option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances."),
+    _memory.option("--json-bytes", type=Bytes(), default="64MiB", help="Memory for instances cached as JSON."),
+    _storage.option(
         "--max-store-bytes",
         type=Bytes(),
         default="1536MiB",
         help="Refuse writes that add data above this size of live records. Use 3/4 of etcd's quota; 0: no limit.",
     ),
-    _flags.limits(),
+    flags.limits(),
 )
 
-logs = _flags.logs()
+logs = flags.logs()
 
-etcd = etcd_flags(_flags)
+etcd = etcd_flags(flags)
+data = _storage.option("--data", default=".hq", metavar="DIR", help="Data directory of the embedded etcd.")
+store = _storage.option(
+    "--store", type=click.Choice(["etcd", "memory"]), default="etcd", help="memory: nothing is kept after exit."
+)

@@ -132,19 +132,24 @@ _FILES: Final = {
 
 def flags(made: Flags, *, serves_grpc: bool = True) -> Callable[[F], F]:
     """All flags of security. `serves_grpc`: there may be an address for callers with certificates."""
-    files = [made.option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
+    option = made.under("Security").option
+    files = [option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
     address = "Second gRPC address, which requires client certificates (--grpc then does not); port 0: a free one."
-    mtls = [made.option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)] if serves_grpc else []
+    mtls = (
+        [made.under("Listening").option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)]
+        if serves_grpc
+        else []
+    )
     return together(
         *files,
         *mtls,
-        made.option("--trust-domain", default="", help="Trust domain of the SPIFFE ids in client certificates."),
-        made.option("--audience", default="hq", help="Required audience of tokens (aud)."),
-        made.option("--issuer", default="", help="Required issuer of tokens (iss)."),
-        made.option(
+        option("--trust-domain", default="", help="Trust domain of the SPIFFE ids in client certificates."),
+        option("--audience", default="hq", help="Required audience of tokens (aud)."),
+        option("--issuer", default="", help="Required issuer of tokens (iss)."),
+        option(
             "--clock-skew", type=Duration(), default="30s", help="Allowed clock skew of token issuers (exp and nbf)."
         ),
-        made.option("--max-token-ttl", type=Duration(), default="24h", help="Reject tokens that are valid for longer."),
+        option("--max-token-ttl", type=Duration(), default="24h", help="Reject tokens that are valid for longer."),
     )
 
 

@@ -16,7 +16,7 @@ from store.etcd import EtcdConfig
 
 def etcd_flags(flags: Flags) -> Callable[[F], F]:
     """Which etcd, and how to speak with it."""
-    option = flags.option
+    option = flags.under("Storage").option
     return together(
         option(
             "--etcd",
