@@ -6,12 +6,9 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    from hqpb.v1 import instance_pb2
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -96,13 +93,3 @@ def _yaml_fault(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
-
-
-def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instance:
-    """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
-    instance.ClearField("status")
-    for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
-        instance.meta.ClearField(name)
-    for revision in instance.spec.revision:
-        revision.ClearField("secret_count")
-    return instance

@@ -16,13 +16,13 @@ from hqcli.readable import plural
 from hqcli.terminal import warn
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 from hqctl.asking.session import Session, complain, connected
-from hqctl.manifests.documents import documents_or_exit, filenames
+from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
+    from hqcli.instances import Document
     from hqclient.client import Client
-    from hqctl.manifests.documents import Document
 
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
 BATCH_ITEMS = 100

@@ -13,7 +13,7 @@ from hqcli.exits import Exit
 from hqcli.readable import plural
 from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected
-from hqctl.manifests.documents import documents_or_exit, filenames
+from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, yaml_text
 from hqcli.terminal import colour_of
 from hqctl.asking.session import Session, connected
-from hqctl.manifests.documents import documents_or_exit, filenames
+from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:
+    from hqcli.instances import Document
     from hqclient.client import Client, HqApiError
-    from hqctl.manifests.documents import Document
 
 AT_ONCE = 8
 DIFFERENT = Exit.REFUSED  # 1, as of diff(1) and kubectl

@@ -81,7 +81,7 @@ def edit(session: Session, instance_id: str) -> None:
 
 def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
     """What people may change of an instance, with the version that their change is for."""
-    from hqcli.documents import without_what_hq_sets
+    from hqcli.instances import without_what_hq_sets
 
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)
@@ -141,7 +141,7 @@ def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
 
     from hqcli.documents import BadDocument
-    from hqctl.manifests.documents import parse_text
+    from hqcli.instances import parse_text
 
     try:
         (wanted,) = parse_text(text)

@@ -12,7 +12,7 @@ from hqcli.formats import TEXTS, is_data, output_option, print_data, print_items
 from hqcli.readable import age, target, truth
 from hqcli.terminal import print_table
 from hqctl.asking.session import Session, complain, connected
-from hqctl.manifests.documents import revision_or_exit
+from hqctl.manifests.filenames import revision_or_exit
 from hqctl.output.sources import check_cluster, warn_of
 from hqpb.v1 import instance_pb2
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hqcli.documents import BadDocument
-from hqctl.manifests.documents import read_documents
+from hqcli.instances import read_documents
 from hqpb.v1.instance_pb2 import Instance
 from instancectl.clock import Clock
 from instancectl.wanted.desired import Desired, from_instance

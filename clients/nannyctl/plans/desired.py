@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from hqcli.documents import without_what_hq_sets
+from hqcli.instances import without_what_hq_sets
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.description import Description, Placement
 from nannyctl.descriptions.revisions import Definition

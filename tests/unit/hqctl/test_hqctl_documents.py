@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hqcli.documents import BadDocument
-from hqctl.manifests.documents import read_documents
+from hqcli.instances import read_documents
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import instance_pb2 as pb
 

@@ -1,23 +1,19 @@
-"""Instances written by hand, from -f FILE: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
+"""Instances written by hand: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-import click
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqcli.documents import BadDocument, texts, values, without_what_hq_sets
-from hqcli.exits import Exit
+from hqcli.documents import BadDocument, texts, values
 from hqcli.shape import faults, kind
-from hqctl.asking.session import complain
-from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import Instance, InstanceRevision
 
 _UPPER = re.compile("[A-Z]")
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
@@ -32,7 +28,7 @@ class Document:
     """
 
     place: str
-    instance: instance_pb2.Instance
+    instance: Instance
 
 
 def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[Document]:
@@ -57,7 +53,7 @@ def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[D
     return found
 
 
-def parse_text(text: str, name: str = "the text") -> list[instance_pb2.Instance]:
+def parse_text(text: str, name: str = "the text") -> list[Instance]:
     """The instances in a text. Raises BadDocument with one line for each fault found."""
     bad: list[str] = []
     values = list(_values(name, text, bad))
@@ -66,7 +62,7 @@ def parse_text(text: str, name: str = "the text") -> list[instance_pb2.Instance]
     return [parse_instance(value) for _, value in values]
 
 
-def read_revision(name: str) -> instance_pb2.InstanceRevision:
+def read_revision(name: str) -> InstanceRevision:
     """The one revision in a file, or in stdin (`-`). Raises BadDocument."""
     bad: list[str] = []
     values = [value for place, text in texts((name,)) for _, value in _values(place, text, bad)]
@@ -74,7 +70,7 @@ def read_revision(name: str) -> instance_pb2.InstanceRevision:
         raise BadDocument("\n".join(bad))
     if len(values) != 1 or not isinstance(values[0], dict):
         raise BadDocument(f"{name}: must hold one revision (with id and target)")
-    revision = instance_pb2.InstanceRevision()
+    revision = InstanceRevision()
     _parse(values[0], revision)
     if not revision.id:
         raise BadDocument(f"{name}: id: is missing; every revision needs a name")
@@ -82,15 +78,25 @@ def read_revision(name: str) -> instance_pb2.InstanceRevision:
     return revision
 
 
-def parse_instance(value: Any) -> instance_pb2.Instance:
+def parse_instance(value: Any) -> Instance:
     """An instance, without what only HQ sets. Raises BadDocument."""
     if not isinstance(value, dict):
         raise BadDocument(f"must be an instance (with meta and spec), not {kind(value)}")
-    instance = instance_pb2.Instance()
+    instance = Instance()
     _parse(value, instance)
     if not instance.meta.id:
         raise BadDocument("meta.id: is missing; every instance needs a name")
     return without_what_hq_sets(instance)
+
+
+def without_what_hq_sets(instance: Instance) -> Instance:
+    """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
+    instance.ClearField("status")
+    for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
+        instance.meta.ClearField(name)
+    for revision in instance.spec.revision:
+        revision.ClearField("secret_count")
+    return instance
 
 
 def _parse(value: dict[str, Any], message: Message) -> None:
@@ -126,47 +132,3 @@ def _where_and_why(text: str) -> str:
     path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
     why = _STEP.sub("", text).strip().rstrip(".")
     return f"{path}: {why}" if path else why
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def filenames(*, required: bool = True) -> Callable[[F], F]:
-    """Give a command the options -f (as `names`) and -R (as `recursive`)."""
-
-    def decorate(function: F) -> F:
-        named = click.option(
-            "-f",
-            "--filename",
-            "names",
-            multiple=True,
-            required=required,
-            metavar="FILE",
-            help="File, folder or - (stdin); repeatable.",
-        )
-        recursive = click.option("-R", "--recursive", is_flag=True, help="Include subfolders.")
-        return named(recursive(function))
-
-    return decorate
-
-
-def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
-    """All documents; if any is faulty, every fault is told and the process ends with `code`."""
-    with _faults_told(code):
-        return read_documents(names, recursive=recursive)
-
-
-def revision_or_exit(name: str) -> instance_pb2.InstanceRevision:
-    """The one revision in a file; if it is faulty, every fault is told and the process ends."""
-    with _faults_told(Exit.REFUSED):
-        return read_revision(name)
-
-
-@contextmanager
-def _faults_told(code: Exit) -> Iterator[None]:
-    try:
-        yield
-    except BadDocument as fault:
-        for line in str(fault).splitlines():
-            complain(line)
-        raise SystemExit(code) from None
