@@ -40,8 +40,8 @@ def parse_sites(text: str, max_busy_hosts: int = 0) -> Limits:
     """Sites and limits. Raises BadSites."""
     try:
         loaded = yamltext.load(text) if text.strip() else {}
-    except Exception as error:
-        raise BadSites(f"is not valid YAML: {error}") from error
+    except yamltext.BadYaml as error:
+        raise BadSites(f"is not valid YAML: {error}") from None
     listed = _mapping(loaded, "the file")
     _known(listed, "the file", ("hosts", "limits"))
     sites = {str(host): _site(str(host), site) for host, site in _mapping(listed.get("hosts"), "hosts").items()}

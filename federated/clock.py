@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
+import hqclient.clock
 import serving.clock
 
 
-class Clock(serving.clock.Clock, Protocol):
+class Clock(serving.clock.Clock, hqclient.clock.Clock, Protocol):
     """Where time comes from."""
 
-    async def sleep(self, delay_s: float) -> None:
-        """Return when `delay_s` seconds have passed."""
-        ...
 
-
-class SystemClock(serving.clock.SystemClock):
+class SystemClock(serving.clock.SystemClock, hqclient.clock.SystemClock):
     """The machine's clocks."""
-
-    async def sleep(self, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)

@@ -1,4 +1,4 @@
-"""YAML of settings: one document, in which no mapping says something twice."""
+"""YAML of settings: one document, in which no mapping says something twice; faults say where, not what."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import Any
 import yaml
 
 
+class BadYaml(ValueError):
+    """What is wrong and where, without the lines themselves: faults are shown to people who may not read the file."""
+
+
 class _Loader(yaml.SafeLoader):
     """The library would keep the last, whatever stands above."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(names) != len(set(names)):  # which one is not said: faults are shown to people who may not read the file
+        if len(names) != len(set(names)):  # which one is not said
             raise yaml.constructor.ConstructorError(None, None, "duplicate key", node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 
 def load(text: str | bytes) -> Any:
-    """What the text says. Raises whatever PyYAML does, which also stumbles with errors that are none of its own."""
-    return _Loader(text).get_single_data()
+    """What the text says; None: nothing. Raises BadYaml."""
+    try:
+        return _Loader(text).get_single_data()
+    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or type(error).__name__
+        raise BadYaml(what if mark is None else f"{what}, line {mark.line + 1}") from None

@@ -87,12 +87,12 @@ def load(path: Path) -> Config:
 
 def parse(text: str, path: Path) -> Config:
     """The config in a text. Raises BadConfig."""
-    import yaml  # only who has a config file pays for it
+    from hqcli.documents import BadDocument, value_of  # only who has a config file pays for YAML
 
     try:
-        value = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise BadConfig(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+        value = value_of(text) or {}
+    except BadDocument as fault:
+        raise BadConfig(f"{path}: is not valid YAML: {fault}") from None
     if not isinstance(value, dict) or not isinstance(value.get("contexts") or {}, dict):
         raise BadConfig(f"{path}: must hold `contexts:`, and below it each context by name")
     contexts = {str(name): _context(str(name), one, path) for name, one in (value.get("contexts") or {}).items()}

@@ -76,6 +76,14 @@ def _text_of(file: Path) -> str:
         raise BadDocument(f"{file}: is not UTF-8 text") from None
 
 
+def value_of(text: str) -> Any:
+    """The one document in a text; None: it is empty. Raises BadDocument: where and why."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise BadDocument(_yaml_fault(error)) from None
+
+
 def values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """The documents in a text with their places (`web.yaml, document 2`); `bad` grows by what is wrong."""
     try:

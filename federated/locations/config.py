@@ -54,8 +54,8 @@ def parse(text: str) -> GatewayConfig:
     """
     try:
         loaded = yamltext.load(text)
-    except Exception as error:
-        raise BadConfig(f"is not valid YAML: {error}") from error
+    except yamltext.BadYaml as error:
+        raise BadConfig(f"is not valid YAML: {error}") from None
     faults: list[str] = []
     listed = _mapping(loaded, "the file", faults)
     faults += [f"{key}: unknown setting; only `locations` is known" for key in listed if key != "locations"]

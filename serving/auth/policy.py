@@ -74,20 +74,13 @@ def parse(text: bytes) -> Policy:
     """
     try:
         loaded = yamltext.load(text)
-    except Exception as error:
-        raise BadSecurity(f"is not valid YAML: {_fault(error)}") from error
+    except yamltext.BadYaml as error:
+        raise BadSecurity(f"is not valid YAML: {error}") from None
     faults: list[str] = []
     grants = tuple(_grants(loaded, faults))
     if faults:
         raise BadSecurity("; ".join(faults[:_MAX_FAULTS]))
     return Policy(grants)
-
-
-def _fault(error: Exception) -> str:
-    """What and where, without the lines themselves, which PyYAML would quote."""
-    mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or type(error).__name__
-    return what if mark is None else f"{what}, line {mark.line + 1}"
 
 
 def _grants(loaded: Any, faults: list[str]) -> Iterator[Grant]:

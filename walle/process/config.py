@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from serving import yamltext
 from walle.executors.command import CommandConfig
 from walle.executors.dns import DnsConfig
 from walle.executors.over_http import RedfishConfig
@@ -60,9 +59,9 @@ class FileConfig:
 def load(path: Path) -> FileConfig:
     """Raises BadConfig, OSError."""
     try:
-        content = yaml.safe_load(path.read_text()) or {}
-    except yaml.YAMLError as error:
-        raise BadConfig(f"not YAML: {error}") from error
+        content = yamltext.load(path.read_text()) or {}
+    except yamltext.BadYaml as error:
+        raise BadConfig(f"is not valid YAML: {error}") from None
     _check_keys("", content, SECTIONS)
     executors = {name: _executor(f"executors.{name}", one, path.parent) for name, one in _section(content, "executors")}
     return FileConfig(

@@ -16,7 +16,7 @@ Adopted = Mapping[str, tuple[Child, RunningChild]]
 
 
 class Running:
-    """Sections of one revision.
+    """The containers of one revision.
 
     Attributes:
         is_stopping: `stop` was called.

@@ -65,7 +65,8 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(run: Run, confi
         ("contexts: {east: {ca: a}}", "contexts.east.servers: is missing"),
         ("contexts: {east: {servers: a, timeout: soon}}", "contexts.east.timeout: 'soon'"),
         ("contexts: {east: {servers: a, timeout: 0}}", "contexts.east.timeout: must be more than 0"),
-        ("contexts: {", "is not YAML"),
+        ("contexts: {", "is not valid YAML: line"),
+        ("contexts: {}\ncontexts: {}", "line 2, column 1: duplicate key 'contexts'"),
     ],
 )
 def test_a_faulty_config_is_told_in_one_line_with_the_field(run: Run, tmp_path: Path, text: str, told: str) -> None:

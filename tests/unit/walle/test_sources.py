@@ -95,7 +95,8 @@ def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guar
         ("smtp: {host: mail}", "smtp.sender: is missing"),
         ("notifications: {loud: [a]}", "notifications.loud: write info"),
         ("hosts: {}", "hosts: not one of"),
-        ("a: [", "not YAML"),
+        ("a: [", "not valid YAML"),
+        ("automation: {}\nautomation: {}", "duplicate key"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, text: str, why: str) -> None:
