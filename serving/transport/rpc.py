@@ -37,11 +37,14 @@ class Endpoint:
         self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
         self.turned_away = method.turned_away if isinstance(method, Unary) else None
         self.is_stream = not isinstance(method, Unary)
+        self.parse = method.parse, self._parse_json  # by whether it is JSON
+        counted = self.admission
+        self.count_in = counted.open_stream if self.is_stream else counted.open_call
+        self.count_out = counted.close_stream if self.is_stream else counted.close_call
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
         self.is_free = method.rule.is_open and isinstance(method, Unary)
 
-    def parse_json(self, payload: bytes) -> Any:
-        """The request. Raises InvalidRequest."""
+    def _parse_json(self, payload: bytes) -> Any:
         refuse_deep(payload, self.limits.max_json_depth)
         return self.method.parse_json(payload)
 
@@ -52,8 +55,7 @@ class Rpc:
     _task: asyncio.Task[None] | None = None
     _message: Message | None = None  # the request; kept on where somebody is told of calls that are turned away
     _result: Any = None  # what the task waits for
-    _body_bytes = 0  # counted, of a request that is not complete
-    _held_bytes = 0  # counted, of a large request under way
+    _held_bytes = 0  # counted, of a request that is not complete, or of a large one under way
     _started = 0.0  # when it was let in
     _has_run = False  # the method was asked
     _is_open = False  # among the calls or streams that are counted
@@ -98,12 +100,12 @@ class Rpc:
                 raise WrongNumberOfMessages("more than one message: this call takes one")
             message = self._message = one
         if not end:
-            self._count_body(self._body_bytes + len(chunk))
+            self._hold(self._held_bytes + len(chunk))
             return
         if message is None:
             raise WrongNumberOfMessages("the call ended without a request")
-        if self._body_bytes:
-            self._count_body(0)
+        if self._held_bytes:
+            self._hold(0)
         if self._endpoint.turned_away is None:
             self._message = None
         self._run(*message)
@@ -141,19 +143,16 @@ class Rpc:
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         """The request is here."""
 
-    def _release(self) -> None:
-        """Count out what `_run` counted in."""
-
     async def _request(self, is_compressed: bool, payload: bytes) -> Any:
         """The message, parsed in a thread where that takes long."""
         endpoint, is_json = self._endpoint, self._wire.json_in
         if is_compressed:
             payload = await asyncio.to_thread(self._wire.decompress, payload)
-            self._hold(len(payload))
+            self._hold_large(len(payload))
         if is_json and len(payload) >= LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
             return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
-        return endpoint.parse_json(payload) if is_json else endpoint.method.parse(payload)
+        return endpoint.parse[is_json](payload)
 
     def _check_size(self, payload: bytes) -> None:
         admission = self._endpoint.admission
@@ -162,27 +161,37 @@ class Rpc:
         if len(payload) >= LARGE_BYTES:
             admission.check_room(self._exchange.peer.host, len(payload))
 
-    def _hold(self, size: int) -> None:
-        """Count a large request for as long as its call goes on, which keeps it. Raises Overloaded."""
-        if size >= LARGE_BYTES and size > self._held_bytes:
-            self._endpoint.admission.hold_body(self._exchange.peer.host, size - self._held_bytes)
-            self._held_bytes = size
+    def _enter(self) -> None:
+        """From now on the call is counted as under way. Raises Overloaded."""
+        self._endpoint.count_in(self._exchange.peer.host)
+        self._is_open = True
 
-    def _count_body(self, size: int) -> None:
-        held, peer = self._body_bytes, self._exchange.peer.host
+    def _release(self) -> None:
+        """Count out what was counted in."""
+        if self._is_open:
+            self._endpoint.count_out(self._exchange.peer.host)
+        if self._held_bytes:
+            self._hold(0)
+
+    def _hold_large(self, size: int) -> None:
+        """A large request is counted for as long as its call goes on, which keeps it. Raises Overloaded."""
+        if size >= LARGE_BYTES and size > self._held_bytes:
+            self._hold(size)
+
+    def _hold(self, size: int) -> None:
+        """Count so many bytes of a request in all. Raises Overloaded."""
+        held, peer = self._held_bytes, self._exchange.peer.host
         if size > held:
             self._endpoint.admission.hold_body(peer, size - held)
         elif size < held:
             self._endpoint.admission.release_body(peer, held - size)
-        self._body_bytes = size
+        self._held_bytes = size
 
     def _close(self, code: str) -> None:
         if self._is_closed:
             return
         self._is_closed = True
         self._message = None
-        if self._body_bytes:
-            self._count_body(0)
         self._release()
         self._endpoint.stats[self._wire.transport].ended(code)
 
@@ -208,8 +217,7 @@ class Rpc:
         """The request of a call that was not run, if that costs little."""
         if self._message is None or self._message[0]:
             return None
-        payload = self._message[1]
         try:
-            return self._endpoint.parse_json(payload) if self._wire.json_in else self._endpoint.method.parse(payload)
+            return self._endpoint.parse[self._wire.json_in](self._message[1])
         except ServiceError:
             return None

@@ -25,18 +25,9 @@ class StreamRpc(Rpc):
         self._task = asyncio.get_running_loop().create_task(self._stream((is_compressed, payload)))
 
     def _admit(self, size: int) -> None:
-        admission, peer = self._endpoint.admission, self._exchange.peer.host
-        admission.open_stream(peer)
-        self._is_open = True
-        admission.check_rate(self._call.caller)
-        admission.hold_body(peer, size)
-        self._held_bytes = size
-
-    def _release(self) -> None:
-        admission, peer = self._endpoint.admission, self._exchange.peer.host
-        if self._is_open:
-            admission.close_stream(peer)
-            admission.release_body(peer, self._held_bytes)
+        self._enter()
+        self._endpoint.admission.check_rate(self._call.caller)
+        self._hold(size)
 
     async def _stream(self, message: Message) -> None:
         try:

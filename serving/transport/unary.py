@@ -29,7 +29,7 @@ class UnaryRpc(Rpc):
         if is_compressed or (spoken.json_in and len(payload) >= LONG_JSON_BYTES):
             self._wait_for(self._read_and_run(is_compressed, payload))
             return
-        request = endpoint.parse_json(payload) if spoken.json_in else endpoint.method.parse(payload)
+        request = endpoint.parse[spoken.json_in](payload)
         self._has_run = True
         result = endpoint.run(request, self._call)
         if not hasattr(type(result), "__await__"):  # as Awaitable has it, but for a tenth of the time
@@ -42,17 +42,9 @@ class UnaryRpc(Rpc):
     def _wait_for(self, result: Awaitable[Answer | bytes]) -> None:
         """Go on in a task; from now on the call is counted as under way."""
         if not self._endpoint.is_free:
-            self._endpoint.admission.open_call(self._exchange.peer.host)
-            self._is_open = True
+            self._enter()
         self._result = result
         self._task = asyncio.get_running_loop().create_task(self._awaited(result))
-
-    def _release(self) -> None:
-        admission, peer = self._endpoint.admission, self._exchange.peer.host
-        if self._is_open:
-            admission.close_call(peer)
-        if self._held_bytes:
-            admission.release_body(peer, self._held_bytes)
 
     async def _read_and_run(self, is_compressed: bool, payload: bytes) -> Answer:
         request = await self._request(is_compressed, payload)
