@@ -17,10 +17,8 @@ class ExchangeCall(IncomingCall):
 
     Attributes:
         head_fields, trailer_fields: sent beside those of the protocol.
-        gzip_answers: compress the answers of this call over gRPC, where the caller takes that.
     """
 
-    gzip_answers = False
     head_fields: Sequence[tuple[bytes, bytes]] = ()
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
@@ -96,9 +94,6 @@ class Wire:
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         """The one answer of a call, and its end."""
-        self.begin(call)
-        self.message(payload)
-        self.end(call)
 
     def begin(self, call: ExchangeCall) -> None:
         """Answers will come."""

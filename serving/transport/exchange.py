@@ -90,8 +90,8 @@ class Exchange:
     def __init__(self, head: Head, peer: Peer) -> None:
         self.head, self.peer = head, peer
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
-        """All of the answer. `lead` comes before the body; on HTTP/2, `trailers` may be a block of `hpack.encode`."""
+    def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
+        """All of the answer. Over HTTP/2 `lead` comes before the body, and `trailers`, a block, behind it."""
 
     def begin(self, head: AnswerHead) -> None:
         """The head of an answer whose body comes in pieces."""

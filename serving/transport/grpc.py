@@ -8,22 +8,21 @@ from functools import lru_cache
 from typing import Final
 
 from serving import wire
-from serving.encoding import gzipping
-from serving.encoding.envelopes import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, is_whole, prefix
+from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, is_whole, prefix
 from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
 from serving.protocol_errors import UnsupportedEncoding
 from serving.transport.call import ExchangeCall, Wire
-from serving.transport.exchange import AnswerHead, Exchange
+from serving.transport.exchange import AnswerHead, Exchange, with_extra
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
-_OK_TRAILERS: Final = hpack.encode([(b"grpc-status", b"0")])
+_OK_STATUS: Final = (b"grpc-status", b"0")
+_OK_TRAILERS: Final = hpack.encode([_OK_STATUS])
 _MOST_TRAILER_BYTES: Final = 8 * 1024  # what clients take if they say nothing else
 _MOST_WEB_TRAILER_BYTES: Final = 64 * 1024
 _TRAILERS: Final = 0x80  # the flag of a message of gRPC-Web
-_ENCODINGS: Final = (b"grpc-accept-encoding", b"identity,gzip")
 _UNESCAPED: Final = frozenset(range(0x20, 0x7F)) - {0x25}
 
 
@@ -39,7 +38,6 @@ def timeout_s(text: bytes) -> float:
 class Grpc(Wire):
     transport = "grpc"
     _ok = _OK
-    _compress = ""
     _envelopes: Envelopes | None = None
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
@@ -60,50 +58,31 @@ class Grpc(Wire):
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
-        head, trailers = self._ok, _OK_TRAILERS
-        lead = prefix(payload)
-        if call.gzip_answers:
-            head, payload, lead = self._head(call), self._enveloped(payload), b""
-        elif call.head_fields:
-            head = self._head(call)
         if request_id := call.echoed_request_id:
             call.answer_trailer("x-request-id", request_id)
-        if call.trailer_fields:
-            trailers = hpack.encode([(b"grpc-status", b"0"), *call.trailer_fields])
-        self._exchange.answer(head, payload, trailers, lead)
+        trailers = hpack.encode([_OK_STATUS, *call.trailer_fields]) if call.trailer_fields else _OK_TRAILERS
+        self._exchange.answer(with_extra(self._ok, call.head_fields), payload, trailers, prefix(payload))
 
     def begin(self, call: ExchangeCall) -> None:
-        self._exchange.begin(self._head(call) if call.head_fields or call.gzip_answers else self._ok)
+        self._exchange.begin(with_extra(self._ok, call.head_fields))
 
     def message(self, payload: bytes) -> None:
-        self._exchange.send(self._enveloped(payload))
+        self._exchange.send(envelope(0, payload))
 
     def end(self, call: ExchangeCall) -> None:
-        self._exchange.finish([(b"grpc-status", b"0"), *call.trailer_fields])
+        self._finish([_OK_STATUS, *call.trailer_fields])
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
         if call.head_fields and not self._exchange.sent_any:
-            self._exchange.begin(self._head(call))  # else clients would take them for trailers
+            self.begin(call)  # else clients would take them for trailers
         if self._exchange.sent_any:
-            self._exchange.finish(ended)
+            self._finish(ended)
         else:
-            also = [_ENCODINGS] if isinstance(error, UnsupportedEncoding) else []
-            head = AnswerHead(200, [*self._ok.fields, *also, *ended])
-            self._exchange.answer(head, b"")
+            self._exchange.answer(with_extra(self._ok, ended), b"")
 
-    def _head(self, call: ExchangeCall) -> AnswerHead:
-        fields = [*self._ok.fields, *call.head_fields]
-        accepted = self._exchange.head.named.get(b"grpc-accept-encoding", b"")
-        if call.gzip_answers and b"gzip" in accepted:
-            self._compress = "gzip"
-            fields.append((b"grpc-encoding", b"gzip"))
-        return AnswerHead(200, fields)
-
-    def _enveloped(self, payload: bytes) -> bytes:
-        if not self._compress:
-            return envelope(0, payload)
-        return envelope(COMPRESSED, gzipping.compressed(payload, 1))
+    def _finish(self, fields: list[tuple[bytes, bytes]]) -> None:
+        self._exchange.finish(fields)
 
 
 class GrpcJson(Grpc):
@@ -120,6 +99,7 @@ class GrpcWeb(Grpc):
         kind = exchange.head.named.get(b"content-type", b"")
         self._is_text = kind.startswith(b"application/grpc-web-text")
         self.json_in = self.json_out = b"+json" in kind
+        self._ok = _web_head(self._is_text, self.json_out)
         self._partial = b""
         super().__init__(exchange, limits)
 
@@ -132,34 +112,33 @@ class GrpcWeb(Grpc):
         return super().take(chunk, end=end)
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
-        head, body = self._head(call), self._enveloped(payload)
-        self._exchange.answer(head, self._coded(body + _last([(b"grpc-status", b"0"), *call.trailer_fields])))
-
-    def begin(self, call: ExchangeCall) -> None:
-        self._exchange.begin(self._head(call))
+        self._answer(call, envelope(0, payload) + _last([_OK_STATUS, *call.trailer_fields]))
 
     def message(self, payload: bytes) -> None:
-        self._exchange.send(self._coded(self._enveloped(payload)))
-
-    def end(self, call: ExchangeCall) -> None:
-        self._exchange.send(self._coded(_last([(b"grpc-status", b"0"), *call.trailer_fields])))
-        self._exchange.finish()
+        self._exchange.send(self._coded(envelope(0, payload)))
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
-        last = self._coded(_last([*status_fields(error, _MOST_WEB_TRAILER_BYTES), *call.trailer_fields]))
+        ended = [*status_fields(error, _MOST_WEB_TRAILER_BYTES), *call.trailer_fields]
         if self._exchange.sent_any:
-            self._exchange.send(last)
-            self._exchange.finish()
+            self._finish(ended)
         else:
-            self._exchange.answer(self._head(call), last)
+            self._answer(call, _last(ended))
 
-    def _head(self, call: ExchangeCall) -> AnswerHead:
-        kind = b"application/grpc-web-text" if self._is_text else b"application/grpc-web"
-        codec = b"+json" if self.json_out else b"+proto"
-        return AnswerHead(200, [(b"content-type", kind + codec), *super()._head(call).fields[1:]])
+    def _finish(self, fields: list[tuple[bytes, bytes]]) -> None:
+        self._exchange.send(self._coded(_last(fields)))
+        self._exchange.finish()
+
+    def _answer(self, call: ExchangeCall, body: bytes) -> None:
+        self._exchange.answer(with_extra(self._ok, call.head_fields), self._coded(body))
 
     def _coded(self, data: bytes) -> bytes:
         return base64.b64encode(data) if self._is_text else data
+
+
+@lru_cache(4)
+def _web_head(is_text: bool, is_json: bool) -> AnswerHead:
+    kind = b"application/grpc-web" + (b"-text" if is_text else b"") + (b"+json" if is_json else b"+proto")
+    return AnswerHead(200, [(b"content-type", kind)])
 
 
 def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:

@@ -251,15 +251,15 @@ class H1Exchange(Exchange):
         """The connection ends with the answer."""
         self.keeps_alive, self.ends_connection = False, True
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
+    def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
         if self.is_over:
             return
         self.is_over = self.sent_any = True
         side = self._side
-        length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % (len(lead) + len(body))
+        length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         if self.head.method == b"HEAD":
-            lead = body = b""
-        side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), lead, body])
+            body = b""
+        side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), body])
         side.over(self)
 
     def begin(self, head: AnswerHead) -> None:

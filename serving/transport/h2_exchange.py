@@ -28,7 +28,7 @@ class H2Exchange(Exchange):
     def __init__(self, side: Side, stream: Stream, head: Head) -> None:
         self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
+    def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
         if self.is_over:
             return
         self.is_over = self.sent_any = True
@@ -36,18 +36,14 @@ class H2Exchange(Exchange):
             head = with_extra(head, self.extra)
         side, stream = self._side, self._stream
         out = side.machine.outgoing
-        if isinstance(trailers, bytes):
+        if trailers:
             out.answer(stream, head.block, body, trailers, lead)
-        elif trailers is None:
+        else:
             is_bare = not body or self.head.method == b"HEAD"
             block = head.block if not body else head.block + hpack.encode([(b"content-length", b"%d" % len(body))])
             out.headers(stream, block, end=is_bare)
             if not is_bare:
                 out.data(stream, body, end=True)
-        else:
-            out.headers(stream, head.block, end=False)
-            out.data(stream, body)
-            out.trailers(stream, hpack.encode(trailers))
         side.over(self)
 
     def begin(self, head: AnswerHead) -> None:

@@ -29,7 +29,7 @@ _GRPC_KINDS: Final = frozenset(
     b"application/grpc" + form + codec for form in (b"", b"-web", b"-web-text") for codec in (b"", b"+proto", b"+json")
 )
 _ORDINARY: Final = (b"application/", b"text/")
-_GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
+_GRPC: Final = {b"application/grpc": Grpc, b"application/grpc+proto": Grpc, b"application/grpc+json": GrpcJson}
 
 # What pages of other origins may send (CORS), and read.
 _SENT: Final = (
@@ -65,7 +65,7 @@ class Router:
         endpoint = self._endpoints.get(head.target)
         kind = head.named.get(b"content-type", b"")
         if kind in _GRPC and endpoint is not None and head.method == b"POST" and exchange.is_h2:
-            self._open(endpoint, exchange, Grpc)
+            self._open(endpoint, exchange, _GRPC[kind])
         elif kind.startswith(b"application/grpc"):
             self._other_grpc(endpoint, exchange, kind)
         elif endpoint is not None and head.method == b"POST":
@@ -106,9 +106,7 @@ class Router:
         elif is_web and main.partition(b"+")[2] in (b"", b"proto", b"json"):
             self._open(endpoint, exchange, GrpcWeb)
         elif main in _GRPC and exchange.is_h2:
-            self._open(endpoint, exchange, Grpc)
-        elif main == b"application/grpc+json" and exchange.is_h2:
-            self._open(endpoint, exchange, GrpcJson)
+            self._open(endpoint, exchange, _GRPC[main])
         else:
             error = UnsupportedMediaType(_text(kind), "application/grpc, application/grpc-web, application/json")
             self._refuse(exchange, endpoint, error)
@@ -142,7 +140,7 @@ class Router:
             plain = [(b"content-type", b"text/plain; charset=utf-8"), *wire.error_headers(error)]
             exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
         elif is_grpc:
-            main = kind.partition(b";")[0].strip() if kind in _GRPC_KINDS else b"application/grpc"
+            main = kind if kind in _GRPC_KINDS else b"application/grpc"
             also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
             exchange.answer(AnswerHead(200, [(b"content-type", main), *also, *status_fields(error)]), b"")
         elif endpoint is not None and endpoint.is_stream and not isinstance(error, UNKNOWN_FORM):
