@@ -15,21 +15,46 @@ from serving.standard.pages import PageRequest, Pages
 from serving.standard.site import MAX_FORM_BYTES, Site, SiteRequest
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
-from serving.transport.exchange import AnswerHead, Exchange
+from serving.transport.exchange import AnswerHead, Exchange, Handler
 
 _SMALL_BYTES: Final = 64 * 1024
 
 
-class PageHandler:
-    """One request for a page. Over HTTP/2 it waits for the end of a small body, which nobody reads."""
+class _TaskHandler(Handler):
+    """A request that a task answers."""
 
     _task: asyncio.Task[None] | None = None
 
-    def __init__(self, exchange: Exchange, pages: Pages, shared: ServerContext) -> None:
-        self._exchange, self._pages, self._call = exchange, pages, ExchangeCall(exchange, shared.ids)
+    def __init__(self, exchange: Exchange, shared: ServerContext) -> None:
+        self._exchange, self._shared, self._call = exchange, shared, ExchangeCall(exchange, shared.ids)
+        path, _, self._query = exchange.head.target.partition(b"?")
+        self._path, self._method = path.decode("latin-1"), exchange.head.method[:20].decode("latin-1")
         exchange.handler = self
-        length = exchange.head.named.get(b"content-length", b"0")
-        if not exchange.is_h2 or int(length) > _SMALL_BYTES:
+
+    def gone(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def expire(self) -> None:
+        self.gone()
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._task is None:
+            CURRENT.set(self._call)
+            self._task = asyncio.get_running_loop().create_task(self._answer())
+        return self._task
+
+    async def _answer(self) -> None:
+        """The task; whatever goes wrong, the exchange is answered."""
+
+
+class PageHandler(_TaskHandler):
+    """One request for a page. Over HTTP/2 it waits for the end of a small body, which nobody reads."""
+
+    def __init__(self, exchange: Exchange, pages: Pages, shared: ServerContext) -> None:
+        super().__init__(exchange, shared)
+        self._pages = pages
+        if not exchange.is_h2 or int(exchange.head.named.get(b"content-length", b"0")) > _SMALL_BYTES:
             self._begin()
 
     def data(self, chunk: bytes, *, end: bool) -> None:
@@ -40,40 +65,23 @@ class PageHandler:
     def late(self) -> None:
         self._begin()
 
-    def gone(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    expire = gone
-
-    def _begin(self) -> None:
-        if self._task is None:
-            CURRENT.set(self._call)
-            self._task = asyncio.get_running_loop().create_task(self._answer())
-
     async def _answer(self) -> None:
-        head = self._exchange.head
-        path, _, query = head.target.partition(b"?")
-        request, method = PageRequest(head.named, query, self._call), head.method[:20].decode("latin-1")
+        request = PageRequest(self._exchange.head.named, self._query, self._call)
         try:
-            answer = await self._pages.answer(path.decode("latin-1"), method, request)
+            answer = await self._pages.answer(self._path, self._method, request)
         except ServiceError as error:
             connect.refuse(self._exchange, error)
         else:
             self._exchange.answer(AnswerHead(answer.status, answer.fields()), answer.body)
 
 
-class SiteHandler:
+class SiteHandler(_TaskHandler):
     """One request to a site: its small body first. A stream of pieces counts among the server's while it lasts."""
 
-    _task: asyncio.Task[None] | None = None
-
     def __init__(self, exchange: Exchange, site: Site, shared: ServerContext) -> None:
-        self._exchange, self._site, self._shared = exchange, site, shared
-        self._call = ExchangeCall(exchange, shared.ids)
-        self._body = bytearray()
+        super().__init__(exchange, shared)
+        self._site, self._body = site, bytearray()
         self._most_bytes: int = getattr(site, "max_body_bytes", MAX_FORM_BYTES)
-        exchange.handler = self
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         self._exchange.consumed(len(chunk))
@@ -88,20 +96,16 @@ class SiteHandler:
             return
         self._body += chunk
         if end:
-            self._task = asyncio.get_running_loop().create_task(self._answer())
-            self._task.add_done_callback(lambda _: self._forget_body())
+            self._begin().add_done_callback(lambda _: self._forget_body())
 
     def late(self) -> None:
         if self._task is None:
             self._refuse(SlowRequest(f"the request did not arrive within {self._shared.limits.slow_request_s:g} s"))
 
     def gone(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        else:
+        super().gone()
+        if self._task is None:
             self._forget_body()
-
-    expire = gone
 
     async def _answer(self) -> None:
         exchange, admission = self._exchange, self._shared.admission
@@ -129,10 +133,9 @@ class SiteHandler:
                 self._refuse(wire.as_service_error(error, self._call))
 
     def _request(self) -> SiteRequest:
-        head = self._exchange.head
-        path, _, query = head.target.partition(b"?")
-        method, authority = head.method[:20].decode("latin-1"), head.authority.decode("latin-1")
-        return SiteRequest(method, path.decode("latin-1"), query, head.named, authority, bytes(self._body), self._call)
+        head, body = self._exchange.head, bytes(self._body)
+        authority = head.authority.decode("latin-1")
+        return SiteRequest(self._method, self._path, self._query, head.named, authority, body, self._call)
 
     def _forget_body(self) -> None:
         self._shared.admission.release_body(self._exchange.peer.host, len(self._body))
