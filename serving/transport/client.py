@@ -60,7 +60,6 @@ class Channel:
         self._current: ClientConnection | None = None
         self._connections: set[ClientConnection] = set()
         self._failures, self._retry_at, self._failure = 0, 0.0, ""
-        self._paths: dict[str, bytes] = {}
         self._is_closed = False
 
     # --- calls ---
@@ -75,7 +74,7 @@ class Channel:
 
     def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Messages:
         """All answers, as they come. The call begins when the first one is asked for; `leave` it before its end."""
-        return Messages(self, path, request, metadata, timeout_s)
+        return Messages(lambda: self.begin(path, request, metadata, timeout_s))
 
     def begin(
         self, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
@@ -167,21 +166,7 @@ class Channel:
     # --- headers ---
 
     def _block(self, path: str, metadata: Metadata) -> bytes:
-        block = self._paths.get(path)
-        if block is None:
-            if len(self._paths) >= _KEPT:
-                self._paths.clear()
-            fields = [
-                (":method", "POST"),
-                (":scheme", "http" if self._tls is None else "https"),
-                (":path", path),
-                (":authority", "localhost" if self._is_unix else self.address),
-                ("te", "trailers"),
-                ("content-type", "application/grpc"),
-                ("user-agent", "hq"),
-                ("grpc-accept-encoding", "identity"),
-            ]
-            block = self._paths[path] = hpack.encode([(name.encode(), value.encode()) for name, value in fields])
+        block = _common(path, "localhost" if self._is_unix else self.address, self._tls is not None)
         if not metadata:
             return block
         return block + b"".join([_encoded(name, value) for name, value in metadata])
@@ -190,10 +175,8 @@ class Channel:
 class Messages(AsyncIterator[bytes]):
     """The answers of one call, for one reader."""
 
-    def __init__(
-        self, channel: Channel, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
-    ) -> None:
-        self._channel, self._asked = channel, (path, request, metadata, timeout_s)
+    def __init__(self, begin: Callable[[], tuple[ClientConnection, Call]]) -> None:
+        self._begin = begin
         self._begun: tuple[ClientConnection, Call] | None = None
         self._is_left = False
 
@@ -201,7 +184,7 @@ class Messages(AsyncIterator[bytes]):
         if self._begun is None:
             if self._is_left:
                 raise unsent("the call was abandoned before it began")
-            self._begun = self._channel.begin(*self._asked)
+            self._begun = self._begin()
         connection, call = self._begun
         message = await call.next()
         connection.consumed(call, call.free(0))
@@ -213,6 +196,22 @@ class Messages(AsyncIterator[bytes]):
         if self._begun is not None:
             connection, call = self._begun
             connection.leave(call)
+
+
+@lru_cache(4_096)
+def _common(path: str, authority: str, is_secure: bool) -> bytes:
+    """The headers that all calls of a method to one server have."""
+    fields = {
+        ":method": "POST",
+        ":scheme": "https" if is_secure else "http",
+        ":path": path,
+        ":authority": authority,
+        "te": "trailers",
+        "content-type": "application/grpc",
+        "user-agent": "hq",
+        "grpc-accept-encoding": "identity",
+    }
+    return hpack.encode([(name.encode(), value.encode()) for name, value in fields.items()])
 
 
 @lru_cache(_KEPT)

@@ -96,7 +96,7 @@ class Call:
     """
 
     __slots__ = (
-        *("_error", "_held", "_is_grpc", "_max_bytes", "_owed", "_queue", "_waiter"),
+        *("_error", "_held", "_max_bytes", "_owed", "_queue", "_waiter"),
         *("block", "body", "deadline", "is_over", "stream", "timer"),
     )
 
@@ -105,7 +105,7 @@ class Call:
         self.body = PREFIX.pack(0, len(request)) + request
         self.stream: Stream | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.is_over = self._is_grpc = False
+        self.is_over = False
         self._held, self._max_bytes = bytearray(), max_bytes  # of a message that is not complete
         self._queue: deque[bytes] = deque()
         self._owed = 0  # bytes that came, and were not given back
@@ -115,12 +115,13 @@ class Call:
     def head(self, head: Head, *, end: bool) -> None:
         """The headers of the answer; if they end it, they are its trailers, too."""
         kind = head.named.get(b"content-type", b"")
-        self._is_grpc = kind == b"application/grpc" or kind.startswith((b"application/grpc+", b"application/grpc;"))
-        if not self._is_grpc or head.status != 200 or end:
-            if self._is_grpc and end and b"grpc-status" in head.named:
-                self.trailers(head.fields)
-            else:
-                self.fail(_not_grpc(head))
+        is_grpc = kind == b"application/grpc" or kind.startswith((b"application/grpc+", b"application/grpc;"))
+        if is_grpc and end and b"grpc-status" in head.named:
+            self.trailers(head.fields)
+        elif not is_grpc or head.status != 200 or end:
+            kind = head.named.get(b"content-type", b"of no type")[:100]
+            words = f"the response is not gRPC: HTTP status {head.status}, {kind.decode('latin-1')}"
+            self.end(CallFailed(_OF_HTTP.get(head.status, codes.UNKNOWN), words, head.fields))
 
     def data(self, chunk: bytes, *, end: bool) -> int:
         """More of its messages; the bytes to give back, as `free` says."""
@@ -135,34 +136,38 @@ class Call:
 
     def trailers(self, fields: Trailers) -> None:
         """The end of the answer, with its status."""
-        if self.is_over:
-            return
         named = dict(fields)
         status = named.get(b"grpc-status")
         if status == b"0" and self._held:
-            self.fail(CallFailed(codes.INTERNAL, "the response ends in the middle of a message"))
+            self.end(CallFailed(codes.INTERNAL, "the response ends in the middle of a message"))
         elif status == b"0":
-            self._end(StopAsyncIteration())
+            self.end(StopAsyncIteration())
         elif status is None:
-            self.fail(CallFailed(codes.UNKNOWN, "the response ended without a status", fields))
+            self.end(CallFailed(codes.UNKNOWN, "the response ended without a status", fields))
         else:
             code = int(status) if status.isdigit() and len(status) < 3 else codes.UNKNOWN
             text = unquote_to_bytes(named.get(b"grpc-message", b"")).decode("utf-8", "replace")
-            self.fail(CallFailed(code if code <= codes.UNAUTHENTICATED else codes.UNKNOWN, text, fields))
+            self.end(CallFailed(code if code <= codes.UNAUTHENTICATED else codes.UNKNOWN, text, fields))
 
     def reset(self, code: int, *, is_late: bool) -> None:
         """The peer, or a fault of it, has ended the stream before its time."""
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else str(code)
-        status = (
-            codes.DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, codes.INTERNAL)
-        )
+        status = _OF_RESET.get(code, codes.INTERNAL)
+        if is_late and code == ErrorCode.CANCEL:
+            status = codes.DEADLINE_EXCEEDED
         is_refused = code == ErrorCode.REFUSED_STREAM
-        self.fail(CallFailed(status, f"the stream was reset: {name}", is_unprocessed=is_refused))
+        self.end(CallFailed(status, f"the stream was reset: {name}", is_unprocessed=is_refused))
 
-    def fail(self, error: CallFailed) -> None:
-        """It ends with this error, unless it has ended."""
-        if not self.is_over:
-            self._end(error)
+    def end(self, error: CallFailed | StopAsyncIteration) -> None:
+        """It ends so, unless it has ended."""
+        if self.is_over:
+            return
+        self.is_over, self._error = True, error
+        self.block = self.body = b""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self._wake()
 
     def free(self, size: int) -> int:
         """So many bytes came. Those that are held no more, and that as many others may follow."""
@@ -186,26 +191,15 @@ class Call:
             await self._changed()
         if isinstance(self._error, CallFailed):
             raise self._error
-        if len(self._queue) != 1:
-            text = (
-                "more than one response to a unary call"
-                if self._queue
-                else "the call ended with OK, but without a response"
-            )
-            raise CallFailed(codes.INTERNAL, text)
+        if not self._queue:
+            raise CallFailed(codes.INTERNAL, "the call ended with OK, but without a response")
+        if len(self._queue) > 1:
+            raise CallFailed(codes.INTERNAL, "more than one response to a unary call")
         return self._queue[0]
 
     def _changed(self) -> asyncio.Future[None]:
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter
-
-    def _end(self, error: BaseException) -> None:
-        self.is_over, self._error = True, error
-        self.block = self.body = b""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        self._wake()
 
     def _message(self, message: bytes) -> None:
         self._queue.append(message)
@@ -222,12 +216,11 @@ class Call:
             flags, size = PREFIX.unpack_from(held, at)
             start, at_next = at + PREFIX.size, at + PREFIX.size + size
             if flags:
-                self.fail(
-                    CallFailed(codes.INTERNAL, "a message is malformed, or compressed without having been asked for")
-                )
+                text = "a message is malformed, or compressed without having been asked for"
+                self.end(CallFailed(codes.INTERNAL, text))
             elif size > self._max_bytes:
                 text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
-                self.fail(CallFailed(codes.RESOURCE_EXHAUSTED, text))
+                self.end(CallFailed(codes.RESOURCE_EXHAUSTED, text))
             elif at_next > len(held):
                 break
             else:
@@ -248,9 +241,3 @@ def timeout_text(left_s: float) -> bytes:
         if number < 100_000_000:
             return b"%d" % max(number, 1) + unit
     return b"99999999S"
-
-
-def _not_grpc(head: Head) -> CallFailed:
-    kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
-    words = f"the response is not gRPC: HTTP status {head.status}, {kind}"
-    return CallFailed(_OF_HTTP.get(head.status, codes.UNKNOWN), words, head.fields)

@@ -60,10 +60,8 @@ class ClientConnection(asyncio.Protocol):
         """Send a request, now or when its turn comes."""
         if call.deadline is not None:
             call.timer = self._loop.call_at(call.deadline, self._late, call)
-        if self._is_ready and not self._waiting and len(self._machine.streams) < self._machine.peer_max_streams:
-            self._open(call)
-        else:
-            self._waiting[call] = None
+        self._waiting[call] = None
+        self._admit()
 
     def leave(self, call: Call) -> None:
         """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
@@ -102,14 +100,14 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._machine.reset(call.stream, ErrorCode.CANCEL)
             self._flush_soon()
-        call.fail(error)
+        call.end(error)
 
     def _admit(self) -> None:
         """Begin those that wait, in order, as many as the peer takes."""
-        waiting, machine = self._waiting, self._machine
-        while waiting and self._is_ready and len(machine.streams) < machine.peer_max_streams:
-            call = next(iter(waiting))
-            del waiting[call]
+        machine = self._machine
+        while self._waiting and self._is_ready and len(machine.streams) < machine.peer_max_streams:
+            call = next(iter(self._waiting))
+            del self._waiting[call]
             self._open(call)
 
     # --- reading ---
@@ -169,7 +167,7 @@ class ClientConnection(asyncio.Protocol):
             for stream in [*self._machine.streams.values()]:
                 if stream.id > what:
                     self._machine.reset(stream, ErrorCode.CANCEL)
-                    stream.owner.fail(self._closing())
+                    stream.owner.end(self._closing())
         elif kind == state.FAILED:
             self._end_all(f"HTTP/2 protocol error ({what})")
 
@@ -251,7 +249,7 @@ class ClientConnection(asyncio.Protocol):
         self.retire(reason)
         waiting, self._waiting = self._waiting, {}
         for call in waiting:
-            call.fail(unsent(reason) if reason else self._closing())
+            call.end(unsent(reason) if reason else self._closing())
 
     def _closing(self) -> CallFailed:
         return unsent(f"{self._name} accepts no more calls on this connection")
@@ -272,7 +270,7 @@ class ClientConnection(asyncio.Protocol):
         machine.streams.clear()
         for stream in streams:
             machine.outgoing.forget(stream)
-            stream.owner.fail(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
+            stream.owner.end(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

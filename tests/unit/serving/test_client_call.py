@@ -106,8 +106,8 @@ async def test_a_large_message_is_refused_before_it_is_here() -> None:
 
 async def test_nothing_changes_a_call_that_is_over() -> None:
     call = a_call()
-    call.fail(CallFailed(codes.UNAVAILABLE, "first"))
-    call.fail(CallFailed(codes.INTERNAL, "second"))
+    call.end(CallFailed(codes.UNAVAILABLE, "first"))
+    call.end(CallFailed(codes.INTERNAL, "second"))
     call.trailers(OK)
     with pytest.raises(CallFailed, match="first"):
         await call.next()
