@@ -144,8 +144,8 @@ class ConnectStream(Wire):
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         if not self._exchange.sent_any:
-            if (request_id := call.echoed_request_id) and b"x-request-id" in self._exchange.head.named:
-                call.answer_header("x-request-id", request_id)
+            if b"x-request-id" in self._exchange.head.named:
+                call.answer_header("x-request-id", call.request_id)
             self.begin(call)
         self._last(call, error)
 

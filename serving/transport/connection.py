@@ -58,11 +58,6 @@ class Core:
         self.accepted -= 1
         self.admission.connections_of.give_back(peer.host)
 
-    def count_fault(self, text: str) -> None:
-        """A peer broke the protocol."""
-        name = "frame_floods" if text.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
-        self.admission.refused[name] += 1
-
     def relieve(self, host: str) -> None:
         """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""
         of_peer = not self.admission.answers_of.has_room(host)
@@ -158,16 +153,18 @@ class Connection(asyncio.Protocol):
         if not self.waiting:
             self._stalled = None
             return
-        limits, taken = self.core.limits, self._written - self._untaken
-        since, before = self._stalled or (now, taken)
-        patience_s = now - since
-        if patience_s < limits.stalled_write_s:
-            self._stalled = since, before
-        elif taken - before < limits.min_read_bytes_per_s * patience_s:
+        self._stalled = self.still_taking(self._stalled, now, self._written - self._untaken)
+        if self._stalled is None:
             self.core.admission.refused["stalled_write_s"] += 1
             self.cut_off()
-        else:
-            self._stalled = now, taken
+
+    def still_taking(self, before: tuple[float, int] | None, now: float, taken: int) -> tuple[float, int] | None:
+        """Since when a reader is measured, and what it had taken by then; None: it took too little since."""
+        limits, (since, taken_before) = self.core.limits, before or (now, taken)
+        patience_s = now - since
+        if patience_s < limits.stalled_write_s:
+            return since, taken_before
+        return None if taken - taken_before < limits.min_read_bytes_per_s * patience_s else (now, taken)
 
     def tick(self, now: float) -> None:
         """Time has passed."""

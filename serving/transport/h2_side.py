@@ -26,8 +26,6 @@ _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 
 
 class H2Side(Connection):
-    """The connection; the machine says what bytes mean, here is what comes of it."""
-
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         limits = core.limits
@@ -113,10 +111,9 @@ class H2Side(Connection):
             if what == _DRAINING and self._is_leaving:
                 self._say_last()
         elif kind == state.FAILED:
-            self.core.count_fault(what)
-            self._leave_all()
-            self._flush()
-            self.close(lingers=True)
+            limit = "frame_floods" if what.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
+            self.core.admission.refused[limit] += 1
+            self._hang_up()
 
     # --- writing ---
 
@@ -211,17 +208,12 @@ class H2Side(Connection):
 
     def _check_blocked(self, now: float) -> None:
         """Streams whose reader opens no window, while the connection goes on."""
-        limits, blocked = self.core.limits, self._blocked
-        queued = [stream for stream in self.machine.streams.values() if stream.queued and stream.window <= 0]
-        self._blocked = {stream: blocked.get(stream, (now, stream.sent)) for stream in queued}
-        for stream, (since, before) in self._blocked.items():
-            patience_s = now - since
-            if patience_s < limits.stalled_write_s:
-                continue
-            if stream.sent - before < limits.min_read_bytes_per_s * patience_s:
-                self._give_up(stream, "stalled_write_s")
+        before, self._blocked = self._blocked, {}
+        for stream in [one for one in self.machine.streams.values() if one.queued and one.window <= 0]:
+            if measured := self.still_taking(before.get(stream), now, stream.sent):
+                self._blocked[stream] = measured
             else:
-                self._blocked[stream] = now, stream.sent
+                self._give_up(stream, "stalled_write_s")
 
     def _check_alive(self, now: float) -> None:
         limits = self.core.limits
@@ -239,6 +231,9 @@ class H2Side(Connection):
         self.machine.last_id = 0  # as a client is told: none was served, it may send them elsewhere
         self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, limit)
         self.machine.failed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         self._leave_all()
         self._flush()
         self.close(lingers=True)
