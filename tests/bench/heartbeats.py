@@ -24,7 +24,7 @@ from tests.bench.stand import PREFIX, Stand, stand
 
 GROUP = "heartbeats"
 _REPORTERS = 10  # processes of h2load, each reporting for one instance; together 1,000 calls in flight
-_FIRST = 3  # transactions
+_SETTLED_S = 1.5  # the pace of batches counts the heartbeats of a second
 
 
 def single(population: Population, count: int) -> list[bytes]:
@@ -153,9 +153,10 @@ class Watched:
     def per_second(self, kind: str) -> float:
         """Transactions that held such keys: the line through their times, so that one that came late does not count.
 
-        The first ones are left out: connections are still being made.
+        The first ones are left out: connections are still being made, and a replica learns how busy it is.
         """
-        times = self._times.get(kind, [])[_FIRST:]
+        every = self._times.get(kind, [])
+        times = [time for time in every if time - every[0] >= _SETTLED_S]
         return 1 / statistics.linear_regression(range(len(times)), times).slope if len(times) > 1 else 0.0
 
     async def _follow(self, head: int) -> None:
