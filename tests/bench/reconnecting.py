@@ -109,8 +109,9 @@ async def _started(made: Stand, stack: AsyncExitStack, number: int, flags: Seque
 
 @asynccontextmanager
 async def _crowd(words: Sequence[str], addresses: str, count: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Clients have machines of their own: here the replicas come before them."""
     process = await asyncio.create_subprocess_exec(
-        *(*words, addresses, str(count), _SERVICE),
+        *("nice", "-n", "10", *words, addresses, str(count), _SERVICE),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
