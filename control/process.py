@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 _LEAVE_S: Final = 2.0
 _DEV_COMPACT_S: Final = 300.0  # nobody else compacts a store of the process' own
 # Said in one line, not as a traceback: the operator can mend them.
-_MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound, click.UsageError)
+_MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 
 def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
@@ -138,13 +138,21 @@ def addresses_of(given: Mapping[str, Any], env: str) -> Addresses:
 
 
 def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run to the end; what an operator can mend is said in one line, and the exit code is 1."""
+    """Run to the end; what an operator can mend is said in one line, and the exit code is 1.
+
+    Raises UsageError: a flag is wrong that is read in the loop.
+    """
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
+    misused: list[click.UsageError] = []
     try:
         process.run(main)
+    except* click.UsageError as group:
+        misused = [error for error in group.exceptions if isinstance(error, click.UsageError)]
     except* _MENDABLE as group:
         refused = [str(error) for error in group.exceptions]
+    if misused:
+        raise misused[0]
     for text in refused:
         click.echo(f"{name}: {text}", err=True)
     if refused:

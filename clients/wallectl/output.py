@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -34,8 +34,11 @@ _PREFIXES = {
 }
 
 
-def table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> None:
-    """Columns as wide as they need to be."""
+def table(rows: Sequence[Sequence[str]], head: Sequence[str], none: str = "") -> None:
+    """Columns as wide as they need to be. `none`: said on stderr in place of a table without rows."""
+    if none and not rows:
+        click.echo(none, err=True)
+        return
     lines = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     for line in lines:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hqcli.formats import output_option, print_json
+from hqcli.formats import as_dict, output_option, print_json
 from nannyctl.commands.waiting import wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
@@ -99,21 +100,8 @@ async def _left_out(server: NannyServer, name: str, locations: tuple[str, ...], 
 @nanny_server
 def list_(server: NannyServer, output: str) -> None:
     """List services with their states."""
-
-    def words(answer: pb.ListServicesResponse) -> str:
-        rows = [
-            (
-                one.id,
-                out.state_name(one.state),
-                "paused" if one.HasField("paused") else "",
-                out.short(one.head),
-                one.stuck,
-            )
-            for one in answer.service
-        ]
-        return out.table(("SERVICE", "STATE", "", "HEAD", ""), rows)
-
-    run(_shown(server, "ListServices", pb.ListServicesRequest(), output, words))
+    none = "There are no services yet: create one with `nanny service create NAME`."
+    run(_listed(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none)))
 
 
 @service.command("show")
@@ -173,7 +161,8 @@ def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorshi
 def snapshots(server: NannyServer, name: str, output: str) -> None:
     """List the snapshots of a service, newest first."""
     request = pb.ListSnapshotsRequest(service_id=name)
-    run(_shown(server, "ListSnapshots", request, output, lambda answer: out.show_snapshots(answer.snapshot)))
+    none = f"{name} has no snapshots yet: add one with `nanny snapshot add {name} -f FILE`."
+    run(_listed(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none)))
 
 
 @snapshot.command("show")
@@ -244,6 +233,21 @@ def history(server: NannyServer, name: str, output: str) -> None:
 def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
     """Follow a service. Without --wait until Ctrl-C, with it until nothing is under way."""
     run(waited(server, name, wait_s, forever=wait_s is None))
+
+
+async def _listed(
+    server: NannyServer, method: str, request: Any, output: str, told: tuple[str, Callable[[Any], str], str]
+) -> Exit:
+    """`told`: the field of the answer that is the list, how it is shown, and what is said if it is empty."""
+    field, words, none = told
+    answer = await server.call(method, request)
+    if output == "json":
+        print_json({field: [], **as_dict(answer)})
+    elif found := getattr(answer, field):
+        click.echo(words(found))
+    else:
+        click.echo(none, err=True)
+    return Exit.OK
 
 
 async def _shown(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:

@@ -65,6 +65,14 @@ def progress_table(state: pb.SnapshotState) -> str:
     return f"{action.action} {short(state.snapshot_id)}{done}{task}\n{table(head, rows)}"
 
 
+def show_services(services: Iterable[pb.Service]) -> str:
+    rows = [
+        (one.id, state_name(one.state), "paused" if one.HasField("paused") else "", short(one.head), one.stuck)
+        for one in services
+    ]
+    return table(("SERVICE", "STATE", "", "HEAD", ""), rows)
+
+
 def show_snapshots(snapshots: Iterable[pb.Snapshot]) -> str:
     rows = [
         (

@@ -43,7 +43,8 @@ def hosts() -> None:
 def list_(**where: Any) -> None:
     """List hosts."""
     shown = call("ListHosts", pb.ListHostsRequest(**where)).hosts
-    table(sorted(host_row(one) for one in shown), HOST_HEAD)
+    none = "No host matches." if any(where.values()) else "There are no hosts yet: add one with `walle hosts add HOST`."
+    table(sorted(host_row(one) for one in shown), HOST_HEAD, none)
 
 
 @hosts.command()

@@ -29,7 +29,8 @@ def list_() -> None:
     """List all projects."""
     shown = call("ListProjects", pb.ListProjectsRequest()).projects
     rows = [(s.project.id, str(s.hosts), _state(s.fuse.healing.off), _state(s.fuse.dns.off)) for s in shown]
-    table(sorted(rows), ("PROJECT", "HOSTS", "HEALING", "DNS"))
+    none = "There are no projects yet: add one with `walle projects add PROJECT`."
+    table(sorted(rows), ("PROJECT", "HOSTS", "HEALING", "DNS"), none)
 
 
 @projects.command()

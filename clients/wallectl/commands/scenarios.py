@@ -56,7 +56,9 @@ def mass_reboot(scenario: str, host: tuple[str, ...], at_once: int, firmware: bo
 @scenarios.command("list")
 def list_() -> None:
     """List scenarios."""
-    table(sorted(scenario_row(one) for one in call("ListScenarios", pb.ListScenariosRequest()).scenarios), _HEAD)
+    shown = call("ListScenarios", pb.ListScenariosRequest()).scenarios
+    none = "No work is planned: see `walle scenarios add --help`."
+    table(sorted(scenario_row(one) for one in shown), _HEAD, none)
 
 
 @scenarios.command()
