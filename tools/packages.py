@@ -16,7 +16,7 @@ CLIENT_PACKAGES = (ROOT / "clients" / "hqclient", ROOT / "proto" / "hqpb")
 
 def main() -> None:
     [target] = sys.argv[1:]
-    for wheel in build(Path(target)):
+    for wheel in build(Path(target).resolve()):
         print(wheel)
 
 
