@@ -40,7 +40,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 def serve(**given: Any) -> None:
     """Run one process of Nanny on an existing etcd.
 
-    Run two or more: one acts, all answer reads and take orders. See docs/nanny.md.
+    Run two or more: one acts, all answer reads and take orders. See docs/nanny-service.md.
     """
     make_store, security = etcd_store_from(given), security_from(given)
     run_program("nanny", given, lambda: _serve(make_store, given, security))

@@ -14,7 +14,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "nanny-states.md"
 HEAD = """# Nanny's states
 
 You find here what each state of a snapshot, a service and an instance means, and what leads from one to another.
-Made from the tables in `nanny/automaton/` and `nanny/instances/` by `make proto`; [nanny.md](nanny.md) is the guide.
+Made from the tables in `nanny/automaton/` and `nanny/instances.py` by `make proto`. The guide is
+[nanny-service.md](nanny-service.md).
 """
 _ORDERS = (Event.TO_CREATED, Event.TO_PREPARED, Event.TO_ACTIVE, Event.TO_DESTROYED)
 _OUTCOMES = (Event.DONE, Event.FAILED, Event.CANCELLED)
@@ -42,15 +43,15 @@ def _snapshots() -> Iterator[str]:
     for state in Current:
         shown = f"{state} (never shown)" if state in NEVER_STORED else str(state)
         yield f"| **{shown}** | {ACTIONS.get(state, '')} | {MEANINGS[state]} |"
-    yield "\n### Orders: where a resting snapshot goes next\n"
-    yield "An order in a working state goes on if that work is on the way to the new target; otherwise the work is"
-    yield "broken off (`cancelled`) and the order is handled where that leaves the snapshot.\n"
+    yield "\n### Requests: where a resting snapshot goes next\n"
+    yield "A request in a working state lets the work go on if it leads to the new target. Otherwise the work is"
+    yield "`cancelled`, and the request is handled in the state where that leaves the snapshot.\n"
     yield from _matrix(_ORDERS)
     yield "\n### Outcomes of actions\n"
     yield from _matrix(_OUTCOMES)
     yield "\n### What other snapshots and `stop` do to it\n"
-    yield "`stop` concerns a PREPARED snapshot only where instances have targets of their own; `ordered again` means"
-    yield "ACTIVE with such instances, or CREATED with a fill flag that is new.\n"
+    yield "`stop` concerns a PREPARED snapshot only where instances have targets of their own; `requested again` means"
+    yield "ACTIVE with such instances, or CREATED with `--fill` for the first time.\n"
     yield from _matrix(_OTHERS)
     yield "\n### Diagram\n\nInternal states are left out.\n"
     yield "```mermaid\nstateDiagram-v2"
@@ -104,7 +105,9 @@ def _services() -> Iterator[str]:
 
 def _instances() -> Iterator[str]:
     yield "## Instances\n"
-    yield "Reasons are what agents report in conditions and containers; a state without any follows from conditions."
+    yield "Reasons are what agents report in conditions and containers. A state without any follows from conditions."
+    yield "Old names are those of the system that Nanny replaces. Porto (containers) and Skynet (file transfer) states"
+    yield "appear only where agents report them."
     for group, states in groupby(STATES, key=lambda state: state.group):
         yield f"\n### {group[0].upper()}{group[1:]}\n"
         yield "| old name | name | meaning | reasons |\n| --- | --- | --- | --- |"

@@ -54,11 +54,11 @@ class Event(enum.StrEnum):
     TO_CREATED = "towards CREATED"
     TO_PREPARED = "towards PREPARED"
     TO_ACTIVE = "towards ACTIVE"
-    AGAIN = "ordered again"
+    AGAIN = "requested again"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    REPLACED = "another one is ordered ACTIVE"
+    REPLACED = "ACTIVE is requested for another one"
     RELEASED = "another one became ACTIVE"
     STOPPED = "stop"
 
@@ -89,19 +89,19 @@ NEVER_STORED: Final = frozenset({Current.DESTROYED, Current.ACTIVATION_MUST_BE_C
 """States that begin and end within one step."""
 
 MEANINGS: Final[Mapping[Current, str]] = {
-    Current.GENERATING: "its revisions are made and checked, and with the fill flag written to HQ",
-    Current.PARTIALLY_CREATED: "it may be in HQ in part: making it or destroying it was broken off",
+    Current.GENERATING: "its revisions are made and checked, and with `--fill` written to HQ",
+    Current.PARTIALLY_CREATED: "it may be in HQ in part: making or destroying it was interrupted",
     Current.CREATED: "it is made; the nodes hold nothing of it",
     Current.PREPARING: "its revisions are in HQ as INSTALLED; agents fetch what they need",
-    Current.PARTIALLY_PREPARED: "some nodes may hold it: preparing or removing it was broken off",
-    Current.PREPARED: "it is installed wherever an agent lives; nothing of it runs",
+    Current.PARTIALLY_PREPARED: "some nodes may hold it: preparing or removing it was interrupted",
+    Current.PREPARED: "it is installed wherever there is an agent; nothing of it runs",
     Current.ACTIVATING: "a roll-out makes it the running one, batch by batch; one snapshot at most",
     Current.ACTIVE: "it runs; one snapshot at most",
-    Current.BROKEN: "it may run on some instances: a roll-out was broken off or failed",
+    Current.BROKEN: "it may run on some instances: a roll-out was interrupted or failed",
     Current.DEACTIVATING: "its instances are switched off",
     Current.REMOVING: "agents remove what they hold of it",
     Current.DESTROYING: "its revisions are removed from HQ",
-    Current.DEACTIVATE_PENDING: "another snapshot is ordered ACTIVE; nothing is done until that one is",
-    Current.DESTROYED: "internal: nothing of it is left, and its tuple goes away",
-    Current.ACTIVATION_MUST_BE_CANCELLED: "internal: its roll-out is broken off for another one",
+    Current.DEACTIVATE_PENDING: "another snapshot has the target ACTIVE; nothing is done until that one is ACTIVE",
+    Current.DESTROYED: "internal: nothing of it is left, and its entry is removed",
+    Current.ACTIVATION_MUST_BE_CANCELLED: "internal: its roll-out is cancelled for another one",
 }
