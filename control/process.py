@@ -65,7 +65,7 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
             "--compact-every",
             type=Duration(),
             default="0s",
-            help="Interval of compacting the store's history; 0s: something else does (HQ, on an etcd that it shares).",
+            help="How often to compact etcd's history. 0s: never; right if HQ uses the same etcd.",
         ),
         option(
             "--stop-file",
