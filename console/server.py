@@ -8,7 +8,7 @@ import time
 
 from console.app import App
 from console.backends.servers import Servers
-from console.pages.table import routes
+from console.pages.routes import routes
 from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import Shield

@@ -8,7 +8,7 @@ from typing import Final
 
 from control import Controller
 from nanny.actions.effects import Effects
-from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of

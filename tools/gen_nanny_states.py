@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from nanny.automaton import showing
+from nanny.automaton import service_state
 from nanny.automaton.states import ACTIONS, MEANINGS, NEVER_STORED, Current, Event
 from nanny.automaton.table import TABLE, State
 from nanny.instances import STATES
@@ -93,13 +93,13 @@ def _services() -> Iterator[str]:
     yield "## Services\n"
     yield "The first state in this list that any snapshot calls for; whether the service is paused stands beside it.\n"
     yield "| state | meaning | snapshots that call for it |\n| --- | --- | --- |"
-    for state in showing.ServiceState:
-        callers = [str(current) for current, shows in showing.SHOWS.items() if shows is state]
-        if state is showing.ServiceState.UPDATING:
+    for state in service_state.ServiceState:
+        callers = [str(current) for current, shows in service_state.SHOWS.items() if shows is state]
+        if state is service_state.ServiceState.UPDATING:
             callers.append("any work towards ACTIVE")
-        if state is showing.ServiceState.BROKEN:
+        if state is service_state.ServiceState.BROKEN:
             callers.append("a resting one whose instances have targets of their own")
-        yield f"| **{state}** | {showing.MEANINGS[state]} | {', '.join(callers)} |"
+        yield f"| **{state}** | {service_state.MEANINGS[state]} | {', '.join(callers)} |"
     yield ""
 
 

@@ -11,8 +11,8 @@ from hqcli.group import LazyGroup
 from wallectl.main import group
 
 SERVERS: Final = {
-    "serve": ("running", "serve", "Run a process of Wall-E on an existing etcd."),
-    "dev": ("running", "dev", "Run Wall-E with its own etcd, to try it out."),
+    "serve": ("serve", "serve", "Run a process of Wall-E on an existing etcd."),
+    "dev": ("serve", "dev", "Run Wall-E with its own etcd, to try it out."),
 }
 
 

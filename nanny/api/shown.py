@@ -11,7 +11,7 @@ from nanny.actions.activation import stages_of
 from nanny.actions.effects import keys_of
 from nanny.actions.levels import Level, levels_of
 from nanny.actions.subject import Subject
-from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of

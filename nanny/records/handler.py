@@ -10,7 +10,7 @@ from typing import Final
 
 from control import Change, Refused, UnreadableEvent
 from nanny.automaton.service import Service, SnapshotState
-from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import Current, Event, Target
 from nanny.automaton.step import Step, instance_refusal, refusal
 from nanny.automaton.table import State

@@ -18,7 +18,7 @@ from serving.transport.call import ExchangeCall, Wire
 from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
-from serving.transport.pages import PageHandler, SiteHandler
+from serving.transport.page_handlers import PageHandler, SiteHandler
 from serving.transport.rpc import Endpoint, Rpc
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.unary import UnaryRpc

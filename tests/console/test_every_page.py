@@ -19,7 +19,7 @@ from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.pages.table import routes
+from console.pages.routes import routes
 from hqclient import CredentialFiles, Credentials
 from serving.auth.security import Security
 from tests.console.fake_cms import FakeCms

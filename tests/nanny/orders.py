@@ -6,7 +6,7 @@ from typing import Any
 
 from control import Kind, Refused
 from nanny.automaton.service import Service
-from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import Action, Current, Event, Target
 from nanny.records import kinds
 from nanny.records.handler import handle

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nanny.automaton.service import Service
-from nanny.automaton.showing import ServiceState, at_rest, service_state
+from nanny.automaton.service_state import ServiceState, at_rest, service_state
 from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, Current, Event, Target
 from nanny.automaton.step import Step
 from nanny.automaton.table import ABSENT

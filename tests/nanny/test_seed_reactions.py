@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanny.automaton.showing import ServiceState
+from nanny.automaton.service_state import ServiceState
 from nanny.automaton.states import Action, Current, Event, Target
 from nanny.records import kinds
 from tests.nanny.orders import SERVICE, Ordered, refused

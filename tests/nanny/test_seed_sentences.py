@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from control import Refused
-from nanny.automaton.showing import ServiceState
+from nanny.automaton.service_state import ServiceState
 from nanny.automaton.states import Action, Current, Event, Target
 from nanny.automaton.step import Step
 from nanny.instances import instance_state

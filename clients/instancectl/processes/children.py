@@ -18,7 +18,7 @@ from instancectl.processes import procfs
 from instancectl.processes.limits import Grip
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
-_GATE = Path(__file__).with_name("gate.py")
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -154,7 +154,7 @@ class Children:
         leave, give = os.pipe()
         try:
             popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GATE), str(leave), *command],
+                [sys.executable, "-I", "-S", str(_LAUNCHER), str(leave), *command],
                 cwd=cwd,
                 env={**environment, procfs.MARK_VARIABLE: mark},
                 stdin=subprocess.DEVNULL,

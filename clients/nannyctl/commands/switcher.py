@@ -194,7 +194,7 @@ async def _switch_service(
 
 
 async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Lines | LiveBars) -> list[Result]:
-    from nannyctl.sending.rolling import Rolling
+    from nannyctl.sending.batches import Rolling
 
     assert order.pace is not None
     assert isinstance(plan.intent, Switch)

@@ -3,7 +3,7 @@
 Until leave is given nothing of the command runs. Should the supervisor die before it has written down that this
 process exists, the pipe ends and the process goes away: what runs is always known, so it is never started twice.
 
-Usage: python -I -S gate.py FD COMMAND [ARGUMENT]...
+Usage: python -I -S launcher.py FD COMMAND [ARGUMENT]...
 """
 
 import os
