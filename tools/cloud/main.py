@@ -33,7 +33,7 @@ try:
   hqctl disruptions --cms {cms}
   nanny --help; and http://{console} in a browser
 
-break a host, and see it healed with leave of the CMS (docs/walle.md has a longer walk):
+break a host, and see it healed with the CMS's approval (docs/walle.md has a longer walk):
   export WALLE_SERVER={walle}
   touch {broken}/east-n03      # all its agents fall silent; a reboot removes the file
   walle hosts get east-n03

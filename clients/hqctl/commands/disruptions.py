@@ -102,7 +102,7 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
     cms.run(work())
 
 
-@_command("Ask for leave to work on hosts.")
+@_command("Ask for approval to work on hosts.")
 @click.argument("hosts", nargs=-1, required=True)
 @click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @click.option(
@@ -125,7 +125,7 @@ def ask(
     reason: str,
     by: str,
 ) -> None:
-    """Ask for leave to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards."""
+    """Ask for approval to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards."""
     task = pb.Task(
         id=task_id,
         action=action,
@@ -201,7 +201,7 @@ def open_epoch(cms: Cms, reason: str, by: str) -> None:
     _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "open: grants go on")
 
 
-@_command("Show whether leave is being granted, and how current HQ's data is.")
+@_command("Show whether approvals are granted, and how current HQ's data is.")
 @output_option(*TEXTS)
 def status(cms: Cms, output: str) -> None:
     """Show whether anything is granted now, who decides, and what is known of each location."""
