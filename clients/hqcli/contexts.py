@@ -9,9 +9,11 @@
         key: me.key
         token-file: token
         timeout: 5s
+        cms: [cms-1.east:7271]
         walle: [walle-1.east:7471]
 
-All but `servers` may be left out; the credentials are for Wall-E, too. Files are named relative to the config file.
+All but `servers` may be left out; the credentials are for the CMS and Wall-E, too. Files are named relative to the
+config file.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from typing import Any
 from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
-FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", "walle")
+CONTROLLERS = ("cms", "walle")
+FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", *CONTROLLERS)
 
 
 class BadConfig(Exception):
@@ -34,13 +37,17 @@ class BadConfig(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Whom to ask, and as whom."""
+    """Whom to ask, and as whom.
+
+    Attributes:
+        controllers: servers of a CMS or Wall-E, by the field that names them.
+    """
 
     name: str
     servers: tuple[str, ...]
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
     timeout_s: float | None = None
-    walle: tuple[str, ...] = ()
+    controllers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,8 @@ def _context(name: str, value: Any, path: Path) -> Context:
     listed = _listed(value.get("servers"))
     if not listed:
         raise BadConfig(f"{where}.servers: is missing; name each replica as HOST:PORT")
-    context = Context(name, listed, _credentials(value, path.parent), walle=_listed(value.get("walle")))
+    controllers = {key: _listed(value[key]) for key in CONTROLLERS if key in value}
+    context = Context(name, listed, _credentials(value, path.parent), controllers=controllers)
     if "timeout" not in value:
         return context
     try:

@@ -1,24 +1,107 @@
-"""Commands of a controller (CMS, Nanny): where its processes are, and calls at the first one that answers."""
+"""Controllers (CMS, Nanny, Wall-E): where their processes are, and calls at the first one that answers."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hqcli.options import credential_options
+from hqcli.contexts import BadConfig, Context, config_path, load
+from hqcli.options import FILES, Span, credential_flags
 from hqclient.credential_files import CredentialFiles
 
 if TYPE_CHECKING:
     import grpc
 
+    from hqclient.credentials import Credentials
+    from hqclient.errors import HqApiError
+    from hqclient.links import ChannelFactory
+
 AWAY: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED")  # another process may answer
+SHORTEST_CALL_S: Final = 0.001  # 0 would read as the default
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Whom:
+    """Whom to ask, and as whom. timeout_s: of a context; None: it says nothing."""
+
+    addresses: tuple[str, ...]
+    credentials: CredentialFiles
+    timeout_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """How people say where a controller is.
+
+    Attributes:
+        name: as messages call it.
+        flag: names its processes.
+        variable: does the same.
+        default: where it is if nothing says so.
+        field: of a context that names it; empty: contexts do not.
+        prefix: of the variables that name files of credentials.
+    """
+
+    name: str
+    flag: str
+    variable: str
+    default: str
+    field: str = ""
+    prefix: str = "HQ_"
+
+    def whom(self, given: str, context_name: str) -> Whom:
+        """The flag, else the context that was named, else the variable, else the current context, else the default.
+
+        The credentials of the environment are not for whom a context names.
+
+        Raises:
+            UsageError: there is no such context, or it does not say where the controller is.
+        """
+        from_environment = os.environ.get(self.variable, "")
+        if context_name or not (given or from_environment):
+            context = self._context(context_name)
+            named = given or ",".join(context.controllers.get(self.field, ())) if context else ""
+            if context is not None and named:
+                return Whom(self._addresses(named), context.credentials, context.timeout_s)
+            if context is not None and context_name:
+                lacks = f"context {context_name} names no servers of {self.name}"
+                raise click.UsageError(f"{lacks}: add `{self.field}: [HOST:PORT]` in {config_path()}")
+        addresses = self._addresses(given or from_environment or self.default)
+        return Whom(addresses, CredentialFiles.of_environment(prefix=self.prefix), None)
+
+    def unreachable(self, error: HqApiError) -> str:
+        """What to say if no process answered: what happened, and what to do."""
+        where = f"{self.name} at {error.endpoint}"
+        others = f"name another with {self.flag} or {self.variable}"
+        if error.code.name == "DEADLINE_EXCEEDED":
+            return f"{where} did not respond in time: raise --timeout, or {others}"
+        if "Connection refused" in error.message:
+            return f"{where} refuses connections: start it, or {others}"
+        return f"{where} cannot be reached ({error.message.rpartition('last error: ')[2]}): {others}"
+
+    def _context(self, name: str) -> Context | None:
+        """The one named; else the current one."""
+        if not self.field:
+            return None
+        try:
+            config = load(config_path())
+            return config.context(name) if name or config.current else None
+        except BadConfig as error:
+            raise click.UsageError(str(error)) from None
+
+    def _addresses(self, text: str) -> tuple[str, ...]:
+        named = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not named:
+            raise click.BadParameter("is empty: write HOST:PORT", param_hint=self.flag)
+        return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +136,70 @@ class Processes:
         from hqclient.errors import decode
 
         credentials = Credentials(self.credentials)
-        async with credentials.channel(address) as channel:
+        async with self.channels(credentials)(address) as channel:
             try:
                 yield channel, tuple(credentials.metadata())
             except grpc.aio.AioRpcError as error:
                 raise decode(error, address) from None
 
+    def channels(self, credentials: Credentials) -> ChannelFactory:
+        """How to open a channel to an address."""
+        return credentials.channel
+
 
 def controller_options(
-    flag: str, envvar: str, default: str, text: str, made: Callable[[tuple[str, ...], float, CredentialFiles], Any]
+    controller: Controller, made: Callable[[tuple[str, ...], float, CredentialFiles], Any]
 ) -> Callable[[F], F]:
-    """Give a command the options that say where a controller is; `made` makes its first argument of them."""
+    """Give a command the options that say where a controller is; `made` makes its first argument of them.
+
+    They may also come before the command, where a group has them. A group is not called if a command follows.
+    """
+    options = [
+        click.option(
+            controller.flag,
+            "addresses",
+            metavar="HOST:PORT,...",
+            help=f"Processes of {controller.name} (or {controller.variable}). Default: {controller.default}.",
+        ),
+        click.option(
+            "--timeout",
+            "call_timeout",
+            type=Span(SHORTEST_CALL_S),
+            metavar="SPAN",
+            help="Timeout of each call, e.g. 5s. Default: 10s.",
+        ),
+    ]
+    if controller.field:
+        text = "Context of the config file to use."
+        options.insert(1, click.option("--context", "context", metavar="NAME", help=text))
 
     def decorate(function: F) -> F:
-        @click.option(
-            flag, "addresses", envvar=envvar, default=default, show_default=True, metavar="HOST:PORT,...", help=text
-        )
-        @click.option(
-            "--timeout", "timeout_s", type=float, default=10.0, show_default=True, help="Seconds for each call."
-        )
-        @credential_options
+        @click.pass_context
         @functools.wraps(function)
-        def command(*args: Any, addresses: str, timeout_s: float, credentials: CredentialFiles, **kwargs: Any) -> Any:
-            named = tuple(part.strip() for part in addresses.split(",") if part.strip())
-            if not named:
-                raise click.BadParameter("is empty: write HOST:PORT", param_hint=flag)
-            return function(made(named, timeout_s, credentials), *args, **kwargs)
+        def command(ctx: click.Context, /, *args: Any, **kwargs: Any) -> Any:
+            if ctx.invoked_subcommand is not None:
+                return None
+            for name in ("addresses", "call_timeout", "context", "credentials"):
+                kwargs.pop(name, None)
+            whom = controller.whom(_said(ctx, "addresses") or "", _said(ctx, "context") or "")
+            credentials = CredentialFiles()
+            for level in _levels(ctx):
+                credentials = credentials.over(CredentialFiles(**{name: level.get(name) or "" for name in FILES}))
+            timeout_s = _said(ctx, "call_timeout") or whom.timeout_s or 10.0
+            return function(made(whom.addresses, timeout_s, credentials.over(whom.credentials)), *args, **kwargs)
 
-        return command  # type: ignore[return-value]
+        made_of: Any = credential_flags(command)
+        return functools.reduce(lambda f, option: option(f), reversed(options), made_of)  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _levels(ctx: click.Context | None) -> Iterator[dict[str, Any]]:
+    """What was said to a command, and to those before it."""
+    while ctx is not None:
+        yield ctx.params
+        ctx = ctx.parent
+
+
+def _said(ctx: click.Context, name: str) -> Any:
+    return next((level[name] for level in _levels(ctx) if level.get(name)), None)

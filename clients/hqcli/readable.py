@@ -15,7 +15,8 @@ from hqpb.v1 import service_pb2 as pb
 
 CLOCKS_DIFFER_S = 2.0  # between machines that are well; beyond that one of them is wrong
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_AMOUNT = r"(\d+(?:\.\d+)?)"
+_DURATION = re.compile("".join(f"(?:{_AMOUNT}{unit})?" for unit in ("d", "h", "m", "s", "ms")))
 
 _TRUTH = {
     instance_pb2.CONDITION_STATUS_TRUE: "yes",
@@ -37,17 +38,18 @@ def span(seconds: float) -> str:
 
 
 def parse_span(text: str) -> float:
-    """Seconds of `90`, `90s`, `3m`, `1h30m`, `2d`.
+    """Seconds of `90`, `0.5`, `90s`, `3m`, `1h30m`, `1.5h`, `2d`, `500ms`.
 
     Raises:
         ValueError: it is something else.
     """
-    if text.isdecimal():
+    text = text.strip()
+    if re.fullmatch(_AMOUNT, text):
         return float(text)
-    match = _DURATION.fullmatch(text.strip())
-    if not text.strip() or match is None or not any(match.groups()):
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
         raise ValueError(f"{text!r} is not a valid duration: write e.g. 90s, 3m, 1h30m or 2d")
-    return sum(float(n or 0) * size_s for n, (size_s, _) in zip(match.groups(), _UNITS, strict=True))
+    return sum(float(n or 0) * size_s for n, size_s in zip(match.groups(), (86_400, 3_600, 60, 1, 0.001), strict=True))
 
 
 def seconds_of(duration: Duration) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from hqcli.controllers import AWAY, Processes, controller_options
+from hqcli.controllers import AWAY, Controller, Processes, controller_options
 from hqcli.exits import Exit as HqctlExit
 from hqcli.exits import exit_of
 from hqclient.credential_files import BadCredentials
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hqclient.errors import HqApiError
     from nannypb.v1 import service_pb2 as pb
 
-DEFAULT_ADDRESS: Final = "127.0.0.1:7371"
+NANNY: Final = Controller("Nanny", "--nanny", "NANNY_SERVER", "127.0.0.1:7371")
 F = TypeVar("F", bound=Callable[..., Any])
 _SEEN_BAD_S: Final = 1.0
 
@@ -70,10 +70,8 @@ class NannyServer(Processes):
                 yield answer.service
 
 
-def nanny_server(function: F) -> F:
-    """Give a command the options that say where Nanny is, and a NannyServer as its first argument."""
-    text = "gRPC addresses of Nanny's processes (or NANNY_SERVER)."
-    return controller_options("--nanny", "NANNY_SERVER", DEFAULT_ADDRESS, text, NannyServer)(function)
+nanny_server = controller_options(NANNY, NannyServer)
+"""Gives a command the options that say where Nanny is, and a NannyServer as its first argument."""
 
 
 def why_options(function: F) -> F:
@@ -118,7 +116,7 @@ def run(work: Awaitable[Exit]) -> NoReturn:
 
 def _told(error: HqApiError) -> Exit:
     if not error.from_hq and error.code.name in AWAY:
-        complain(f"Nanny does not respond at {error.endpoint}: {error.message}. Set --nanny or NANNY_SERVER.")
+        complain(NANNY.unreachable(error))
         return Exit.UNAVAILABLE
     if error.violations:
         for violation in error.violations:

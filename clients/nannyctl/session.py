@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
+from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
 from hqcli.exits import Exit as HqctlExit
 from hqcli.exits import exit_of, is_no_hq
-from hqcli.options import credential_options
+from hqcli.options import Span, credential_options
 from hqcli.terminal import colour_of, warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from nannyctl.descriptions.installations import merged, only, parse_option
@@ -25,7 +26,6 @@ from nannyctl.exits import Exit
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError
 
-DEFAULT_TIMEOUT_S = 10.0
 ROUNDS = 3
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -169,10 +169,10 @@ def connected(function: F) -> F:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
-        default=DEFAULT_TIMEOUT_S,
+        type=Span(SHORTEST_CALL_S),
+        default="10s",
         show_default=True,
-        metavar="SECONDS",
+        metavar="SPAN",
         help="Timeout of each call.",
     )
     @credential_options

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import grpc
 
-from hqcli.contexts import BadConfig, Context, config_path, load
+from hqcli.controllers import AWAY, Controller
+from hqcli.exits import Exit, exit_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
+from hqclient.errors import HqApiError, decode
 from wallepb.v1.service_pb2_grpc import WalleServiceStub
 
 DEFAULT_PORT = 7471
 Res = TypeVar("Res")
-EXIT_REFUSED, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 3, 4
+WALLE: Final = Controller(
+    "Wall-E", "--server", "WALLE_SERVER", f"127.0.0.1:{DEFAULT_PORT}", field="walle", prefix="WALLE_"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +50,22 @@ def call(method: str, request: Any) -> Any:
         metadata = [("x-request-id", uuid.uuid4().hex), *_token(connection)]
     except BadCredentials as wrong:
         complain(str(wrong))
-        sys.exit(EXIT_REFUSED)
-    error: grpc.RpcError | None = None
+        sys.exit(Exit.NOT_ALLOWED)
+    last: HqApiError | None = None
     for server in connection.servers:
         with _channel(connection, server) as channel:
             try:
                 stub = WalleServiceStub(channel)
                 return getattr(stub, method)(request, timeout=connection.timeout_s, metadata=metadata)
             except grpc.RpcError as failed:
-                error = failed
+                known: Any = failed
+                error = decode(known, server)
+                error.earlier_try_unknown = last is not None and last.outcome_unknown
+                last = error
                 if failed.code() is not grpc.StatusCode.UNAVAILABLE:
                     break
-    sys.exit(_end(error))
+    assert last is not None
+    sys.exit(_end(last, writing=not method.startswith(("Get", "List"))))
 
 
 def _channel(connection: Connection, server: str) -> grpc.Channel:
@@ -78,42 +85,10 @@ def _token(connection: Connection) -> list[tuple[str, str]]:
     return [("authorization", f"Bearer {token.decode().strip()}")] if token else []
 
 
-def _end(error: grpc.RpcError | None) -> int:
+def _end(error: HqApiError, *, writing: bool) -> Exit:
     """Says what went wrong; returns the exit code."""
-    if error is None:
-        complain("no server: give --server HOST:PORT")
-        return EXIT_UNREACHABLE
-    code = error.code()
-    if code is grpc.StatusCode.UNAVAILABLE:
-        complain(f"no server responds: {error.details()}")
-        return EXIT_UNREACHABLE
-    complain(error.details() or code.name)
-    return EXIT_NOT_FOUND if code is grpc.StatusCode.NOT_FOUND else EXIT_REFUSED
-
-
-def whom_to_ask(given: Sequence[str], context_name: str) -> tuple[list[str], CredentialFiles]:
-    """Servers, and the credentials that belong to them. Those of the environment are not for whom a context names."""
-    from_environment = os.environ.get("WALLE_SERVER", "")
-    context = None if not context_name and (given or from_environment) else _context(context_name)
-    if context is None:
-        text = ",".join(given) or from_environment or f"127.0.0.1:{DEFAULT_PORT}"
-        return _addresses(text), CredentialFiles.of_environment(prefix="WALLE_")
-    return _addresses(",".join(given or context.walle)), context.credentials
-
-
-def _context(name: str) -> Context | None:
-    """The one named; else the current one, if it knows a Wall-E."""
-    try:
-        config = load(config_path())
-        found = config.context(name) if name or config.current else None
-    except BadConfig as error:
-        raise click.UsageError(str(error)) from None
-    if found is None or found.walle:
-        return found
-    if name:
-        raise click.UsageError(f"{config.path}: context {name} names no servers of Wall-E: add `walle: [HOST:PORT]`")
-    return None
-
-
-def _addresses(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    away = not error.from_hq and error.code.name in AWAY
+    code = exit_of(error, writing=writing)
+    unknown = "; it may have been done: check before you retry" if code is Exit.OUTCOME_UNKNOWN else ""
+    complain((WALLE.unreachable(error) if away else error.message) + unknown)
+    return code

@@ -7,10 +7,11 @@ from typing import Final
 
 import click
 
+from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.group import LazyGroup
-from hqcli.options import credential_flags
+from hqcli.options import Span, credential_flags
 from hqclient.credential_files import CredentialFiles
-from wallectl.asking import Connection, complain, whom_to_ask
+from wallectl.asking import WALLE, Connection, complain
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -24,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "unkill": ("settings", "unkill", "Undo `kill`."),
     "open-epoch": ("settings", "open_epoch", "Resume on a store that was restored or replaced."),
 }
+DEFAULT_TIMEOUT_S: Final = 15.0
 _EPILOG: Final = """\b
 Servers: --server HOST:PORT (repeatable), else `walle` of --context NAME, else
 WALLE_SERVER (separated by commas), else those of the current context (see
@@ -36,7 +38,11 @@ Exit codes:
     1  refused or failed
     2  usage error
     3  not found
-    4  no server responds"""
+    4  conflict: it changed meanwhile, or already exists
+    5  Wall-E is unreachable or asked to retry later; nothing was stored
+    6  unknown whether the order was stored: check
+    7  not authenticated or not authorized
+    8  timed out before a response"""
 
 
 def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> click.Group:
@@ -52,20 +58,21 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
     )
     @click.option("--server", multiple=True, metavar="HOST:PORT", help="Process of Wall-E to ask; repeatable.")
     @click.option("--context", "name", default="", metavar="NAME", help="Context of the config file to use.")
-    @click.option("--timeout", default=15.0, show_default=True, metavar="SECONDS", help="Longest time of a call.")
+    @click.option("--timeout", type=Span(SHORTEST_CALL_S), metavar="SPAN", help="Timeout of each call. Default: 15s.")
     @credential_flags
     @click.version_option(package_name="hq", prog_name="walle")
     @click.pass_context
     def cli(
-        context: click.Context, server: tuple[str, ...], name: str, timeout: float, credentials: CredentialFiles
+        context: click.Context, server: tuple[str, ...], name: str, timeout: float | None, credentials: CredentialFiles
     ) -> None:
         """Repair hosts automatically, within limits.
 
         See `walle COMMAND --help` for each command.
         """
         if context.invoked_subcommand not in more:
-            servers, known = whom_to_ask(server, name)
-            context.obj = Connection(servers, timeout, credentials.over(known))
+            whom = WALLE.whom(",".join(server), name)
+            timeout_s = timeout or whom.timeout_s or DEFAULT_TIMEOUT_S
+            context.obj = Connection(whom.addresses, timeout_s, credentials.over(whom.credentials))
 
     assert isinstance(cli, click.Group)
     return cli

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import click
 from google.protobuf.duration_pb2 import Duration
 
+from hqcli.readable import parse_span
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Limit, PeriodCount
 
 F = TypeVar("F", bound=Callable[..., Any])
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_PERIOD: Final = re.compile(r"([0-9]{1,9})([smhd])")
+_LONGEST_S: Final = 10**9
 
 # Option: the counter it stands for. Every other check goes by -o.
 COUNTERS: Final = {
@@ -29,10 +28,13 @@ COUNTERS: Final = {
 
 
 def seconds(text: str) -> int:
-    found = _PERIOD.fullmatch(text)
-    if found is None or not int(found[1]):
-        raise click.BadParameter(f"{text!r}: write a number and s, m, h or d, for example 1h")
-    return int(found[1]) * _UNITS[found[2]]
+    try:
+        found = round(parse_span(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not 0 < found < _LONGEST_S:
+        raise click.BadParameter(f"{text!r} is not a valid period: write e.g. 30m, 1h or 1d")
+    return found
 
 
 class Period(click.ParamType[Duration]):

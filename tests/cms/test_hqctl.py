@@ -15,14 +15,16 @@ from tests.cms.cloud import Cms, service_of
 async def hqctl(cms: Cms, *words: str, stdin: str = "") -> tuple[int, str]:
     """The exit code and all that was printed."""
     where = ("--cms", f"127.0.0.1:{cms.port}")
-    group, *rest = words
-    command = [group, *rest, *where] if group == "budget" else [group, *where, *rest]
+    return await run(*words, *where, stdin=stdin)
+
+
+async def run(*words: str, stdin: str = "", **environ: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "hqctl.main", *command),
+        *(sys.executable, "-m", "hqctl.main", *words),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"} | environ,
     )
     told, _ = await process.communicate(stdin.encode())
     assert process.returncode is not None
@@ -56,7 +58,7 @@ async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Pa
         reason = ("--reason", "kernel", "--by", "ann")
         assert (await hqctl(cms, "disruptions", "ask", "h0", "--id", "t1", *reason))[0] == 0
         code, told = await hqctl(cms, "disruptions", "ask", "h1", "--id", "t2", *reason)
-        assert (code, "in-process" in told) == (1, True)
+        assert (code, "check with: hqctl disruptions why t2" in told) == (8, True)
         code, told = await hqctl(cms, "disruptions", "why", "t2")
         assert code == 0
         for words in ("floor 9 of 10", "held by t1", "ask again in"):
@@ -84,7 +86,35 @@ async def test_a_freeze_shows_in_the_status() -> None:
 
 
 async def test_a_cms_that_is_away_is_one_line_that_says_how_to_name_it() -> None:
-    nobody = Cms(None, 9)  # type: ignore[arg-type]
-    code, told = await hqctl(nobody, "budget", "list")
-    assert code == 5
-    assert "--cms" in told
+    code, told = await run("budget", "list", "--cms", "127.0.0.1:9")
+    assert (code, told) == (
+        5,
+        "hqctl: the CMS at 127.0.0.1:9 refuses connections: start it, or name another with --cms or HQ_CMS\n",
+    )
+
+
+async def test_where_the_cms_is_may_be_said_anywhere_and_by_a_context(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    async with service_of(1) as (_, cms):
+        where = f"127.0.0.1:{cms.port}"
+        config.write_text(f"contexts:\n  a: {{servers: x, cms: '{where}'}}\n  b: {{servers: x, walle: y}}\n")
+        for words in (
+            ("disruptions", "--cms", where, "status"),
+            ("disruptions", "status", "--cms", where, "--timeout", "5s"),
+            ("--timeout", "5s", "--context", "a", "disruptions", "status"),
+            ("disruptions", "--context", "a", "status"),
+            ("disruptions", "status", "--context", "a"),
+            ("--context", "b", "budget", "list", "--cms", where),
+            ("-v", "budget", "--context", "a", "list"),
+        ):
+            code, told = await run(*words, HQ_CONFIG=str(config), HQ_CMS="127.0.0.1:9")
+            assert (code, "ListBudgets at" in told) == (0, words[0] == "-v"), told
+
+
+async def test_an_option_about_hq_is_refused_rather_than_ignored(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("contexts:\n  b: {servers: x}\n")
+    code, told = await run("--server", "hq:7071", "disruptions", "status")
+    assert (code, "name the CMS with --cms" in told) == (2, True)
+    code, told = await run("--context", "b", "disruptions", "status", HQ_CONFIG=str(config))
+    assert (code, "context b names no servers of the CMS: add `cms: [HOST:PORT]`" in told) == (2, True)

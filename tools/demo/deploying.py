@@ -16,7 +16,7 @@ from tools.demo.setting import FIRST_REVISION, LOCATIONS, SERVICES, START_S, ins
 
 CLUSTER_HEADER = "x-hq-cluster"
 _CALL_S = 3.0
-_PACE = ("--max-unavailable", "25%", "--min-ready", "0s", "--timeout-ready", "10s")
+_PACE = ("--max-unavailable", "25%", "--min-ready-time", "0s", "--timeout-ready", "10s")
 
 
 def clients_of(gateway: str) -> dict[str, Client]:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from hqcli.controllers import AWAY, Processes, controller_options
+import click
+
+from hqcli.controllers import AWAY, Controller, Processes, controller_options
 from hqcli.exits import Exit, exit_of
-from hqclient.credential_files import BadCredentials
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqctl.asking.cluster import named_cluster
 from hqctl.asking.session import complain
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from hqclient.credentials import Credentials
+    from hqclient.links import ChannelFactory
 
-DEFAULT_ADDRESS: Final = "127.0.0.1:7271"
-F = TypeVar("F", bound=Callable[..., Any])
+
+CMS: Final = Controller("the CMS", "--cms", "HQ_CMS", "127.0.0.1:7271", field="cms")
 
 
 class Cms(Processes):
     """Processes of one CMS, and how to get in."""
+
+    def channels(self, credentials: Credentials) -> ChannelFactory:
+        from hqctl.asking.connecting import channel_factory
+
+        return channel_factory(credentials, verbose=bool(_root().params.get("verbose")))
 
     async def call(self, method: str, request: Message) -> Any:
         """One call of CmsService or CmsAdminService, at the first process that answers. Raises HqApiError."""
@@ -52,12 +62,20 @@ class Cms(Processes):
             return Exit.NOT_ALLOWED
         except HqApiError as error:
             away = not error.from_hq and error.code.name in AWAY
-            hint = "; name the CMS with --cms or HQ_CMS" if away else ""
-            complain(f"{error.message}{hint}")
+            complain(CMS.unreachable(error) if away else error.message)
             return exit_of(error, writing=False)
 
 
-def at_cms(function: F) -> F:
-    """Give a command the options that say where the CMS is, and a Cms as its first argument."""
-    text = "Processes of the CMS (or HQ_CMS)."
-    return controller_options("--cms", "HQ_CMS", DEFAULT_ADDRESS, text, Cms)(function)
+def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> Cms:
+    for flag, is_said in (("--server", _root().params.get("servers")), ("--cluster", named_cluster(_root()))):
+        if is_said:
+            raise click.UsageError(f"{flag} is about HQ; name the CMS with --cms, HQ_CMS or `cms` of a context")
+    return Cms(addresses, timeout_s, credentials)
+
+
+def _root() -> click.Context:
+    return click.get_current_context().find_root()
+
+
+at_cms = controller_options(CMS, _cms)
+"""Gives a command the options that say where the CMS is, and a Cms as its first argument."""

@@ -18,7 +18,8 @@ _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-
 
 
 @click.group()
-def budget() -> None:
+@at_cms
+def budget(_: Cms) -> None:
     """Show and set budgets: how many instances of a service must stay available."""
 
 

@@ -33,12 +33,8 @@ _STATUS = {
 @click.option("--issuer", default="", help="Tasks of this issuer.")
 @output_option(*TEXTS)
 @at_cms
-@click.pass_context
-def disruptions(ctx: click.Context, cms: Cms, node: str, service: str, issuer: str, output: str) -> None:
+def disruptions(cms: Cms, node: str, service: str, issuer: str, output: str) -> None:
     """Show tasks at the CMS: who takes what down, who waits, and why."""
-    ctx.obj = cms
-    if ctx.invoked_subcommand is not None:
-        return
 
     async def work() -> Exit:
         answer: pb.ListTasksResponse = await cms.call(
@@ -54,10 +50,10 @@ def disruptions(ctx: click.Context, cms: Cms, node: str, service: str, issuer: s
 
 
 def _command(short_help: str, name: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
-    """A subcommand that is given the Cms of the group."""
+    """A subcommand that is given the Cms."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        return disruptions.command(name=name, short_help=short_help)(click.pass_obj(function))
+        return disruptions.command(name=name, short_help=short_help)(at_cms(function))
 
     return decorate
 
@@ -125,7 +121,10 @@ def ask(
     reason: str,
     by: str,
 ) -> None:
-    """Ask for approval to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards."""
+    """Ask for approval to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards.
+
+    Exits with 0 if it is granted, 1 if it is rejected, 8 if it waits: run it again with the same --id.
+    """
     task = pb.Task(
         id=task_id,
         action=action,
@@ -139,7 +138,7 @@ def ask(
 
     async def work() -> Exit:
         answer = await cms.call("CreateTask", pb.CreateTaskRequest(task=task, dry_run=dry_run))
-        return _tell(answer.state)
+        return _tell(answer.state, is_stored=not dry_run)
 
     cms.run(work())
 
@@ -223,8 +222,7 @@ def status(cms: Cms, output: str) -> None:
 def story(answer: pb.WhyTaskResponse) -> Iterator[str]:
     """Everything about one task, as lines."""
     state = answer.state
-    kind = " (provisional)" if state.is_provisional else " (overdue)" if state.is_overdue else ""
-    yield f"{state.task.id}: {_STATUS.get(state.status, '?')}{kind} since {clock_time(state.since_time)}"
+    yield f"{state.task.id}: {_status(state)} since {clock_time(state.since_time)}"
     yield f"  {state.message}"
     for one in answer.budget:
         mark = "blocks" if one.blocks else "allows"
@@ -258,15 +256,21 @@ def _order(cms: Cms, method: str, request: Any, told: str) -> None:
     cms.run(work())
 
 
-def _tell(state: pb.TaskState) -> Exit:
-    kind = ", provisional" if state.is_provisional else ""
-    click.echo(f"{state.task.id}: {_STATUS.get(state.status, '?')}{kind}: {state.message}")
-    return Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED
+def _tell(state: pb.TaskState, *, is_stored: bool = True) -> Exit:
+    waits = state.status == pb.TASK_STATUS_IN_PROCESS
+    check = f"; check with: hqctl disruptions why {state.task.id}" if waits and is_stored else ""
+    click.echo(f"{state.task.id}: {_status(state)}: {state.message}{check}")
+    return Exit.TIMEOUT if waits else Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED
+
+
+def _status(state: pb.TaskState) -> str:
+    kind = " (provisional)" if state.is_provisional else " (overdue)" if state.is_overdue else ""
+    return _STATUS.get(state.status, "?") + kind
 
 
 def _row(state: pb.TaskState) -> list[str]:
     task = state.task
     targets = [*task.host, *(one.id for one in task.instance)]
     shown = ",".join(targets[:3]) + (f"+{len(targets) - 3}" if len(targets) > 3 else "")
-    status = _STATUS.get(state.status, "?") + ("?" if state.is_provisional else "!" if state.is_overdue else "")
-    return [task.id, status, task.action, task.issuer or "-", clock_time(state.since_time), shown, state.message]
+    since = clock_time(state.since_time)
+    return [task.id, _status(state), task.action, task.issuer or "-", since, shown, state.message]

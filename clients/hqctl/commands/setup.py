@@ -95,6 +95,7 @@ def _as_data(found: Config) -> dict[str, dict[str, object]]:
                 )
                 if value
             },
+            **{name: list(addresses) for name, addresses in context.controllers.items()},
         }
         for name, context in found.contexts.items()
     }

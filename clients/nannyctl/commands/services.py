@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from hqcli.formats import as_dict, output_option, print_json
+from hqcli.options import Span
 from nannyctl.commands.waiting import wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
@@ -32,13 +34,17 @@ def service() -> None:
 )
 @click.option("--max-failures", default="", metavar="N|N%", help="Most instances that may fail after the first batch.")
 @click.option(
-    "--progress-deadline", default=0, metavar="SECONDS", help="Fail a batch that makes no progress for this long."
+    "--progress-deadline",
+    type=Span(),
+    default=0,
+    metavar="SPAN",
+    help="Fail a batch that makes no progress for this long, e.g. 10m.",
 )
 @click.option(
-    "--min-ready",
+    "--min-ready-time",
+    type=Span(),
     default=None,
-    type=int,
-    metavar="SECONDS",
+    metavar="SPAN",
     help="How long an instance must stay ready to count as done.",
 )
 @click.option("--location", multiple=True, help="Roll out in this order of locations; repeatable.")
@@ -59,8 +65,8 @@ def create(
     policy = pb.RolloutPolicy(
         max_unavailable=told["max_unavailable"],
         max_failures=told["max_failures"],
-        progress_deadline_s=told["progress_deadline"],
-        min_ready_s=told["min_ready"],
+        progress_deadline_s=math.ceil(told["progress_deadline"]),
+        min_ready_s=None if told["min_ready_time"] is None else math.ceil(told["min_ready_time"]),
         location=told["location"],
         roll_back=told["roll_back"],
     )

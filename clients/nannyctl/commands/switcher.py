@@ -75,7 +75,7 @@ def _switching(function: F) -> F:
             help="Instances of a service to switch at once, per installation; at least 1.",
         ),
         click.option(
-            "--min-ready",
+            "--min-ready-time",
             "min_ready_s",
             type=Span(),
             default="3s",

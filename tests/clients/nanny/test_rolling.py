@@ -64,18 +64,19 @@ async def test_a_switch_goes_one_by_one_and_a_revision_that_exits_at_once_stops_
 
     await eventually(all_run)
     async with lowest(client) as counts:
-        done = await nanny("activate", "r2", "--service", "svc", "--min-ready", "1s", server=replica.grpc)
+        done = await nanny("activate", "r2", "--service", "svc", "--min-ready-time", "1s", server=replica.grpc)
         assert (done.code, await ready_now(client)) == (0, ["r2"] * 3), done.err
         done = await nanny(
             # It counts as ready while it runs, and the report of its end waits a second: 2 s are too few.
-            *("activate", "bad", "--service", "svc", "--min-ready", "30s", "--timeout-ready", "5s"),
+            *("activate", "bad", "--service", "svc", "--min-ready-time", "30s", "--timeout-ready", "5s"),
             server=replica.grpc,
         )
         assert done.code == 8
         assert "not ready: did not become ready within 5 s" in done.err
         assert "nanny rollback --service svc --from bad --to r2" in done.err
         done = await nanny(
-            *("rollback", "--service", "svc", "--from", "bad", "--to", "r2", "--min-ready", "0s"), server=replica.grpc
+            *("rollback", "--service", "svc", "--from", "bad", "--to", "r2", "--min-ready-time", "0s"),
+            server=replica.grpc,
         )
         assert done.code == 0
         await eventually(lambda: counts and counts[-1] == 3)
