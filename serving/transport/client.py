@@ -14,7 +14,7 @@ import random
 import re
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,7 +24,7 @@ from serving.h2 import hpack
 from serving.transport.client_call import Call, CallFailed, Options, unsent
 from serving.transport.client_connection import ClientConnection
 
-__all__ = ["CallFailed", "Channel", "Messages", "Metadata", "Options"]
+__all__ = ["Call", "CallFailed", "Channel", "Metadata", "Options"]
 
 Metadata = Sequence[tuple[str, str | bytes]]
 """Names in lower case; values in bytes where the name ends in -bin, else printable ASCII."""
@@ -66,25 +66,22 @@ class Channel:
 
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
         """The one answer, within so many seconds, connecting included."""
-        connection, call = self.begin(path, request, metadata, timeout_s)
+        call = self.stream(path, request, metadata, timeout_s)
         try:
             return await call.only()
         finally:
-            connection.leave(call)
+            call.leave()
 
-    def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Messages:
-        """All answers, as they come. The call begins when the first one is asked for; `leave` it before its end."""
-        return Messages(lambda: self.begin(path, request, metadata, timeout_s))
-
-    def begin(
-        self, path: str, request: bytes, metadata: Metadata, timeout_s: float | None
-    ) -> tuple[ClientConnection, Call]:
-        """Start a call."""
+    def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Call:
+        """All answers, as they come; what fails at once, fails when the first is asked for. `leave` it before its end."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
-        call = Call(self._block(path, metadata), request, deadline, self._options.max_answer_bytes)
-        connection = self._connection()
-        connection.start(call)
-        return connection, call
+        call = Call(b"", request, deadline, self._options.max_answer_bytes)
+        try:
+            call.block = self._block(path, metadata)
+            self._connection().start(call)
+        except CallFailed as error:
+            call.end(error)
+        return call
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Start no more calls, give those under way so many seconds, then end them."""
@@ -170,32 +167,6 @@ class Channel:
         if not metadata:
             return block
         return block + b"".join([_encoded(name, value) for name, value in metadata])
-
-
-class Messages(AsyncIterator[bytes]):
-    """The answers of one call, for one reader."""
-
-    def __init__(self, begin: Callable[[], tuple[ClientConnection, Call]]) -> None:
-        self._begin = begin
-        self._begun: tuple[ClientConnection, Call] | None = None
-        self._is_left = False
-
-    async def __anext__(self) -> bytes:
-        if self._begun is None:
-            if self._is_left:
-                raise unsent("the call was abandoned before it began")
-            self._begun = self._begin()
-        connection, call = self._begun
-        message = await call.next()
-        connection.consumed(call, call.free(0))
-        return message
-
-    def leave(self) -> None:
-        """Want no more: the call is cancelled at the server, and a reader who waits is told so."""
-        self._is_left = True
-        if self._begun is not None:
-            connection, call = self._begun
-            connection.leave(call)
 
 
 @lru_cache(4_096)

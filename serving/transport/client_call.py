@@ -8,7 +8,7 @@ import binascii
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
@@ -17,6 +17,9 @@ from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.stream import Stream
+
+if TYPE_CHECKING:
+    from serving.transport.client_connection import ClientConnection
 
 Trailers = Sequence[tuple[bytes, bytes]]
 
@@ -85,10 +88,11 @@ class CallFailed(Exception):
 
 
 class Call:
-    """One request, and the messages that answer it. While some wait to be taken, no more come than the window allows.
+    """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come.
 
     Attributes:
         block: the headers, but for the deadline; body: the message in its envelope. Both are dropped once sent.
+        connection: that carries it, if any does.
         deadline: on the loop's clock; None: it has none.
         stream: None: it waits until the peer takes one more.
         timer: of the deadline.
@@ -97,12 +101,13 @@ class Call:
 
     __slots__ = (
         *("_error", "_held", "_max_bytes", "_owed", "_queue", "_waiter"),
-        *("block", "body", "deadline", "is_over", "stream", "timer"),
+        *("block", "body", "connection", "deadline", "is_over", "stream", "timer"),
     )
 
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
         self.block, self.deadline = block, deadline
         self.body = PREFIX.pack(0, len(request)) + request
+        self.connection: ClientConnection | None = None
         self.stream: Stream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.is_over = False
@@ -184,6 +189,20 @@ class Call:
                 raise self._error.with_traceback(None)
             await self._changed()
         return self._queue.popleft()
+
+    def __aiter__(self) -> Call:
+        return self
+
+    async def __anext__(self) -> bytes:
+        message = await self.next()
+        if self.connection is not None:
+            self.connection.consumed(self, self.free(0))
+        return message
+
+    def leave(self) -> None:
+        """Want no more: the call is cancelled at the server, and a reader who waits is told so."""
+        if self.connection is not None:
+            self.connection.leave(self)
 
     async def only(self) -> bytes:
         """The one message of an answer that has ended. Raises CallFailed."""

@@ -58,6 +58,7 @@ class ClientConnection(asyncio.Protocol):
 
     def start(self, call: Call) -> None:
         """Send a request, now or when its turn comes."""
+        call.connection = self
         if call.deadline is not None:
             call.timer = self._loop.call_at(call.deadline, self._late, call)
         self._waiting[call] = None
