@@ -73,7 +73,7 @@ class Channel:
             call.leave()
 
     def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Call:
-        """All answers, as they come; what fails at once, fails when the first is asked for. `leave` it before its end."""
+        """All answers, as they come; what fails at once fails with the first of them. `leave` it before its end."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         call = Call(b"", request, deadline, self._options.max_answer_bytes)
         try:

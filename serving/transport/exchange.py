@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from serving.h2 import hpack
 from serving.h2.heads import Head
@@ -57,8 +57,8 @@ def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:
     return AnswerHead(head.status, [*head.fields, *extra]) if extra else head
 
 
-class Handler(Protocol):
-    """What serves one exchange. None of its methods raises."""
+class Handler:
+    """What serves one exchange; this one is nobody. None of its methods raises."""
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; each chunk is given back by `Exchange.consumed`."""
@@ -73,6 +73,9 @@ class Handler(Protocol):
         """The server ends, or the connection is too old: end with an error that says so."""
 
 
+NOBODY: Final = Handler()
+
+
 class Exchange:
     """A request that has begun. What is said to one whose peer has left goes nowhere.
 
@@ -83,7 +86,7 @@ class Exchange:
     """
 
     is_h2 = is_over = sent_any = False
-    handler: Handler | None = None
+    handler: Handler = NOBODY
     extra: Fields = ()  # headers of every answer, whoever gives it
     _drained: asyncio.Future[None] | None = None
 
@@ -126,19 +129,10 @@ class Exchange:
 
     def receive(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; nobody wants it where the request was refused at once."""
-        if self.handler is not None:
+        if self.handler is not NOBODY:
             self.handler.data(chunk, end=end)
         else:
             self.consumed(len(chunk))
-
-    def late(self) -> None:
-        """The request has not arrived in time."""
-        if self.handler is not None and not self.is_over:
-            self.handler.late()
-
-    def expire(self) -> None:
-        if self.handler is not None and not self.is_over:
-            self.handler.expire()
 
     def wake(self) -> None:
         if self._drained is not None:
@@ -147,8 +141,9 @@ class Exchange:
             self._drained = None
 
     def leave(self) -> None:
+        """Nobody waits for the answer any more."""
+        handler, self.handler = self.handler, NOBODY
         if not self.is_over:
             self.is_over = True
-            if self.handler is not None:
-                self.handler.gone()
+            handler.gone()
         self.wake()

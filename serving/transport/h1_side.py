@@ -13,7 +13,7 @@ from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
+from serving.transport.exchange import NOBODY, AnswerHead, Exchange, Fields, Peer, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = (204, 304)
@@ -133,7 +133,7 @@ class H1Side(Connection):
 
     def over(self, exchange: H1Exchange) -> None:
         """The answer is complete, though it may not have left."""
-        exchange.handler = None  # else each call would be a circle
+        exchange.handler = NOBODY  # else each call would be a circle
         if exchange is not self._exchange:
             return
         if exchange.ends_connection:
@@ -213,7 +213,7 @@ class H1Side(Connection):
         elif not exchange.is_received:
             self._begun_at = None
             exchange.ends_soon()
-            exchange.late()
+            exchange.handler.late()
 
     def shut_down(self) -> None:
         self._is_leaving = True
@@ -228,7 +228,7 @@ class H1Side(Connection):
     def expire(self) -> None:
         self.shut_down()
         if self._exchange is not None:
-            self._exchange.expire()
+            self._exchange.handler.expire()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -13,7 +13,7 @@ from serving.h2.machine import Machine
 from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import Exchange, Peer
+from serving.transport.exchange import NOBODY, Exchange, Peer
 from serving.transport.h2_exchange import H2Exchange
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
@@ -119,7 +119,7 @@ class H2Side(Connection):
 
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
-        exchange.handler = None  # else each call would be a circle
+        exchange.handler = NOBODY  # else each call would be a circle
         if self._incomplete:
             self._incomplete.pop(exchange, None)
         self.flush_soon()
@@ -204,7 +204,7 @@ class H2Side(Connection):
         oldest = now - self.core.limits.slow_request_s
         for exchange in [one for one, since in self._incomplete.items() if since < oldest]:
             self._incomplete.pop(exchange, None)
-            exchange.late()
+            exchange.handler.late()
 
     def _check_blocked(self, now: float) -> None:
         """Streams whose reader opens no window, while the connection goes on."""
@@ -256,7 +256,7 @@ class H2Side(Connection):
     def expire(self) -> None:
         self.shut_down()
         for stream in [*self.machine.streams.values()]:
-            stream.owner.expire()
+            stream.owner.handler.expire()
         self._say_last()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -18,7 +18,7 @@ from serving.errors import ServiceError, ShuttingDown, TooLarge
 from serving.limiting.admission import LARGE_BYTES
 from serving.protocol_errors import SlowRequest, WrongNumberOfMessages
 from serving.transport.call import ExchangeCall, Wire
-from serving.transport.exchange import Exchange
+from serving.transport.exchange import Exchange, Handler
 
 LONG_JSON_BYTES: Final = 32 * 1024
 
@@ -49,7 +49,7 @@ class Endpoint:
         return self.method.parse_json(payload)
 
 
-class Rpc:
+class Rpc(Handler):
     """A call in its exchange: what all kinds of calls share. It is the exchange's handler."""
 
     _task: asyncio.Task[None] | None = None
