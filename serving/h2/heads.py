@@ -46,7 +46,7 @@ def request(fields: list[Field]) -> Head:
         if not kind:  # REGULAR
             named[name] = value
         elif kind == LOOSE:
-            return request([_trimmed(one) for one in fields])
+            return request([(n, v.strip(b" \t"), REGULAR, s) if k == LOOSE else (n, v, k, s) for n, v, k, s in fields])
         elif kind == REFUSED or named or name in pseudo:
             raise StreamFault(
                 "a header that is not allowed in requests, a duplicate, or a pseudo-header after the others"
@@ -73,10 +73,6 @@ def response(fields: list[Field]) -> Head:
         raise StreamFault("the status is not a number of three digits")
     regular = trailers(fields[1:])
     return Head(b"", b"", b"", regular, dict(regular), int(status))
-
-
-def _trimmed(one: Field) -> Field:
-    return (one[0], one[1].strip(b" \t"), REGULAR, one[3]) if one[2] == LOOSE else one
 
 
 def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:

@@ -77,11 +77,7 @@ class Decoder:
         self._limit = self._most = most_table_bytes
 
     def decode(self, block: bytes, most_bytes: int) -> tuple[list[Field], int]:
-        """The fields, and their size; of more than `most_bytes` the rest is left out, and counted.
-
-        Raises:
-            HpackError: it is not a header block.
-        """
+        """The fields and their size; of more than `most_bytes` the rest is left out, but counted. Raises HpackError."""
         try:
             return self._decode(block, most_bytes)
         except IndexError:
@@ -124,14 +120,11 @@ class Decoder:
         value, at = _string(block, at)
         one = field(name, value)
         if mask == 0x3F:
-            self._keep(one)
+            self._fields.append(one)
+            self.table_bytes += one[3]
+            if self.table_bytes > self._limit:
+                self._evict()
         return one, at
-
-    def _keep(self, one: Field) -> None:
-        self._fields.append(one)
-        self.table_bytes += one[3]
-        if self.table_bytes > self._limit:
-            self._evict()
 
     def _evict(self) -> None:
         gone = 0

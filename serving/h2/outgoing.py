@@ -78,10 +78,14 @@ class Outgoing:
                 self._ended(stream)
             return
         if size:
-            self._queue(stream, chunk)
+            if stream.queue is None:
+                stream.queue = deque()
+            stream.queue.append(chunk)
+            stream.queued += size
+            self.waiting += size
         if end:
             stream.ending = b""
-        self._schedule(stream)
+        self._ready[stream] = None
 
     def trailers(self, stream: Stream, block: bytes) -> None:
         """The end of the stream, behind whatever waits."""
@@ -132,7 +136,7 @@ class Outgoing:
             return self.window <= frames.MAX_WINDOW
         stream.window += more
         if stream.queued and stream.window > 0:
-            self._schedule(stream)
+            self._ready[stream] = None
         return stream.window <= frames.MAX_WINDOW
 
     def resize(self, initial_window: int, streams: list[Stream]) -> bool:
@@ -168,7 +172,8 @@ class Outgoing:
             self._emit(stream, chunk, size, END_STREAM if not queue and stream.ending == b"" else 0)
         if queue:
             if stream.window > 0:
-                self._schedule(stream, is_next=was_cut)
+                self._ready[stream] = None
+                self._ready.move_to_end(stream, last=not was_cut)  # whose turn was cut short is the next
             return
         self.drained.append(stream)
         if stream.ending == b"":
@@ -191,18 +196,6 @@ class Outgoing:
             chunk = chunk[at:]
         self.frames += (head(size - at, DATA, flags, number), chunk)
         self.size += size + frames.HEADER_BYTES * (at // most + 1)
-
-    def _queue(self, stream: Stream, chunk: bytes) -> None:
-        if stream.queue is None:
-            stream.queue = deque()
-        stream.queue.append(chunk)
-        stream.queued += len(chunk)
-        self.waiting += len(chunk)
-
-    def _schedule(self, stream: Stream, *, is_next: bool = False) -> None:
-        self._ready[stream] = None
-        if is_next:  # its turn was cut short
-            self._ready.move_to_end(stream, last=False)
 
     def _ended(self, stream: Stream) -> None:
         stream.is_sent = True

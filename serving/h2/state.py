@@ -70,19 +70,19 @@ class State:
         self._greet()
 
     def _greet(self) -> None:
-        s, out = self.settings, self.outgoing
+        s, control = self.settings, self.outgoing.control
         if self.is_client:
-            out.control(frames.PREFACE)
+            control(frames.PREFACE)
         told = {
             frames.HEADER_TABLE_SIZE: s.table_bytes,
             frames.INITIAL_WINDOW_SIZE: s.window_bytes,
             frames.MAX_FRAME_SIZE: s.max_frame_bytes,
             frames.MAX_HEADER_LIST_SIZE: s.max_header_bytes,
+            **({frames.ENABLE_PUSH: 0} if self.is_client else {frames.MAX_CONCURRENT_STREAMS: s.max_streams}),
         }
-        more = {frames.ENABLE_PUSH: 0} if self.is_client else {frames.MAX_CONCURRENT_STREAMS: s.max_streams}
-        out.control(frames.settings(told | more))
+        control(frames.settings(told))
         if s.connection_window_bytes > 65_535:
-            out.control(frames.window_update(0, s.connection_window_bytes - 65_535))
+            control(frames.window_update(0, s.connection_window_bytes - 65_535))
 
     # --- what the driver says; `outgoing` has the rest ---
 
@@ -125,15 +125,13 @@ class State:
 
     def settle(self) -> None:
         """Forget the streams that have ended on both sides; a server's early answer ends the request, too."""
-        ended = self.outgoing.ended
-        if ended:
-            for stream in ended:
-                if stream.is_received:
-                    self.streams.pop(stream.id, None)
-                    stream.owner = None
-                elif not self.is_client:
-                    self.reset(stream, ErrorCode.NO_ERROR)
-            ended.clear()
+        for stream in self.outgoing.ended:
+            if stream.is_received:
+                self.streams.pop(stream.id, None)
+                stream.owner = None
+            elif not self.is_client:
+                self.reset(stream, ErrorCode.NO_ERROR)
+        self.outgoing.ended.clear()
 
     def earn(self, more: int) -> None:
         """Time has passed: the peer may send so many more frames that carry nothing."""
@@ -190,8 +188,7 @@ class State:
             raise StreamFault(f"stream {stream_id} was reset by its peer", ErrorCode.STREAM_CLOSED)
 
     def _is_idle(self, stream_id: int) -> bool:
-        ours = stream_id & 1 == self.is_client
-        return stream_id >= self._next_id if ours and self.is_client else stream_id > self.last_id
+        return stream_id >= self._next_id if self.is_client and stream_id & 1 else stream_id > self.last_id
 
     def _fail(self, fault: ConnectionFault) -> None:
         self.failed = True

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from serving.calls.incoming import IncomingCall, RequestIds
-from serving.encoding import envelopes
-from serving.encoding.envelopes import Message
+from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, gunzip, is_whole
 from serving.errors import ServiceError
 from serving.limiting.limits import Limits
 from serving.transport.exchange import Exchange
 
 
 class ExchangeCall(IncomingCall):
-    """A call over any protocol, worked out from its exchange when somebody asks.
+    """A call over any protocol, worked out from its exchange when somebody asks."""
 
-    Attributes:
-        head_fields, trailer_fields: sent beside those of the protocol.
-    """
-
+    # Sent beside those of the protocol.
     head_fields: Sequence[tuple[bytes, bytes]] = ()
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
@@ -80,17 +76,22 @@ class Wire:
     json_in = json_out = False
     timeout_s: float | None = None
     _encoding = ""  # of messages that say they are compressed
+    _envelopes: Envelopes | None = None
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         self._exchange, self._limits = exchange, limits
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         """The messages that have become complete. Raises ServiceError."""
-        raise NotImplementedError
+        if self._envelopes is None:
+            if is_whole(chunk, self._limits.max_request_bytes):  # almost always
+                return [(False, chunk[PREFIX_BYTES:])]
+            self._envelopes = Envelopes(self._limits.max_request_bytes)
+        return self._envelopes.take(chunk, end=end)
 
     def decompress(self, payload: bytes) -> bytes:
         """Of a message that is compressed; may take long. Raises ServiceError."""
-        return envelopes.gunzip(self._encoding, payload, self._limits.max_request_bytes)
+        return gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         """The one answer of a call, and its end."""

@@ -29,19 +29,15 @@ _TIMEOUT: Final = b"\0\x0cgrpc-timeout"  # a field of HPACK that enters no table
 
 
 class ClientConnection(asyncio.Protocol):
-    """Calls in the order in which they come, as many at once as the peer takes.
-
-    Attributes:
-        lost: done when nothing is left of it.
-        has_answered: it was good for something.
-    """
+    """Calls in the order in which they come, as many at once as the peer takes."""
 
     def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection, str], None]) -> None:
         """`retired` is called once, when no new calls may be started any more; with a reason if none ever could."""
         self._name, self._options, self._retired = name, options, retired
         self._loop = asyncio.get_running_loop()
-        self.lost: asyncio.Future[None] = self._loop.create_future()
-        self.is_retired = self.has_answered = False
+        self.lost: asyncio.Future[None] = self._loop.create_future()  # done when nothing is left of it
+        self.is_retired = False
+        self.has_answered = False  # it was good for something
         self._is_ready = False  # the peer's settings are here
         self._transport: asyncio.Transport | None = None
         self._is_secure = False

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from serving import wire
 from serving.calls.incoming import connect_timeout_s
 from serving.encoding import gzipping
-from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Envelopes, Message, envelope
+from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Message, envelope
 from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, TooLarge, invalid
 from serving.h2.heads import Head
@@ -111,7 +111,6 @@ class ConnectStream(Wire):
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         super().__init__(exchange, limits)
         named = exchange.head.named
-        self._envelopes = Envelopes(limits.max_request_bytes)
         media = STREAMS.exchange(named.get(b"content-type"), None)
         self._media, self.json_in, self.json_out = media.content_type, media.json_in, media.json_out
         self.timeout_s = connect_timeout_s(named)
@@ -125,9 +124,6 @@ class ConnectStream(Wire):
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
         head = AnswerHead(200, [(b"content-type", media.content_type), *extra])
         exchange.answer(head, envelope(END_OF_STREAM, wire.end_of_stream(error)))
-
-    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        return self._envelopes.take(chunk, end=end) if chunk or end else []
 
     def begin(self, call: ExchangeCall) -> None:
         gzip = [(b"connect-content-encoding", b"gzip")] if self._gzips else []

@@ -23,12 +23,7 @@ _LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than
 
 
 class Core:
-    """What the connections of one server share.
-
-    Attributes:
-        date_line: the header for HTTP/1.1, of this second.
-        kernel_bytes: what the system holds for a connection whose reader does not read.
-    """
+    """What the connections of one server share."""
 
     def __init__(self, router: Router, shared: ServerContext) -> None:
         self.loop = asyncio.get_running_loop()
@@ -36,10 +31,10 @@ class Core:
         self.connections: set[Connection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
         self.accepted = 0
-        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes
+        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes  # held by the system for one whose reader does not read
         least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
         self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
-        self.date_line = b""
+        self.date_line = b""  # for HTTP/1.1, of this second
         self._tell_date()
 
     def open_connection(self, peer: Peer) -> str:
@@ -83,8 +78,7 @@ class Core:
 class Connection(asyncio.Protocol):
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds.
 
-    Attributes:
-        waiting: bytes that were not taken yet: our own queues, the transport's, and the system's while it is full.
+    `waiting`: bytes that were not taken yet: our own queues, the transport's, and the system's while it is full.
     """
 
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
@@ -176,7 +170,7 @@ class Connection(asyncio.Protocol):
         """End all that is under way, with errors that say so."""
 
     def close(self, *, lingers: bool = False) -> None:
-        """Write what is left, and hang up; whoever does not take it is cut off.
+        """Write what is left, and hang up, in the end on whoever does not take it.
 
         `lingers`: more may come from the peer, which is dropped: unread, it would take the last answer away.
         """

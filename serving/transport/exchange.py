@@ -12,6 +12,8 @@ from serving.h2.heads import Head
 
 Fields = Sequence[tuple[bytes, bytes]]
 
+_PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
+
 
 class Peer(NamedTuple):
     """Who is at the other end of a connection.
@@ -44,13 +46,9 @@ class AnswerHead:
     def lines(self) -> bytes:
         """For HTTP/1.1, without the empty line behind them."""
         if not self._lines:
-            phrase = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
-            first = b"HTTP/1.1 %d %s\r\n" % (self.status, phrase.encode())
+            first = b"HTTP/1.1 %d %s\r\n" % (self.status, _PHRASES.get(self.status, b""))
             self._lines = first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
         return self._lines
-
-
-_STATUSES = frozenset(status.value for status in HTTPStatus)
 
 
 def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from serving import wire
-from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, is_whole, prefix
+from serving.encoding.envelopes import Message, envelope, prefix
 from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
@@ -38,7 +38,6 @@ def timeout_s(text: bytes) -> float:
 class Grpc(Wire):
     transport = "grpc"
     _ok = _OK
-    _envelopes: Envelopes | None = None
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         super().__init__(exchange, limits)
@@ -49,13 +48,6 @@ class Grpc(Wire):
             self._encoding = named[b"grpc-encoding"].decode("latin-1")
             if self._encoding != "gzip":
                 raise UnsupportedEncoding(self._encoding)
-
-    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        if self._envelopes is None:
-            if is_whole(chunk, self._limits.max_request_bytes):  # almost always
-                return [(False, chunk[PREFIX_BYTES:])]
-            self._envelopes = Envelopes(self._limits.max_request_bytes)
-        return self._envelopes.take(chunk, end=end) if chunk or end else []
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         if request_id := call.echoed_request_id:

@@ -33,7 +33,6 @@ class Endpoint:
         self.admission, self.limits = shared.admission, shared.limits
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
-        self.max_body_bytes = shared.limits.max_request_bytes + PREFIX_BYTES
         self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
         self.turned_away = method.turned_away if isinstance(method, Unary) else None
         self.is_stream = not isinstance(method, Unary)
@@ -79,7 +78,9 @@ class Rpc(Handler):
             self._fail(error)
             return
         length = self._exchange.head.named.get(b"content-length")
-        if length is not None and int(length) > endpoint.max_body_bytes:  # before its sender is told to go on
+        if (
+            length is not None and int(length) > endpoint.limits.max_request_bytes + PREFIX_BYTES
+        ):  # before its sender is told to go on
             self._fail(TooLarge(f"the body is over the limit of {endpoint.limits.max_request_bytes} bytes"))
 
     def data(self, chunk: bytes, *, end: bool) -> None:

@@ -20,7 +20,7 @@ from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
 from serving.transport.arrival import Arrival, TlsAcceptor
-from serving.transport.connection import Core
+from serving.transport.connection import Connection, Core
 from serving.transport.router import Cors, Router
 
 _BACKLOG: Final = 4_096
@@ -29,10 +29,7 @@ _GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
 
 
 class Server:
-    """Serves a table of methods in all protocols, with health, reflection and pages, on any number of addresses.
-
-    Must be made inside the running event loop that is to serve.
-    """
+    """Serves methods in all protocols, and pages, on any number of addresses; made inside the loop that is to serve."""
 
     def __init__(
         self,
@@ -62,11 +59,7 @@ class Server:
         self._ticking: asyncio.Task[None] | None = None
 
     async def listen(self, address: str, tls: SSLContext | None = None) -> int:
-        """Serve on host:port, or on unix:PATH; with TLS if there is a context. The port, which matters for port 0.
-
-        Raises:
-            OSError: the address cannot be had.
-        """
+        """Serve on host:port, or on unix:PATH; with TLS if there is a context. The port. Raises OSError."""
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()
@@ -102,22 +95,18 @@ class Server:
         self._ends = []
         for transport in [*core.arrivals]:
             transport.close()
-        for connection in [*core.connections]:
-            connection.shut_down()
-        await self._until_empty(grace_s)
-        for connection in [*core.connections]:
-            connection.expire()
-        await self._until_empty(_GOOD_BYE_S)
-        for connection in [*core.connections]:
-            connection.abort()
-        await self._until_empty(_GOOD_BYE_S)
+        await self._end_all(lambda one: one.shut_down(), grace_s)
+        await self._end_all(lambda one: one.expire(), _GOOD_BYE_S)
+        await self._end_all(lambda one: one.abort(), _GOOD_BYE_S)
         self._ticking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._ticking
         self._ticking = None
 
-    async def _until_empty(self, patience_s: float) -> None:
-        loop = self._core.loop
-        give_up_at = loop.time() + patience_s
-        while self._core.connections and loop.time() < give_up_at:
+    async def _end_all(self, end: Callable[[Connection], None], patience_s: float) -> None:
+        core = self._core
+        for connection in [*core.connections]:
+            end(connection)
+        give_up_at = core.loop.time() + patience_s
+        while core.connections and core.loop.time() < give_up_at:
             await asyncio.sleep(_POLL_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -67,10 +66,8 @@ class DuplexRpc(StreamRpc):
     """Many messages, many answers, at the same time; or one answer at the end."""
 
     def start(self) -> None:
-        self._backlog: deque[Message] = deque()
+        self._backlog: asyncio.Queue[Message | None] = asyncio.Queue()  # None: there are no more
         self._backlog_bytes = self._unread_bytes = 0
-        self._is_complete = False
-        self._arrived = asyncio.Event()
         super().start()
         if self._is_closed:
             return
@@ -89,7 +86,7 @@ class DuplexRpc(StreamRpc):
             return
         try:
             for message in self._wire.take(chunk, end=end):
-                self._backlog.append(message)
+                self._backlog.put_nowait(message)
                 self._backlog_bytes += len(message[1])
         except BaseException as error:
             self._fail(error)
@@ -97,8 +94,8 @@ class DuplexRpc(StreamRpc):
                 self._task.cancel()
         if self._backlog_bytes <= _BACKLOG_BYTES:
             self._give_back()
-        self._is_complete = self._is_complete or end
-        self._arrived.set()
+        if end:
+            self._backlog.put_nowait(None)
 
     def late(self) -> None:
         """Requests may come for as long as the stream lives."""
@@ -114,14 +111,8 @@ class DuplexRpc(StreamRpc):
             self._fail(error)
 
     async def _requests(self) -> AsyncIterator[Any]:
-        while True:
-            while self._backlog:
-                is_compressed, payload = self._backlog.popleft()
-                self._backlog_bytes -= len(payload)
-                if self._backlog_bytes <= _BACKLOG_BYTES:
-                    self._give_back()
-                yield await self._request(is_compressed, payload)
-            if self._is_complete:
-                return
-            self._arrived.clear()
-            await self._arrived.wait()
+        while (message := await self._backlog.get()) is not None:
+            self._backlog_bytes -= len(message[1])
+            if self._backlog_bytes <= _BACKLOG_BYTES:
+                self._give_back()
+            yield await self._request(*message)
