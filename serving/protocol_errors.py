@@ -75,6 +75,9 @@ class SlowRequest(ServiceError):
     ours = False
     limit = "slow_request_s"
 
+    def __init__(self, patience_s: float) -> None:
+        super().__init__(f"the request did not arrive within {patience_s:g} s")
+
 
 class HeadersTooLarge(ServiceError):
     """The headers are over the limit."""
@@ -83,6 +86,9 @@ class HeadersTooLarge(ServiceError):
     reason = "HEADERS_TOO_LARGE"
     ours = False
     limit = "max_header_bytes"
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the headers are over the limit of {max_bytes} bytes")
 
 
 class TooManyConnections(Retry):

@@ -58,7 +58,7 @@ class Arrivals:
         return cast("bytes", message)
 
     def _slow(self) -> ServiceError:
-        return SlowRequest(f"the request did not arrive within {self._patience_s:g} s")
+        return SlowRequest(self._patience_s)
 
     def _tick_later(self) -> None:
         self._timer = self._loop.call_later(self._patience_s / _TICKS, self._tick)

@@ -144,11 +144,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._busy():
             self._slow_timer = self.loop.call_later(self.limits.slow_request_s, self._slow)
             return
-        seconds = f"{self.limits.slow_request_s:g} s"
-        self._refuse(SlowRequest(f"the request did not arrive within {seconds}"))
+        self._refuse(SlowRequest(self.limits.slow_request_s))
 
     def _refuse_head(self) -> None:
-        self._refuse(HeadersTooLarge(f"the headers are over the limit of {self.limits.max_header_bytes} bytes"))
+        self._refuse(HeadersTooLarge(self.limits.max_header_bytes))
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(MalformedHttp(msg))

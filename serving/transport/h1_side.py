@@ -174,8 +174,8 @@ class H1Side(Connection):
         self._refuse(TooManyConnections(""))  # it was counted
 
     def _refuse_fault(self, fault: Fault) -> None:
-        too_large = f"the headers are over the limit of {self.core.limits.max_header_bytes} bytes"
-        self._refuse(HeadersTooLarge(too_large) if fault.limit else MalformedHttp(str(fault)))
+        too_large = HeadersTooLarge(self.core.limits.max_header_bytes)
+        self._refuse(too_large if fault.limit else MalformedHttp(str(fault)))
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
@@ -207,7 +207,7 @@ class H1Side(Connection):
 
     def _late(self, exchange: H1Exchange | None) -> None:
         if exchange is None:
-            self._refuse(SlowRequest(f"the request did not arrive within {self.core.limits.slow_request_s:g} s"))
+            self._refuse(SlowRequest(self.core.limits.slow_request_s))
         elif exchange.is_over:
             self.close(lingers=True)
         elif not exchange.is_received:

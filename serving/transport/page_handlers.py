@@ -100,7 +100,7 @@ class SiteHandler(_TaskHandler):
 
     def late(self) -> None:
         if self._task is None:
-            self._refuse(SlowRequest(f"the request did not arrive within {self._shared.limits.slow_request_s:g} s"))
+            self._refuse(SlowRequest(self._shared.limits.slow_request_s))
 
     def gone(self) -> None:
         super().gone()

@@ -81,7 +81,7 @@ class Router:
 
     def refuse_headers(self, exchange: Exchange) -> None:
         """The headers are over the limit, and it is not known what they were."""
-        error = HeadersTooLarge(f"the headers are over the limit of {self._limits.max_header_bytes} bytes")
+        error = HeadersTooLarge(self._limits.max_header_bytes)
         self._shared.admission.count(error)
         fields = status_fields(error)
         exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *fields]), b"")
