@@ -108,6 +108,14 @@ class State:
             self._remove(stream, by=BY_US)
             self.outgoing.control(frames.reset(stream.id, code))
 
+    def abandon(self) -> list[Stream]:
+        """All streams that were open, with nothing left in them: the connection ends."""
+        streams = [*self.streams.values()]
+        self.streams.clear()
+        for stream in streams:
+            self.outgoing.forget(stream)
+        return streams
+
     def ping(self, payload: bytes) -> None:
         """Ask the peer whether it is there: PONG brings the eight bytes back."""
         self.outgoing.control(frames.frame(frames.PING, 0, 0, payload))

@@ -58,7 +58,7 @@ class Channel:
         self._made_with = version()
         self._is_unix = address.startswith("unix:")
         self._current: ClientConnection | None = None
-        self._connections: set[ClientConnection] = set()
+        self._connections: dict[ClientConnection, asyncio.Task[None]] = {}  # and what makes each of them
         self._failures, self._retry_at, self._failure = 0, 0.0, ""
         self._is_closed = False
 
@@ -112,14 +112,8 @@ class Channel:
         if loop.time() < self._retry_at:
             raise unsent(self._failure)
         connection = self._current = ClientConnection(self.address, self._options, self._retired)
-        dial = loop.create_task(self._dial(connection), name=f"connect {self.address}")
-        self._connections.add(connection)
-
-        def forget(_: object) -> None:
-            self._connections.discard(connection)
-            dial.cancel()
-
-        connection.lost.add_done_callback(forget)
+        self._connections[connection] = loop.create_task(self._dial(connection), name=f"connect {self.address}")
+        connection.lost.add_done_callback(lambda _: self._connections.pop(connection).cancel())
         return connection
 
     async def _dial(self, connection: ClientConnection) -> None:

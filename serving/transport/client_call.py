@@ -77,14 +77,11 @@ class CallFailed(Exception):
 
     def binary(self, name: str) -> bytes:
         """The value of a trailer whose name ends in -bin; empty: it is not there, or not base64."""
-        wanted = name.encode()
-        for found, value in self.trailers:
-            if found == wanted:
-                try:
-                    return base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
-                except binascii.Error:
-                    return b""
-        return b""
+        value = next((value for found, value in self.trailers if found == name.encode()), b"")
+        try:
+            return base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+        except binascii.Error:
+            return b""
 
 
 class Call:
@@ -171,7 +168,6 @@ class Call:
         self.block = self.body = b""
         if self.timer is not None:
             self.timer.cancel()
-            self.timer = None
         self._wake()
 
     def free(self, size: int) -> int:

@@ -153,8 +153,7 @@ class ClientConnection(asyncio.Protocol):
             self.has_answered = True
             call.head(what, end=end)
         else:
-            is_late = call.deadline is not None and self._loop.time() >= call.deadline
-            call.reset(what, is_late=is_late)
+            call.reset(what, is_late=call.deadline is not None and self._loop.time() >= call.deadline)
         if call.is_over and stream.id in self._machine.streams:  # more may come, or was to go
             self._machine.reset(stream, ErrorCode.CANCEL)
 
@@ -182,11 +181,8 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._waiting:
             self._admit()
-        if out.waiting and not self._is_paused:
-            out.room = _ROOM_BYTES - out.size
-            machine.pump()
-        else:
-            machine.settle()
+        out.room = 0 if self._is_paused else _ROOM_BYTES - out.size
+        machine.pump()
         if out.frames:
             size, parts = out.size, out.take()
             if size <= _JOINED_BYTES or self._is_secure:
@@ -262,11 +258,7 @@ class ClientConnection(asyncio.Protocol):
     def _end_all(self, reason: str) -> None:
         self._timer.cancel()
         self._refuse("" if self._is_ready else f"cannot connect to {self._name}: {reason}")
-        machine = self._machine
-        streams = [*machine.streams.values()]
-        machine.streams.clear()
-        for stream in streams:
-            machine.outgoing.forget(stream)
+        for stream in self._machine.abandon():
             stream.owner.end(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
 
     def connection_lost(self, exc: Exception | None) -> None:

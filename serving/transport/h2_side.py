@@ -264,11 +264,8 @@ class H2Side(Connection):
         self._leave_all()
 
     def _leave_all(self) -> None:
-        streams = [*self.machine.streams.values()]
-        self.machine.streams.clear()
         self._incomplete.clear()
         self._blocked.clear()
-        for stream in streams:
-            self.machine.outgoing.forget(stream)
+        for stream in self.machine.abandon():
             if stream.owner is not None:
                 stream.owner.leave()

@@ -114,8 +114,7 @@ class Rpc(Handler):
     def late(self) -> None:
         CURRENT.set(self._call)
         if not self._is_closed and self._task is None:
-            patience_s = self._endpoint.limits.slow_request_s
-            self._fail(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
+            self._fail(SlowRequest(self._endpoint.limits.slow_request_s))
 
     def gone(self) -> None:
         self._is_gone = True
@@ -149,7 +148,8 @@ class Rpc(Handler):
         endpoint, is_json = self._endpoint, self._wire.json_in
         if is_compressed:
             payload = await asyncio.to_thread(self._wire.decompress, payload)
-            self._hold_large(len(payload))
+            if len(payload) >= max(LARGE_BYTES, self._held_bytes):  # for as long as the call goes on, which keeps it
+                self._hold(len(payload))
         if is_json and len(payload) >= LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
             return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
@@ -173,11 +173,6 @@ class Rpc(Handler):
             self._endpoint.count_out(self._exchange.peer.host)
         if self._held_bytes:
             self._hold(0)
-
-    def _hold_large(self, size: int) -> None:
-        """A large request is counted for as long as its call goes on, which keeps it. Raises Overloaded."""
-        if size >= LARGE_BYTES and size > self._held_bytes:
-            self._hold(size)
 
     def _hold(self, size: int) -> None:
         """Count so many bytes of a request in all. Raises Overloaded."""
