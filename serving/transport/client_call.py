@@ -8,7 +8,7 @@ import binascii
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
@@ -17,9 +17,6 @@ from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.stream import Stream
-
-if TYPE_CHECKING:
-    from serving.transport.client_connection import ClientConnection
 
 Trailers = Sequence[tuple[bytes, bytes]]
 
@@ -84,6 +81,13 @@ class CallFailed(Exception):
             return b""
 
 
+class Carrier(Protocol):
+    """The connection, as its calls know it."""
+
+    def leave(self, call: Call) -> None: ...
+    def consumed(self, call: Call, size: int) -> None: ...
+
+
 class Call:
     """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come.
 
@@ -104,7 +108,7 @@ class Call:
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
         self.block, self.deadline = block, deadline
         self.body = PREFIX.pack(0, len(request)) + request
-        self.connection: ClientConnection | None = None
+        self.connection: Carrier | None = None
         self.stream: Stream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.is_over = False
@@ -178,19 +182,16 @@ class Call:
         freed, self._owed = self._owed, 0
         return freed
 
-    async def next(self) -> bytes:
-        """The next message, in order. Raises CallFailed; StopAsyncIteration: all is well, there are no more."""
-        while not self._queue:
-            if self._error is not None:
-                raise self._error.with_traceback(None)
-            await self._changed()
-        return self._queue.popleft()
-
     def __aiter__(self) -> Call:
         return self
 
     async def __anext__(self) -> bytes:
-        message = await self.next()
+        """The next message, in order. Raises CallFailed."""
+        while not self._queue:
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            await self._changed()
+        message = self._queue.popleft()
         if self.connection is not None:
             self.connection.consumed(self, self.free(0))
         return message

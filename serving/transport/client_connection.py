@@ -36,14 +36,11 @@ class ClientConnection(asyncio.Protocol):
         self._name, self._options, self._retired = name, options, retired
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self._loop.create_future()  # done when nothing is left of it
-        self.is_retired = False
         self.has_answered = False  # it was good for something
         self._is_ready = False  # the peer's settings are here
+        self.is_retired = self._is_secure = self._is_paused = self._is_flushing = self._in_turn = self._is_heard = False
         self._transport: asyncio.Transport | None = None
-        self._is_secure = False
         self._waiting: dict[Call, None] = {}
-        self._is_paused = self._is_flushing = self._in_turn = False
-        self._is_heard = False
         self._heard_at, self._pinged_at, self._pings = self._loop.time(), math.inf, 0
         self._open_at = self._heard_at  # when the window for all streams was last open, as far as was needed
         self._timer = self._loop.call_later(options.connect_timeout_s, self.abort, "no response in time")

@@ -51,7 +51,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
         found = []
         try:
             while True:
-                found.append(await call.next())
+                found.append(await anext(call))
                 freed += call.free(0)
         except StopAsyncIteration:
             assert freed == len(whole)
@@ -64,8 +64,8 @@ async def test_messages_that_are_not_taken_are_not_given_back() -> None:
     call = Call(b"", b"?", None, 1_000)
     assert call.data(framed(b"a", b"b"), end=False) == 0
     assert call.data(framed(b"c")[:3], end=False) == 0
-    assert [await call.next(), call.free(0)] == [b"a", 0]
-    assert [await call.next(), call.free(0)] == [b"b", 15]
+    assert [await anext(call), call.free(0)] == [b"a", 0]
+    assert [await anext(call), call.free(0)] == [b"b", 15]
     assert call.data(framed(b"c")[3:5], end=False) == 2
 
 
@@ -75,9 +75,9 @@ async def test_an_answer_is_one_message_and_status_0() -> None:
     call.data(framed(b"x"), end=False)
     assert not call.is_over
     call.trailers(OK)
-    assert await call.next() == b"x"
+    assert await anext(call) == b"x"
     with pytest.raises(StopAsyncIteration):
-        await call.next()
+        await anext(call)
 
 
 @pytest.mark.parametrize("kind", [b"application/grpc+proto", b"application/grpc;charset=utf-8"])
@@ -92,7 +92,7 @@ async def test_others_are_not(kind: bytes) -> None:
     call = a_call()
     call.head(head(kind=kind), end=False)
     with pytest.raises(CallFailed) as raised:
-        await call.next()
+        await anext(call)
     assert raised.value.code == codes.UNKNOWN
 
 
@@ -100,7 +100,7 @@ async def test_a_large_message_is_refused_before_it_is_here() -> None:
     call = a_call(limit=100)
     call.data(framed(b"x" * 101)[:5], end=False)
     with pytest.raises(CallFailed, match="limit of 100") as raised:
-        await call.next()
+        await anext(call)
     assert raised.value.code == codes.RESOURCE_EXHAUSTED
 
 
@@ -110,7 +110,7 @@ async def test_nothing_changes_a_call_that_is_over() -> None:
     call.end(CallFailed(codes.INTERNAL, "second"))
     call.trailers(OK)
     with pytest.raises(CallFailed, match="first"):
-        await call.next()
+        await anext(call)
 
 
 async def test_a_cancellation_at_the_deadline_is_the_deadline() -> None:
@@ -118,7 +118,7 @@ async def test_a_cancellation_at_the_deadline_is_the_deadline() -> None:
         call = a_call()
         call.reset(8, is_late=is_late)
         with pytest.raises(CallFailed) as raised:
-            await call.next()
+            await anext(call)
         assert raised.value.code == code
 
 

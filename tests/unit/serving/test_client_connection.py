@@ -107,7 +107,7 @@ async def _drained(call: Call) -> None:
     try:
         async with asyncio.timeout(1):
             while True:
-                await call.next()
+                await anext(call)
     except (StopAsyncIteration, CallFailed):
         return
 
@@ -139,4 +139,4 @@ async def test_ids_that_run_out_retire_the_connection() -> None:
     connection.connection_lost(None)
     for call in calls:
         with pytest.raises(CallFailed):
-            await call.next()
+            await anext(call)
