@@ -106,6 +106,11 @@ def status_of(found: object, *asked: Any) -> int:
     return 200 if found or any(one.kind != "absent" for one in troubles(*asked)) else 404
 
 
+def not_heard(*found: Any) -> list[Trouble]:
+    """Those that could not be asked, where "no" and "not for you" are answers."""
+    return [one for one in troubles(*found) if one.kind in ("away", "failed")]
+
+
 def troubles(*found: Any) -> list[Trouble]:
     """Those that failed, each once."""
     return list(dict.fromkeys(one for one in found if isinstance(one, Trouble)))

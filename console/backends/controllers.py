@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, ClassVar, Final, TypeVar
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, tried
+from console.backends.asking import TIMEOUT_S, Trouble, tried
 from console.backends.remote import Remote
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
@@ -31,11 +31,17 @@ class Controller:
         """End every connection."""
         await self._remote.close()
 
-    async def _ask(self, request: Any, response: type[R], path: str = "") -> R | Trouble:
-        """The call that this request belongs to."""
-        name = type(request).__name__.removesuffix("Request")
+    async def _ask(self, request: Any, response: type[R], wait_s: float | None = None) -> R | Trouble:
+        """The read that this request belongs to."""
         parse = response.FromString  # type: ignore[attr-defined]
-        return await tried(self._remote.name, self._remote.call((path or self.path) + name, request, parse))
+        return await self._remote.read(self.path + _name(request), request, parse, wait_s)
+
+    async def _order(self, request: Any, response: type[R], path: str = "") -> Trouble | None:
+        """The order that this request is; None: it was carried out."""
+        parse = response.FromString  # type: ignore[attr-defined]
+        sent = self._remote.call((path or self.path) + _name(request), request, parse)
+        found = await tried(self._remote.name, sent)
+        return found if isinstance(found, Trouble) else None
 
 
 class Cms(Controller):
@@ -62,7 +68,7 @@ class Cms(Controller):
 
     async def plan(self, hosts: list[str], action: str) -> cpb.PlanResponse | Trouble:
         """The waves in which work on hosts could be done."""
-        return await self._ask(cpb.PlanRequest(host=hosts, action=action), cpb.PlanResponse)
+        return await self._ask(cpb.PlanRequest(host=hosts, action=action), cpb.PlanResponse, TIMEOUT_S)
 
     async def may_operate(self) -> bool:
         """Whether it is worth while to offer this person orders."""
@@ -70,9 +76,7 @@ class Cms(Controller):
 
     async def order(self, name: str, request: Any) -> Trouble | None:
         """An order of an operator, `Freeze` and the like; None: it was carried out."""
-        answer = getattr(cpb, f"{name}Response")
-        found = await self._ask(request, answer, "/cms.v1.CmsAdminService/")
-        return found if isinstance(found, Trouble) else None
+        return await self._order(request, getattr(cpb, f"{name}Response"), "/cms.v1.CmsAdminService/")
 
 
 class Nanny(Controller):
@@ -124,8 +128,7 @@ class Nanny(Controller):
             "ResumeActions": npb.ResumeActionsResponse,
             "StopService": npb.StopServiceResponse,
         }
-        found: Any = await self._ask(request, answers[name])
-        return found if isinstance(found, Trouble) else None
+        return await self._order(request, answers[name])
 
 
 class Walle(Controller):
@@ -184,8 +187,11 @@ class Walle(Controller):
 
     async def order(self, name: str, request: Any) -> Trouble | None:
         """An order, `SwitchAutomation` and the like; None: it is stored, and takes effect soon."""
-        found = await self._ask(request, getattr(wpb, f"{name}Response"))
-        return found if isinstance(found, Trouble) else None
+        return await self._order(request, getattr(wpb, f"{name}Response"))
+
+
+def _name(request: Any) -> str:
+    return type(request).__name__.removesuffix("Request")
 
 
 def request_id(sent: str) -> str:

@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from console.backends.asking import CLUSTER, Trouble, metadata, tried
+from console.backends.patience import PART_S, Patience
 from console.backends.remote import Remote
 from hqclient.client import Client
 from hqclient.credentials import Credentials
@@ -40,6 +42,8 @@ class Registry:
         }
         self.has_locations = bool(locations)
         self._now = now
+        self._patience = Patience(NAME)
+        self._patiences = {name: Patience(name, PART_S) for name in self._locations or (_ONLY,)}
         self._silent: dict[str, float] = {}  # locations that a gateway does not reach, and since when that was seen
 
     async def close(self) -> None:
@@ -51,13 +55,16 @@ class Registry:
         self, by: pb.CountGroup, where: pb.InstanceFilter | None = None
     ) -> pb.CountInstancesResponse | Trouble:
         """How many instances there are, and how many are ready."""
-        return self._aged(await tried(NAME, self._client.count(where, by=by)))
+        return self._aged(await self._patience.read(lambda: self._client.count(where, by=by)))
 
     async def page(self, where: pb.InstanceFilter, size: int, token: str = "") -> pb.FindInstancesResponse | Trouble:
         """One page of instances, in order of their ids."""
         request = pb.FindInstancesRequest(filter=where, page_size=size, page_token=token)
-        call = self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
-        return self._aged(await tried(NAME, call))
+        return self._aged(
+            await self._patience.read(
+                lambda: self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
+            )
+        )
 
     async def lacking(self, service: str, size: int) -> pb.FindInstancesResponse | Trouble:
         """Some instances of a service that are not ready."""
@@ -67,12 +74,14 @@ class Registry:
     async def explain(self, cluster: str, instance_id: str) -> pb.ExplainInstanceResponse | Trouble:
         """Why an instance is ready or not."""
         with _within(cluster):
-            return await tried(NAME, self._client.explain(instance_id))
+            return await self._patience.read(lambda: self._client.explain(instance_id))
 
     async def each(self, ask: Callable[[Client], Awaitable[T]], cluster: str = "") -> list[tuple[str, T | Trouble]]:
         """What each location answers, by name; of one cluster only, where one is named."""
         asked = self._at(cluster)
-        found = await asyncio.gather(*(tried(name, ask(client)) for name, client in asked.items()))
+        found = await asyncio.gather(
+            *(self._patience_of(name).read(partial(ask, client)) for name, client in asked.items())
+        )
         return list(zip(asked, found, strict=True))
 
     async def guards(self) -> list[tuple[str, admin_pb2.GetGuardResponse | Trouble]]:
@@ -102,6 +111,9 @@ class Registry:
             return Trouble(NAME, "absent", f"there is no location {cluster!r}")
         answer = await tried(cluster, send(asked[cluster]))
         return answer if isinstance(answer, Trouble) else None
+
+    def _patience_of(self, name: str) -> Patience:
+        return self._patiences.get(name) or self._patiences[_ONLY]  # the only location is called as a page calls it
 
     def _aged(self, answer: A) -> A:
         """A gateway does not say since when a location is silent: its staleness is how long it was seen so here."""

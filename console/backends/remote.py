@@ -10,11 +10,13 @@ from typing import Any, Final, TypeVar
 import grpc
 from google.protobuf import json_format, struct_pb2
 
-from console.backends.asking import TIMEOUT_S, Trouble, metadata, tried
+from console.backends.asking import TIMEOUT_S, Trouble, metadata
+from console.backends.patience import PART_S, Patience
 from hqclient.credentials import Credentials
 
 R = TypeVar("R")
 WHO_AM_I: Final = "/access.v1.AccessService/WhoAmI"
+_AWAY: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _SHARE_S: Final = 2.0  # for one process, while another one was not asked yet
 
 
@@ -36,11 +38,21 @@ class Remote:
         self._open: Callable[[str], grpc.aio.Channel] = (
             credentials.channel if credentials is not None else grpc.aio.insecure_channel
         )
+        self._patience = Patience(name, PART_S)
         self._channels: dict[str, grpc.aio.Channel] = {}
 
     async def close(self) -> None:
         """End every call and connection."""
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+
+    async def read(
+        self, path: str, request: Any, response: Callable[[bytes], R], wait_s: float | None = None
+    ) -> R | Trouble:
+        """A call that changes nothing: its answer, or why there is none; at once while the server hangs.
+
+        `wait_s`: for a question that takes its time.
+        """
+        return await self._patience.read(lambda: self.call(path, request, response), wait_s)
 
     async def call(self, path: str, request: Any, response: Callable[[bytes], R], timeout_s: float = TIMEOUT_S) -> R:
         """One call, `/package.Service/Method`. Raises AioRpcError."""
@@ -50,9 +62,10 @@ class Remote:
             try:
                 found = await self._send(address, path, request, response, limit_s)
             except grpc.aio.AioRpcError as error:
+                if error.code() in _AWAY:
+                    self._addresses = [*(one for one in self._addresses if one != address), address]  # asked last now
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or address == last:
                     raise
-                self._addresses = [*self._addresses[1:], address]  # asked last from now on
             else:
                 return found
         raise AssertionError("there is at least one address")
@@ -74,7 +87,7 @@ class Remote:
         """Who this is to the server."""
         request = struct_pb2.Struct()
         request.update({"service": service, "node": node})
-        found = await tried(self.name, self.call(WHO_AM_I, request, struct_pb2.Struct.FromString))
+        found = await self.read(WHO_AM_I, request, struct_pb2.Struct.FromString)
         if isinstance(found, Trouble):
             return Person()
         told = json_format.MessageToDict(found)

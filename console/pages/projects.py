@@ -10,7 +10,7 @@ from typing import Any, Final
 from google.protobuf.duration_pb2 import Duration
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import good, status_of, troubles
+from console.backends.asking import good, not_heard, status_of, troubles
 from console.backends.controllers import Walle
 from console.backends.servers import Servers
 from console.pages import orders
@@ -130,7 +130,7 @@ class Projects:
             "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
             "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING,
             "may_order": await self._walle.may_order(),
-            "troubles": troubles(found),
+            "troubles": troubles(found, *not_heard(why)),
         }
         return Page("scenario.html", scenario, shown, status_of(is_there, found))
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, status_of, troubles
+from console.backends.asking import Trouble, good, not_heard, status_of, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
 from console.views.disruptions import floors as floors_of
@@ -46,7 +46,8 @@ class Services:
 
     async def all(self, visit: Visit) -> Page:
         """Each service with ready of wanted, those that lack the most first."""
-        counted, floors = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._floors())
+        counted, budgets = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets())
+        floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
         counts = good(counted, pb.CountInstancesResponse())
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
@@ -61,7 +62,7 @@ class Services:
             "q": wanted,
             "floor_of": lambda one: floor_of(one.total, floors.get(one.key)),
             "locations": locations(counted),
-            "troubles": troubles(counted),
+            "troubles": troubles(counted, *not_heard(budgets)),
         }
         return Page("services.html", "Services", shown)
 
@@ -69,15 +70,17 @@ class Services:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
-        (counted, revisions, bad, fine), (changes, floors, rolled) = await asyncio.gather(
+        (counted, revisions, bad, fine), (changes, budgets, asked) = await asyncio.gather(
             asyncio.gather(
                 self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
                 self._registry.counts(pb.COUNT_GROUP_REVISION, where),
                 self._registry.lacking(service, _ROWS),
                 self._registry.page(well, _ROWS),
             ),
-            asyncio.gather(self._changes(service, visit.now_s), self._floors(service), self._roll_out(service)),
+            asyncio.gather(self._changes(service, visit.now_s), self._budgets(service), self._roll_out(service)),
         )
+        floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
+        rolled = good(asked, npb.GetServiceResponse()).service
         placed = await self._by_location(service, locations(counted))
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
@@ -89,7 +92,7 @@ class Services:
             "floor": floor_of(all_of_it.total, floors.get(service)),
             "is_default_floor": service not in floors,
             "rolled": [one for one in rolled.snapshot if one.HasField("action")],
-            "is_nannys": bool(rolled.id),
+            "is_nannys": bool(rolled.id or not_heard(asked)),  # unless Nanny says that it is not hers
             "squares": squares,
             "revisions": good(revisions, pb.CountInstancesResponse()).groups,
             "placed": placed,
@@ -97,19 +100,17 @@ class Services:
             "why": common_reasons(one for one in rows if one.state != "good"),
             "changes": changes,
             "locations": locations(counted),
-            "troubles": troubles(counted, revisions, bad, fine),
+            "troubles": troubles(counted, revisions, bad, fine, *not_heard(budgets, asked)),
         }
         return Page("service.html", service, shown, status_of(all_of_it.total, counted))
 
-    async def _floors(self, service: str = "") -> dict[str, int]:
-        """As the CMS's budgets say; empty where there is none, or it is away: the default counts then."""
-        found = await self._cms.budgets(service) if self._cms is not None else None
-        return floors_of(found) if isinstance(found, cpb.ListBudgetsResponse) else {}
+    async def _budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
+        """Of the CMS, for floors; none where there is no CMS: the default counts then."""
+        return await self._cms.budgets(service) if self._cms is not None else cpb.ListBudgetsResponse()
 
-    async def _roll_out(self, service: str) -> npb.Service:
-        """As Nanny knows it; empty: it does not."""
-        found = await self._nanny.service(service) if self._nanny is not None else None
-        return found.service if isinstance(found, npb.GetServiceResponse) else npb.Service()
+    async def _roll_out(self, service: str) -> npb.GetServiceResponse | Trouble:
+        """As Nanny knows it; empty: there is no Nanny."""
+        return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
 
     async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from console.backends.asking import Trouble
+from console.backends.asking import Trouble, not_heard
 from console.views.instances import Row
 from console.views.urls import url
 from console.views.words import plural, relative, seconds, span
@@ -43,11 +43,7 @@ def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
 
 def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:
     """Servers that do not answer. What is not connected, or not this person's to see, is no problem."""
-    return [
-        Problem("bad", f"{one.server} does not answer", one.text, one.next)
-        for one in dict.fromkeys(found)
-        if one.kind in ("away", "failed")
-    ]
+    return [Problem("bad", f"{one.server} does not answer", one.text, one.next) for one in not_heard(*found)]
 
 
 def floor_of(wanted: int, budgeted: int | None) -> int:

@@ -1,0 +1,77 @@
+"""Waiting for one server: a page waits for it once, and not again while it hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from console.backends.asking import TIMEOUT_S, SignInNeeded, Trouble, tried
+
+T = TypeVar("T")
+
+PART_S: Final = 1.5
+"""How long a page waits for what it can be shown without."""
+_PROBE_S: Final = 0.2
+_HUNG_S: Final = 1.0  # no answer after so long: it hangs, rather than refuses connections
+
+
+class Patience:
+    """Reads of one server.
+
+    While it hangs, one call at a time is under way; the other reads are told so at once. Whatever it answers, however
+    late, ends that.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        wait_s: float = TIMEOUT_S,
+        now: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        """`wait_s`: for one answer; the call itself goes on until its own timeout."""
+        self._server, self._wait_s, self._now, self._wall_s = server, wait_s, now, wall_s
+        self._hangs_since: float | None = None
+        self._under_way: set[asyncio.Task[object]] = set()
+
+    async def read(self, call: Callable[[], Awaitable[T]], wait_s: float | None = None) -> T | Trouble:
+        """What the call answers, or why it does not. Raises SignInNeeded."""
+        hangs = self._hangs_since is not None
+        if hangs and self._under_way:
+            return self._hangs()
+        began, began_wall_s = self._now(), self._wall_s()
+        task: asyncio.Task[T | Trouble] = asyncio.create_task(self._tried(call, began, began_wall_s))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        await asyncio.wait((task,), timeout=_PROBE_S if hangs else self._wait_s if wait_s is None else wait_s)
+        if task.done():
+            return task.result()
+        if wait_s is None and self._hangs_since is None:
+            self._hangs_since = began_wall_s
+        return self._hangs()
+
+    async def _tried(self, call: Callable[[], Awaitable[T]], began: float, began_wall_s: float) -> T | Trouble:
+        try:
+            found = await tried(self._server, call())
+        except SignInNeeded:
+            self._hangs_since = None
+            raise
+        if not (isinstance(found, Trouble) and found.kind == "away"):
+            self._hangs_since = None
+        elif self._hangs_since is None and self._now() - began >= _HUNG_S:
+            self._hangs_since = began_wall_s
+        return found
+
+    def _ended(self, task: asyncio.Task[T | Trouble]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may wait for it any more
+
+    def _hangs(self) -> Trouble:
+        since_s = self._hangs_since if self._hangs_since is not None else self._wall_s()
+        at = datetime.fromtimestamp(since_s, UTC).strftime("%H:%M:%S")
+        text = f"{self._server} does not answer since {at} UTC"
+        return Trouble(self._server, "away", text, "What it knows is missing here. The console keeps trying.")

@@ -1,0 +1,58 @@
+"""A page waits for a server once; while it hangs it is told so at once, until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from console.backends.asking import SignInNeeded, Trouble
+from console.backends.patience import Patience
+
+
+def _patience(wait_s: float = 0.05) -> Patience:
+    return Patience("Nanny", wait_s, wall_s=lambda: 3_600.0)
+
+
+async def _answer() -> str:
+    return "here"
+
+
+async def test_an_answer_in_time_is_the_answer() -> None:
+    assert await _patience().read(_answer) == "here"
+
+
+async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> None:
+    patience, gate, asked = _patience(), asyncio.Event(), 0
+
+    async def late() -> str:
+        nonlocal asked
+        asked += 1
+        await gate.wait()
+        return "late"
+
+    first = await patience.read(late)
+    assert isinstance(first, Trouble)
+    assert (first.kind, first.text) == ("away", "Nanny does not answer since 01:00:00 UTC")
+    assert await patience.read(late) == first
+    assert asked == 1
+    gate.set()
+    await asyncio.sleep(0.01)
+    assert await patience.read(_answer) == "here"
+
+
+async def test_a_question_that_takes_its_time_says_nothing_of_the_server() -> None:
+    patience, gate = _patience(), asyncio.Event()
+    slow = asyncio.create_task(patience.read(gate.wait, 5.0))
+    await asyncio.sleep(0.1)
+    assert await patience.read(_answer) == "here"
+    gate.set()
+    assert await slow is True
+
+
+async def test_whoever_must_sign_in_is_told_so() -> None:
+    async def refuse() -> str:
+        raise SignInNeeded("sign in")
+
+    with pytest.raises(SignInNeeded):
+        await _patience().read(refuse)
