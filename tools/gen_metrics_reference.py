@@ -44,7 +44,11 @@ _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
     ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
     ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
-    ("CMS", "Of each process of `cms`, beside those of calls and of the process.", of_cms.METRICS),
+    (
+        "CMS",
+        "Of each process of `cms` (the CMS approves disruptions), beside those of calls and of the process.",
+        of_cms.METRICS,
+    ),
     ("Wall-E", "Of each process of `walle`, beside those of calls and of the process.", of_walle.METRICS),
     ("Nanny", "Of each process of `nanny serve`, beside those of calls and of the process.", of_nanny.METRICS),
 )
