@@ -11,7 +11,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "cms-states.md"
 HEAD = """# States and actions of a task
 
 A *task* asks the CMS (cluster management system: the server that approves disruptions) whether something may be
-taken down. [cms.md](cms.md) is the guide. Made from the tables in `cms/ledger/` by `make proto`. An empty cell cannot happen.
+taken down. [cms.md](cms.md) is the guide. Made from the tables in `cms/ledger/` by `make proto`. An empty cell cannot
+happen.
 """
 
 
