@@ -100,13 +100,14 @@ class Activation:
             record.granted, record.message = True, f"batch {record.batches_done + 1}: {len(batch)} instances"
             await self._effects.store(subject, running, record)
             return 0.0
-        if waited_s > SHRINK_AFTER_S and len(batch) > 1 and await self._effects.leave.give_back(record.cms_task):
-            record.at_most = len(batch) // 2
-            record.cms_task = ""
-            del record.batch[:]
         record.message = f"waiting for the CMS to approve {len(batch)} instances: {answer.why}"
+        fewer = _fewer(len(batch), answer.at_most, waited_s)
+        if fewer and await self._effects.leave.give_back(record.cms_task):
+            record.at_most, record.cms_task = fewer, ""
+            record.message = f"asking for {fewer} at once: the CMS does not approve {len(batch)}: {answer.why}"
+            del record.batch[:]
         await self._effects.store(subject, running, record)
-        return answer.retry_s
+        return 0.0 if fewer and not record.cms_task else answer.retry_s
 
     async def _switch(
         self, subject: Subject, running: Running, content: Content, record: ActionRecord, instances: Sequence[Key]
@@ -152,6 +153,13 @@ class Activation:
         record.message = why
         await self._effects.store(subject, running, record)
         return SOON_S
+
+
+def _fewer(asked: int, at_most: int, waited_s: float) -> int:
+    """How many to ask for instead: what can be granted at all, or after a while half; 0: go on waiting."""
+    if 0 < at_most < asked:
+        return at_most
+    return asked // 2 if waited_s > SHRINK_AFTER_S else 0
 
 
 def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:

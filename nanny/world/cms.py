@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -36,6 +37,7 @@ class CmsLeave:
     def __init__(self, addresses: Sequence[str], clock: Clock, credentials: Credentials | None = None) -> None:
         self._clock = clock
         self._holds: dict[str, tuple[float, Sequence[Hold]]] = {}
+        self._bounds: dict[str, int] = {}
         self.address = ",".join(addresses)
         open_channel = credentials.channel if credentials is not None else insecure_channel
         self._metadata = credentials.metadata if credentials is not None else tuple
@@ -50,7 +52,20 @@ class CmsLeave:
             if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
                 return _refused(error)
             return await self._look(task)  # it was declared: the same work in other words
-        return _answer(answer.state)
+        found = _answer(answer.state)
+        return found if found.granted or len(instances) < 2 else replace(found, at_most=await self._at_most(task))
+
+    async def _at_most(self, task: str) -> int:
+        """What the floors of its budgets leave were all ready, if it asks for more; found out once for each task."""
+        if task not in self._bounds:
+            try:
+                why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
+            except grpc.aio.AioRpcError as error:
+                log.debug("%s: the CMS does not say what is in its way: %s", task, error.details())
+                return 0
+            too_much = (one for one in why.budget if one.needs > one.total - one.floor)
+            self._bounds[task] = min((max(0, one.total - one.floor) for one in too_much), default=0)
+        return self._bounds[task]
 
     async def confirm(self, task: str) -> Answer:
         try:
@@ -60,6 +75,7 @@ class CmsLeave:
         return _answer(answer.state)
 
     async def give_back(self, task: str) -> bool:
+        self._bounds.pop(task, None)
         try:
             await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:

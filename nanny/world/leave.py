@@ -11,11 +11,16 @@ from nanny.rollout.views import Key
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether the instances may be taken away; `why` says what stands against it, and `retry_s` when to ask again."""
+    """Whether the instances may be taken away; `why` says what stands against it, and `retry_s` when to ask again.
+
+    Attributes:
+        at_most: so many at once could ever be granted, were all others ready; 0: not known, or no bound.
+    """
 
     granted: bool
     why: str = ""
     retry_s: float = 2.0
+    at_most: int = 0
 
 
 GRANTED = Answer(granted=True)

@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from hqclient import Client
 from hqpb.v1 import instance_pb2
-from nanny.actions.activation import stages_of
+from nanny.actions.activation import _fewer, stages_of
 from nanny.actions.effects import running
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service
@@ -74,6 +76,22 @@ def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_thei
     }
     controller = SimpleNamespace(records=lambda kind: records[kind.name])
     assert running(controller) == [WEB_0, Hold("own", frozenset({("ams", "web-1")}))]  # type: ignore[arg-type]
+
+
+async def test_who_asks_for_more_than_a_floor_ever_leaves_is_told_how_many_that_are() -> None:
+    async with service_of(10) as (_, cms), leave_of(cms) as leave:
+        answer = await leave.ask("nanny-web-1-0-2", "web", [("ams", "web-0"), ("ams", "web-1")], "batch 1")
+        assert (answer.granted, answer.at_most) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "at_most", "waited_s", "fewer"),
+    [(2, 1, 0.0, 1), (2, 0, 0.0, 0), (2, 0, 31.0, 1), (1, 0, 31.0, 0), (8, 8, 0.0, 0), (9, 4, 31.0, 4)],
+)
+def test_a_roll_out_asks_for_fewer_at_once_where_more_can_never_be(
+    asked: int, at_most: int, waited_s: float, fewer: int
+) -> None:
+    assert _fewer(asked, at_most, waited_s) == fewer
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:
