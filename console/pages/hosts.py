@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from console.backends.asking import good, missing, status_of, troubles
+from console.backends.asking import Trouble, good, missing, not_heard, status_of, troubles
+from console.backends.controllers import Walle
 from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import Page, Redirect, Refused, Route, Visit
@@ -18,7 +19,11 @@ MISSING: Final = missing("Wall-E", "--walle")
 _MOST: Final = 200
 _MOST_RACKS: Final = 60
 _RANKS: Final = {"bad": 0, "warn": 1}
-_STATES: Final = ("ASSIGNED", "MAINTENANCE", "PROBATION")
+_STATES: Final = {
+    "ASSIGNED": "in use: Wall-E repairs it",
+    "MAINTENANCE": "in maintenance: Wall-E leaves it alone",
+    "PROBATION": "on trial: Wall-E repairs it without counting that against limits",
+}
 
 
 class Hosts:
@@ -40,25 +45,30 @@ class Hosts:
         if self._walle is None:
             return Page("missing.html", "Hosts", {"troubles": [MISSING]})
         given = {name: visit.query.get(name, "") for name in ("project", "rack", "switch")}
-        listed, incidents, settings = await asyncio.gather(
+        listed, incidents, settings, planned = await asyncio.gather(
             self._walle.hosts(given["project"], given["rack"], given["switch"]),
             self._walle.incidents(),
             self._walle.settings(),
+            self._walle.scenarios(),
         )
-        rows = [views.host_row(one) for one in good(listed, pb.ListHostsResponse()).hosts]
+        scenarios = {one.id: one for one in good(planned, pb.ListScenariosResponse()).scenarios}
+        rows = [views.host_row(one, scenarios) for one in good(listed, pb.ListHostsResponse()).hosts]
         troubled = [row for row in rows if row.level not in ("good", "unknown")]
         troubled.sort(key=lambda row: (_RANKS.get(row.level, 2), row.name))
         racks = views.racks(rows)
+        is_all = bool(visit.query.get("all")) or not troubled
+        listed_rows = sorted(rows, key=lambda row: row.name) if is_all else troubled
         shown = {
             "given": given,
             "racks": racks[:_MOST_RACKS],
             "total_racks": len(racks),
             "total": len(rows),
-            "rows": (troubled or rows)[:_MOST],
+            "rows": listed_rows[:_MOST],
+            "is_all": is_all,
             "troubled": len(troubled),
             "incidents": good(incidents, pb.ListIncidentsResponse()).incidents,
             "settings": good(settings, pb.GetSettingsResponse()),
-            "troubles": troubles(listed, incidents, settings),
+            "troubles": troubles(listed, incidents, settings, planned),
         }
         return Page("hosts.html", "Hosts", shown)
 
@@ -69,9 +79,11 @@ class Hosts:
         found = await self._walle.host(host)
         answer = good(found, pb.GetHostResponse())
         is_there = bool(answer.host.name)
+        planned = await self._walle.scenario(answer.host.scenario) if answer.host.scenario else pb.GetScenarioResponse()
+        scenario = good(planned, pb.GetScenarioResponse()).scenario
         project = good(await self._walle.project(answer.host.project), pb.GetProjectResponse()) if is_there else None
         shown = {
-            "row": views.host_row(answer) if is_there else None,
+            "row": views.host_row(answer, {scenario.id: scenario}) if is_there else None,
             "steps": views.STEPS,
             "kind_of": views.kind_of,
             "outcome_of": views.outcome_of,
@@ -84,22 +96,44 @@ class Hosts:
         return Page("host.html", host, shown, status_of(is_there, found))
 
     async def order(self, visit: Visit, host: str, order: str) -> Redirect:
-        """Set its state, begin an operation, or cancel one."""
+        """Set its state, take it back when it was dead, begin an operation, or cancel one."""
         reason = orders.reason(visit)
-        known: dict[str, tuple[str, Any]] = {
-            "state": ("SetHostState", lambda: pb.SetHostStateRequest(host=host, state=_state(visit), reason=reason)),
+        known: dict[str, tuple[str, Any, str]] = {
+            "state": (
+                "SetHostState",
+                lambda: pb.SetHostStateRequest(host=host, state=_state(visit), reason=reason),
+                f"{host} is {_STATES.get(visit.form.get('state', ''), '')} from now on.",
+            ),
+            "ready": (
+                "SetHostState",
+                lambda: pb.SetHostStateRequest(host=host, status=hpb.HOST_STATUS_READY, reason=reason),
+                f"{host} is taken back: Wall-E looks after it again, and begins with the first step of its scheme.",
+            ),
             "operation": (
                 "StartOperation",
                 lambda: pb.StartOperationRequest(host=host, kind=_kind(visit), reason=reason),
+                f"{visit.form.get('kind', '')} of {host}: approval is asked for.",
             ),
-            "cancel": ("CancelOperation", lambda: pb.CancelOperationRequest(host=host, reason=reason)),
+            "cancel": (
+                "CancelOperation",
+                lambda: pb.CancelOperationRequest(host=host, reason=reason),
+                f"The operation on {host} is being cancelled.",
+            ),
         }
         if order not in known:
-            raise Refused(404, "order: choose state, operation or cancel")
-        name, made = known[order]
+            raise Refused(404, "order: choose state, ready, operation or cancel")
+        name, made, said = known[order]
         request = made()
         failed = MISSING if self._walle is None else await self._walle.order(name, request)
-        return orders.told(url("hosts", host), failed, f"Ordered for {host}. It takes effect soon.")
+        return orders.told(url("hosts", host), failed, said)
+
+
+async def host_of(walle: Walle | None, node: str) -> views.HostRow | Trouble | None:
+    """The host that a node is; None: Wall-E does not know it, or there is no Wall-E."""
+    found = await walle.host(node) if walle is not None and node else None
+    if isinstance(found, Trouble):
+        return next(iter(not_heard(found)), None)
+    return views.host_row(found) if found is not None else None
 
 
 def _kind_words() -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
+from console.pages.hosts import host_of
 from console.site.visits import Page, Route, Visit
 from console.views.instances import moves_of, revisions, row, story
 from console.views.locations import locations
@@ -16,7 +17,7 @@ class Instances:
     """`/instances/{cluster}/{instance}`."""
 
     def __init__(self, servers: Servers) -> None:
-        self._registry = servers.registry
+        self._registry, self._walle = servers.registry, servers.walle
 
     def routes(self) -> list[Route]:
         """Its address."""
@@ -32,8 +33,11 @@ class Instances:
         )
         held = good(found, pb.FindInstancesResponse()).instances
         one = held[0] if held else None
+        node = "" if isinstance(why, Trouble) else why.node_name
+        host = await host_of(self._walle, node)
         shown = {
             "id": instance,
+            "host": None if isinstance(host, Trouble) else host,
             "cluster": cluster,
             "row": row(one) if one is not None else None,
             "one": one,
@@ -43,6 +47,6 @@ class Instances:
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
             "locations": locations(found),
-            "troubles": troubles(found, why),
+            "troubles": troubles(found, why, host),
         }
         return Page("instance.html", instance, shown, status_of(held, why))

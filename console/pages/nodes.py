@@ -9,6 +9,7 @@ from typing import Final
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.pages import orders
+from console.pages.hosts import host_of
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views.instances import row
 from console.views.locations import locations
@@ -24,7 +25,7 @@ class Nodes:
     """`/nodes`, `/nodes/{node}` and the orders of planned work and of the guard."""
 
     def __init__(self, servers: Servers) -> None:
-        self._registry = servers.registry
+        self._registry, self._walle = servers.registry, servers.walle
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -60,10 +61,11 @@ class Nodes:
 
     async def one(self, visit: Visit, node: str) -> Page:
         """Its instances, those that lack first."""
-        counted, found, planned = await asyncio.gather(
+        counted, found, planned, host = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(node_name=[node])),
             self._registry.page(pb.InstanceFilter(node_name=[node]), _ROWS),
             self._registry.suspensions(),
+            host_of(self._walle, node),
         )
         rows = [row(one) for one in good(found, pb.FindInstancesResponse()).instances]
         rows.sort(key=lambda one: (one.state == "good", one.id))
@@ -76,7 +78,8 @@ class Nodes:
             "planned": _planned(planned).get(node),
             "may_operate": await self._registry.may_operate(node),
             "locations": locations(counted),
-            "troubles": troubles(counted, found),
+            "host": None if isinstance(host, Trouble) else host,
+            "troubles": troubles(counted, found, host),
         }
         return Page("node.html", node, shown, status_of(rows, found))
 

@@ -13,7 +13,7 @@ from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
 from console.views.disruptions import cms_problems
 from console.views.disruptions import floors as floors_of
-from console.views.hosts import fuses_out, walle_problems
+from console.views.hosts import dead_problem, fuses_out, walle_problems
 from console.views.instances import moves_of, row
 from console.views.locations import Location, location_problems, locations
 from console.views.snapshots import nanny_problems
@@ -189,11 +189,15 @@ class Controllers:
         walle = self._servers.walle
         if walle is None:
             return []
-        projects, incidents, scenarios, settings = asked = await asyncio.gather(
-            walle.projects(), walle.incidents(), walle.scenarios(), walle.settings()
+        projects, incidents, scenarios, settings, hosts = asked = await asyncio.gather(
+            walle.projects(), walle.incidents(), walle.scenarios(), walle.settings(), walle.hosts(troubled=True)
         )
         known = None if isinstance(settings, Trouble) else settings
         out = fuses_out(good(projects, wpb.ListProjectsResponse()).projects, known.fuse if known else None)
         failing = good(incidents, wpb.ListIncidentsResponse()).incidents
         planned = good(scenarios, wpb.ListScenariosResponse()).scenarios
-        return [*views.trouble_problems(troubles(*asked)), *walle_problems(out, failing, planned, known, now_s)]
+        return [
+            *views.trouble_problems(troubles(*asked)),
+            *dead_problem(good(hosts, wpb.ListHostsResponse()).hosts),
+            *walle_problems(out, failing, planned, known, now_s),
+        ]

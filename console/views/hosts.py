@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from console.views.problems import Problem
+from console.views.problems import Problem, named
 from console.views.urls import url
 from console.views.words import plural, seconds, span
 from wallepb.v1 import host_pb2 as hpb
@@ -48,12 +48,13 @@ _VERDICTS: Final = {
     hpb.VERDICT_IN_PROCESS: ("unknown", "waits"),
     hpb.VERDICT_REJECTED: ("bad", "rejected"),
 }
+NOTHING: Final = "nothing to do"  # Wall-E's words for no decision
 _ASKING_LONG_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host. `level` and `word`: how it is; `state`: what it is there for."""
+    """One host. `level` and `word`: how it is; `state`: what it is there for; `waits`: its work, for approval."""
 
     name: str
     href: str
@@ -64,20 +65,25 @@ class HostRow:
     failing: list[hpb.Check]
     decision: str
     blocked: str
+    waits: bool
+    is_dead: bool
 
 
-def host_row(answer: pb.GetHostResponse) -> HostRow:
-    """What a table says of it."""
+def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] | None = None) -> HostRow:
+    """What a table says of it. `scenarios`: for how far its planned work is."""
     host = answer.host
     failing = [one for one in host.check if one.failing]
     level, word = _STATUS.get(host.status, ("unknown", "unknown"))
+    waits = False
     if host.HasField("operation"):
+        waits = host.operation.stage < hpb.STAGE_RUNNING
         level, word = "busy", f"{kind_of(host.operation.kind)}, {stage_of(host.operation.stage)}"
-    elif host.scenario:
-        level, word = "busy", f"planned work {host.scenario}"
+    elif host.scenario and level == "good":
+        level, word, waits = "busy", *_planned(host.scenario, scenarios or {})
     elif level == "good" and failing:
         level, word = "warn", ", ".join(one.name for one in failing)
     state = _STATE.get(host.state, "")
+    decision = answer.decision.removeprefix(f"{host.name}: ")
     return HostRow(
         name=host.name,
         href=url("hosts", host.name),
@@ -86,9 +92,18 @@ def host_row(answer: pb.GetHostResponse) -> HostRow:
         word=word,
         state=state,
         failing=failing,
-        decision=answer.decision.removeprefix(f"{host.name}: "),
+        decision="" if decision == NOTHING else decision,
         blocked="" if answer.blocked in answer.decision else answer.blocked,
+        waits=waits,
+        is_dead=host.status == hpb.HOST_STATUS_DEAD,
     )
+
+
+def _planned(name: str, scenarios: Mapping[str, ppb.Scenario]) -> tuple[str, bool]:
+    """Its word, and whether it waits for approval."""
+    known = scenarios.get(name)
+    waits = known is not None and known.stage == ppb.SCENARIO_STAGE_ASKING
+    return f"planned work {name}" + (f", {scenario_state(known)[1]}" if known is not None else ""), waits
 
 
 def kind_of(kind: hpb.OperationKind) -> str:
@@ -154,6 +169,7 @@ class Rack:
     name: str
     rows: list[HostRow]
     busy: int
+    waiting: int
     bad: int
 
 
@@ -167,12 +183,13 @@ def racks(rows: Iterable[HostRow]) -> list[Rack]:
             dc,
             rack,
             sorted(those, key=lambda row: row.name),
-            sum(row.level == "busy" for row in those),
+            sum(row.level == "busy" and not row.waits for row in those),
+            sum(row.waits for row in those),
             sum(row.level in ("bad", "warn") for row in those),
         )
         for (dc, rack), those in grouped.items()
     ]
-    return sorted(made, key=lambda one: (-one.bad, -one.busy, one.dc, one.name))
+    return sorted(made, key=lambda one: (-one.bad, -one.busy, -one.waiting, one.dc, one.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +244,18 @@ def walle_problems(
             why = f"{plural(len(one.host), 'host')}, by {one.by}: {one.reason or one.ticket}"
             found.append(Problem("note", f"{one.id}: planned work goes on", why, "", url("scenarios", one.id)))
     return found
+
+
+def dead_problem(hosts: Iterable[pb.GetHostResponse]) -> list[Problem]:
+    """Hosts that nobody repairs any more, in one line: what runs there is down until a person acts."""
+    dead = sorted((one.host for one in hosts if one.host.status == hpb.HOST_STATUS_DEAD), key=lambda host: host.name)
+    if not dead:
+        return []
+    many = "1 host is dead" if len(dead) == 1 else f"{plural(len(dead), 'host')} are dead"
+    failing = [seconds(check.since) for host in dead for check in host.check if check.failing]
+    why = f"{named([host.name for host in dead])}. The last reason: {dead[0].status_reason or 'not said'}."
+    ways = "Repair them, then take each back on its page: Wall-E does nothing there until then."
+    return [Problem("bad", f"{many}, healing has given up", why, ways, url("hosts"), min(failing, default=0.0))]
 
 
 def _of_fuse(row: FuseRow) -> Problem:

@@ -37,8 +37,10 @@ class Problem:
 
 
 def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
-    """The worst first; of one level the oldest, then services below their floor."""
-    return sorted(found, key=lambda one: (_ORDER[one.level], one.since_s or float("inf"), one.bar is None, one.title))
+    """The worst first; of one level the oldest, then services below their floor, below what may be their cause."""
+    return sorted(
+        found, key=lambda one: (_ORDER[one.level], one.since_s or float("inf"), one.bar is not None, one.title)
+    )
 
 
 def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:

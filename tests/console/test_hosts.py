@@ -56,10 +56,55 @@ async def test_hostile_texts_stay_texts(at: WithWalle, path: str) -> None:
     assert HOSTILE not in page.text
 
 
+async def test_dead_hosts_stand_on_the_first_page_above_the_services_that_they_explain(at: WithWalle) -> None:
+    page = (await at.browser.get("/")).text
+    assert "1 host is dead, healing has given up" in page
+    assert page.index("1 host is dead") < page.index("cart: 1 of 4 ready")
+
+
+async def test_a_dead_host_says_how_it_is_taken_back(at: WithWalle) -> None:
+    page = (await at.browser.get("/hosts/host-01")).text
+    assert "Wall-E has given up on this host" in page
+    assert "Take it back…" in page
+    assert "Take it back…" not in (await at.browser.get("/hosts/host-00")).text
+    await at.browser.submit("/hosts/host-01/ready", {"reason": "new disk"})
+    name, sent = at.walle.orders[-1]
+    assert (name, sent.status, sent.state) == ("SetHostState", hpb.HOST_STATUS_READY, 0)
+    assert "host-01 is taken back" in await at.browser.flash()
+    await at.browser.submit("/hosts/host-01/state", {"state": "MAINTENANCE", "reason": "looking"})
+    assert "host-01 is in maintenance: Wall-E leaves it alone" in await at.browser.flash()
+
+
+async def test_all_hosts_are_a_click_away_and_each_names_its_switch(at: WithWalle) -> None:
+    page = (await at.browser.get("/hosts?project=search")).text
+    assert 'href="/hosts?project=search&amp;all=1">Show all 24</a>' in page
+    assert "host-00" not in page
+    everything = (await at.browser.get("/hosts?project=search&all=1")).text
+    assert "host-00" in everything
+    assert 'href="/hosts?switch=s1"' in everything
+
+
+async def test_planned_work_that_waits_is_not_under_work(at: WithWalle) -> None:
+    at.walle.hosts[0].host.scenario = "s1-upgrade"
+    at.walle.hosts[0].decision = "host-00: nothing to do"
+    page = (await at.browser.get("/hosts")).text
+    assert "planned work s1-upgrade, waits for approval" in page
+    assert "2 waiting for approval" in page
+    assert "nothing to do" not in page
+
+
+async def test_a_node_says_how_its_host_is(at: WithWalle) -> None:
+    at.walle.hosts[1].host.name = "node-1"
+    for path in ("/nodes/node-1", "/instances/test/web-1"):
+        page = (await at.browser.get(path)).text
+        assert "Host: " in page
+        assert "dead" in page
+
+
 async def test_racks_are_a_picture_and_troubled_hosts_stand_below(at: WithWalle) -> None:
     page = (await at.browser.get("/hosts")).text
-    assert 'aria-label="12 hosts, 1 under work, 1 with trouble"' in page
-    assert "3 hosts with trouble or under work" in page
+    assert 'aria-label="12 hosts, 0 under work, 1 waiting for approval, 1 with trouble"' in page
+    assert "3 hosts with trouble or work" in page
     assert "rack-9 of dc: 12 of 12 fail" in page
     assert HOSTILE in html.unescape(page)
 
