@@ -70,6 +70,8 @@ class Leave:
                 await self._store(wanted)
                 self._polled[wanted.id] = self.desk.clock.now()
                 await self.desk.settled(wanted.id, _DECIDED_S)
+            if wanted.id not in self.desk.tasks:
+                await self._proven()  # it was deleted, or memory shows another history than the store has
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
         """What would become of a task. It is rejected if it is impossible now."""

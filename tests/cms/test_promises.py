@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import NoReturn
 
 import pytest
 
 from cms.ledger.book import Rules
 from cms.ledger.limits import DomainLimit, Site
 from cmspb.storage.v1 import ledger_pb2
-from store.port import Write
-from tests.cms.cloud import Cms, cloud, known, service_of
+from store.port import Disconnected, Write
+from tests.cms.cloud import Cms, LastingStore, cloud, known, service_of
+from tests.support.faulty_store import FaultyStore, rewound
 from tests.support.sample_instances import eventually
 
 QUICK = Rules(settle_s=0.5, lapse_s=2.0, pass_s=2.0)
@@ -293,3 +296,22 @@ async def test_while_a_record_cannot_be_read_nothing_is_granted_and_the_verdict_
 def _from_the_future() -> bytes:
     task = ledger_pb2.Task(id="from-the-future", action="levitate", host=["h1"], state="granted")
     return task.SerializeToString()
+
+
+async def test_a_task_that_memory_cannot_show_is_answered_in_time_and_not_asked_for_without_end() -> None:
+    """The store was put back to an earlier state, and the watch that would tell cannot be opened yet."""
+    store = FaultyStore(LastingStore(), random.Random(1))
+    async with service_of(10, store=store) as (_, cms):
+        before = store.store._revision
+        assert (await cms.ask("old", "h0")).status == 200
+
+        def no_watch(*_: object, **__: object) -> NoReturn:
+            raise Disconnected("connection refused")
+
+        store.watch = no_watch  # type: ignore[method-assign]
+        store.store.disconnect()
+        store.store = rewound(store.store, before)
+        sent = len(store.sent)
+        async with asyncio.timeout(2.5):
+            assert (await cms.ask("new", "h1")).status == 503
+        assert len(store.sent) < sent + 50

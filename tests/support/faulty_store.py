@@ -206,3 +206,12 @@ class _FaultyWatch:
 def faulty() -> FaultyStore:
     """An empty one, whose faults come from a seed."""
     return FaultyStore(MemoryStore(), random.Random(1))
+
+
+def rewound(store: MemoryStore, revision: int) -> MemoryStore:
+    """Another one, as restored from a snapshot that was taken of this one at a revision."""
+    made = type(store)()
+    made._revision = revision
+    made._log = [batch for batch in store._log if batch.revision <= revision]
+    made._live = made._replayed(revision)
+    return made

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from store.memory import MemoryStore
 from store.port import Write
-from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.faulty_store import FaultyStore, faulty, rewound
 from tests.support.mirrored_store import caught_up, delete, put
 from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
@@ -20,12 +19,7 @@ async def restored(
     before, told = parts.epoch.current, parts.listings
     store.go_away()
     await asyncio.sleep(1)
-    old = store.store
-    new = MemoryStore()
-    new._revision = old._revision - snapshot_before
-    new._log = [batch for batch in old._log if batch.revision <= new._revision]
-    new._live = new._replayed(new._revision)
-    store.store = new
+    store.store = rewound(store.store, store.store._revision - snapshot_before)
     await change()
     store.away = False
     await caught_up(parts)
