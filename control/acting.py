@@ -159,6 +159,7 @@ class Acting:
                     await self._step()
                 except ServiceError as error:
                     log.info("acting: %s", error)
+                    self._soon.clear()  # its own refusal is no reason to look at once
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.uniform(0.7, 1.0) * self._term_s / 4):
                     await self._soon.wait()
