@@ -54,9 +54,9 @@ class Stand:
         await until(answers)
         return reply.body
 
-    async def becomes(self, task_id: str, status: str) -> None:
+    async def becomes(self, task_id: str, status: str, *, at: int = 0) -> None:
         async def holds() -> bool:
-            reply = await self.call("GET", f"/{task_id}")
+            reply = await self.call("GET", f"/{task_id}", at=at)
             return reply.status == 200 and reply.body["status"] == status
 
         await until(holds)
@@ -147,7 +147,8 @@ async def test_nothing_is_granted_until_issuers_have_declared_or_an_operator_ope
         await made.call("DELETE", "/first")
         await made.save()
         await made.answered("POST", "", task("old", "h0"))
-        await made.becomes("old", "ok")
+        for at in (0, 1):  # a process that saw nothing since the snapshot could not tell (docs/operations.md)
+            await made.becomes("old", "ok", at=at)
 
         await getattr(made, lose)()
         said = await made.answered("POST", "", task("new", "h1"))
