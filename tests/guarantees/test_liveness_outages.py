@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.outages import drawn, of_the_store
+from tests.support.outages import drawn, of_one_replica_s_way, of_the_store
 from tests.support.simulation import Agent, Simulation
 from tests.support.virtual_time import run_virtually
 
@@ -74,6 +74,21 @@ def test_twenty_agents_and_five_outages_no_false_expiry_and_every_true_one_in_ti
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_thousand_agents_and_twenty_outages_no_false_expiry_and_every_true_one_in_time(seed: int) -> None:
     play_outages(agents=1_000, outages=20, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_replica_cut_off_for_longer_than_a_short_timeout_expires_nobody_who_asks_elsewhere(seed: int) -> None:
+    async def main() -> None:
+        async with Simulation(seed, timeout_s=10.0, interval_s=3.0) as simulation:
+            for _ in range(3):
+                await simulation.start_replica()
+            await simulation.add_agents(30, 2)
+            await asyncio.sleep(20.0 + simulation.rng.uniform(0, 3))
+            await of_one_replica_s_way(simulation, 15.0)
+            await asyncio.sleep(20.0)
+            assert simulation.expiries() == []
+
+    run_virtually(main)
 
 
 def play_guard(agents: int, *, released: bool) -> None:

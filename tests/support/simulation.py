@@ -43,7 +43,10 @@ class Change(NamedTuple):
 
 
 class Agent:
-    """Reports one revision to any replica that answers, with a back-off that never exceeds the time it has failed."""
+    """Reports one revision to any replica that answers, with a back-off that never exceeds the time it has failed.
+
+    Like hqclient it stays with a replica that answers, and asks another one after a failure.
+    """
 
     def __init__(self, simulation: Simulation, instance_id: str, node: str) -> None:
         self._simulation, self._rng = simulation, simulation.rng
@@ -53,6 +56,7 @@ class Agent:
         self.last_report = 0.0
         self._incarnation = self._uid = self._sequence = 0
         self._registry: Registry | None = None
+        self._failed: Registry | None = None
 
     def fall_silent(self) -> None:
         self.silent, self.silent_since = True, self._simulation.now
@@ -68,8 +72,9 @@ class Agent:
                     async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
+                    self._simulation.acknowledged.append((self.last_report, self.key))
                 except (ServiceError, TimeoutError):
-                    self._registry = None
+                    self._failed, self._registry = self._registry, None
                     failing_since = loop.time() if failing_since is None else failing_since
                     longest_s = min(
                         max(self._simulation.call_s / 10, loop.time() - failing_since), self._simulation.interval_s
@@ -78,7 +83,7 @@ class Agent:
             await asyncio.sleep(delay_s)
 
     async def _report(self) -> None:
-        registry = self._registry = self._registry or self._simulation.any_registry()
+        registry = self._registry = self._registry or self._simulation.any_registry(self._failed)
         deadline = self._simulation.now + self._simulation.call_s
         if not self._incarnation:
             begun = await registry.reports.begin(self.key.instance_id, self.key.revision_id, self.node, deadline)
@@ -123,6 +128,7 @@ class Simulation:
         self.replicas: list[Running] = []
         self.agents: list[Agent] = []
         self.changes: list[Change] = []
+        self.acknowledged: list[tuple[float, RevisionKey]] = []
         self._started = 0
         self._keys = k.Keys(str(settings.get("prefix", k.DEFAULT_PREFIX)))
         self._tasks: list[asyncio.Task[None]] = []
@@ -173,11 +179,12 @@ class Simulation:
         while any(not agent.last_report for agent in self.agents):
             await asyncio.sleep(self.interval_s / 100)
 
-    def any_registry(self) -> Registry:
-        """Raises StoreUnavailable while no replica runs."""
-        if not self.replicas:
+    def any_registry(self, but: Registry | None = None) -> Registry:
+        """One of a replica that runs, another than `but` if there is any. Raises StoreUnavailable while none runs."""
+        running = [replica.registry for replica in self.replicas]
+        if not running:
             raise StoreUnavailable("connection refused")
-        return self.rng.choice(self.replicas).registry
+        return self.rng.choice([registry for registry in running if registry is not but] or running)
 
     async def outage(self, seconds: float, replicas: Sequence[Running] | None = None) -> None:
         """The way to the store is cut, for all replicas or some."""

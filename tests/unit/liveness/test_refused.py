@@ -321,7 +321,7 @@ def _bind(agent: Agent, running: Running) -> None:
         def __getattr__(self, name: str) -> object:
             return getattr(simulation, name)
 
-        def any_registry(self) -> object:
+        def any_registry(self, but: object = None) -> object:
             return running.registry
 
     simulation = agent._simulation
