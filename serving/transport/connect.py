@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -18,7 +17,7 @@ from serving.errors import ServiceError, TooLarge, invalid
 from serving.h2.heads import Head
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall, Wire
-from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
+from serving.transport.exchange import AnswerHead, Exchange, Fields, ok_head, with_extra
 
 UNARY: Final = Media("application/json", "application/proto", "application/x-protobuf")
 STREAMS: Final = Media("application/connect+json", "application/connect+proto")
@@ -80,7 +79,7 @@ def _read_headers(named: Mapping[bytes, bytes]) -> Form:
     media = UNARY.exchange(named.get(b"content-type"), named.get(b"accept"))
     timeout_s = connect_timeout_s(named)
     encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
-    return Form(media.json_in, media.json_out, timeout_s, encoding, _head(media.content_type))
+    return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type))
 
 
 def _read_query(head: Head) -> Form:
@@ -102,7 +101,7 @@ def _read_query(head: Head) -> Form:
             raise invalid("message", "not valid base64") from error
     encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
     media = UNARY.exchange(f"application/{told.get('encoding', '')}".encode("latin-1", "replace"), None)
-    return Form(media.json_in, media.json_out, timeout_s, encoding, _head(media.content_type), message)
+    return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type), message)
 
 
 class ConnectStream(Wire):
@@ -135,25 +134,16 @@ class ConnectStream(Wire):
             payload, flags = gzipping.compressed(payload, self._limits.gzip_level), COMPRESSED
         self._exchange.send(envelope(flags, payload))
 
-    def end(self, call: ExchangeCall) -> None:
-        self._last(call, None)
+    def end(self, call: ExchangeCall, error: ServiceError | None = None) -> None:
+        self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))
+        self._exchange.finish()
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         if not self._exchange.sent_any:
             if b"x-request-id" in self._exchange.head.named:
                 call.answer_header("x-request-id", call.request_id)
             self.begin(call)
-        self._last(call, error)
-
-    def _last(self, call: ExchangeCall, error: ServiceError | None) -> None:
-        self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))
-        self._exchange.finish()
-
-
-@lru_cache(16)
-def _head(media: bytes) -> AnswerHead:
-    """Of almost all answers: encoded once."""
-    return AnswerHead(200, [(b"content-type", media)])
+        self.end(call, error)
 
 
 def refuse(exchange: Exchange, error: ServiceError, extra: Fields = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -49,6 +50,12 @@ class AnswerHead:
             first = b"HTTP/1.1 %d %s\r\n" % (self.status, _PHRASES.get(self.status, b""))
             self._lines = first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
         return self._lines
+
+
+@lru_cache(64)
+def ok_head(media: bytes) -> AnswerHead:
+    """Of almost all answers."""
+    return AnswerHead(200, [(b"content-type", media)])
 
 
 def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:

@@ -14,10 +14,9 @@ from serving.h2 import hpack
 from serving.limiting.limits import Limits
 from serving.protocol_errors import UnsupportedEncoding
 from serving.transport.call import ExchangeCall, Wire
-from serving.transport.exchange import AnswerHead, Exchange, with_extra
+from serving.transport.exchange import Exchange, ok_head, with_extra
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
-_OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
 _OK_STATUS: Final = (b"grpc-status", b"0")
 _OK_TRAILERS: Final = hpack.encode([_OK_STATUS])
 _MOST_TRAILER_BYTES: Final = 8 * 1024  # what clients take if they say nothing else
@@ -37,7 +36,7 @@ def timeout_s(text: bytes) -> float:
 
 class Grpc(Wire):
     transport = "grpc"
-    _ok = _OK
+    _ok = ok_head(b"application/grpc")
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         super().__init__(exchange, limits)
@@ -81,7 +80,7 @@ class GrpcJson(Grpc):
     """One call whose messages are proto3 JSON."""
 
     json_in = json_out = True
-    _ok = AnswerHead(200, [(b"content-type", b"application/grpc+json")])
+    _ok = ok_head(b"application/grpc+json")
 
 
 class GrpcWeb(Grpc):
@@ -91,7 +90,8 @@ class GrpcWeb(Grpc):
         kind = exchange.head.named.get(b"content-type", b"")
         self._is_text = kind.startswith(b"application/grpc-web-text")
         self.json_in = self.json_out = b"+json" in kind
-        self._ok = _web_head(self._is_text, self.json_out)
+        codec = b"+json" if self.json_in else b"+proto"
+        self._ok = ok_head(b"application/grpc-web" + (b"-text" if self._is_text else b"") + codec)
         self._partial = b""
         super().__init__(exchange, limits)
 
@@ -125,12 +125,6 @@ class GrpcWeb(Grpc):
 
     def _coded(self, data: bytes) -> bytes:
         return base64.b64encode(data) if self._is_text else data
-
-
-@lru_cache(4)
-def _web_head(is_text: bool, is_json: bool) -> AnswerHead:
-    kind = b"application/grpc-web" + (b"-text" if is_text else b"") + (b"+json" if is_json else b"+proto")
-    return AnswerHead(200, [(b"content-type", kind)])
 
 
 def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:

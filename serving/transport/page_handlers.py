@@ -111,7 +111,9 @@ class SiteHandler(_TaskHandler):
         exchange, admission = self._exchange, self._shared.admission
         try:
             admission.check_rate(self._call.host)
-            answer = await self._site(self._request())
+            authority, body = exchange.head.authority.decode("latin-1"), bytes(self._body)
+            asked = self._method, self._path, self._query, exchange.head.named, authority, body, self._call
+            answer = await self._site(SiteRequest(*asked))
             head = AnswerHead(answer.status, answer.headers)
             if answer.stream is None:
                 exchange.answer(head, answer.body)
@@ -131,11 +133,6 @@ class SiteHandler(_TaskHandler):
                 exchange.abort()
             elif not exchange.is_over:
                 self._refuse(wire.as_service_error(error, self._call))
-
-    def _request(self) -> SiteRequest:
-        head, body = self._exchange.head, bytes(self._body)
-        authority = head.authority.decode("latin-1")
-        return SiteRequest(self._method, self._path, self._query, head.named, authority, body, self._call)
 
     def _forget_body(self) -> None:
         self._shared.admission.release_body(self._exchange.peer.host, len(self._body))
