@@ -113,8 +113,6 @@ class Machine:
         if self._in_this > _MOST_WAITING:
             raise Fault("too many pipelined requests")
         self._begin()
-        if self._in_this > 1:
-            self._raw_bytes = 0
         self.is_reading_head = True
 
     def on_url(self, part: bytes) -> None:

@@ -16,17 +16,7 @@ _EARNED_BYTES: Final = 4_096  # and one more for each of so many bytes
 
 
 class Outgoing:
-    """The sending half of a connection. Nothing here raises: whether it may be said was decided before.
-
-    Attributes:
-        room: bytes of DATA that may become frames until the driver says more: its transport takes no more now.
-        waiting: bytes that wait in streams.
-        window: bytes of DATA that the peer lets us send on all streams together; initial_window: on a new one.
-        most_header_bytes: of one list of headers, as the peer said it; 0: it did not.
-        must_shrink: the peer's table is smaller than what we might use. We use none, but must say so.
-        earned: frames that the peer may send for what it was sent.
-        ended: streams whose last frame was made; drained: those in which nothing waits any more.
-    """
+    """The sending half of a connection. Nothing here raises: whether it may be said was decided before."""
 
     __slots__ = (
         *("_ready", "drained", "earned", "ended", "frames", "initial_window", "max_frame", "most_header_bytes"),
@@ -36,14 +26,17 @@ class Outgoing:
     def __init__(self) -> None:
         self.frames: list[bytes | memoryview] = []
         self.size = 0
-        self.window = self.initial_window = 65_535
+        self.window = 65_535  # bytes of DATA that the peer lets us send on all streams together
+        self.initial_window = 65_535  # and on a new one
         self.max_frame = 16_384
-        self.most_header_bytes = 0
-        self.room = self.waiting = self.earned = 0
+        self.most_header_bytes = 0  # of one list of headers, as the peer said it; 0: it did not
+        self.room = 0  # bytes of DATA that may become frames until the driver says more: its transport is full now
+        self.waiting = 0  # bytes that wait in streams
+        self.earned = 0  # frames that the peer may send for what it was sent
         self._ready: OrderedDict[Stream, None] = OrderedDict()
-        self.must_shrink = False
-        self.ended: list[Stream] = []
-        self.drained: list[Stream] = []
+        self.must_shrink = False  # the peer's table is smaller than what we might use; we use none, but must say so
+        self.ended: list[Stream] = []  # their last frame was made
+        self.drained: list[Stream] = []  # nothing waits in them any more
 
     @property
     def is_ready(self) -> bool:

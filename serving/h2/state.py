@@ -34,24 +34,15 @@ class Settings(NamedTuple):
 
 
 class State:
-    """One side of a connection; `Machine` reads for it.
-
-    Attributes: those of the constructor, and
-        outgoing: what is to be written; the driver takes it after each turn, and says how much room there is.
-        streams: those that are open, or have still something to send.
-        last_id: the highest stream that the peer opened.
-        peer_max_streams: so many may be open on a client's side.
-        has_settings: those of the peer are here.
-        failed: the last event was; nothing is read any more.
-    """
+    """One side of a connection; `Machine` reads for it."""
 
     def __init__(self, settings: Settings, *, is_client: bool = False) -> None:
         self.settings, self.is_client = settings, is_client
-        self.outgoing = Outgoing()
-        self.streams: dict[int, Stream] = {}
-        self.last_id = 0
-        self.failed = False
-        self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID
+        self.outgoing = Outgoing()  # the driver takes it after each turn, and says how much room there is
+        self.streams: dict[int, Stream] = {}  # those that are open, or have still something to send
+        self.last_id = 0  # the highest stream that the peer opened
+        self.failed = False  # nothing is read any more
+        self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID  # so many may be open on a client's side
         self._decoder = hpack.Decoder(settings.table_bytes)
         self._gone: dict[int, bool] = {}
         self._forgotten = 0  # of streams up to this one it may not be known any more how they ended
@@ -65,7 +56,8 @@ class State:
         self._events: list[Event] = []
         # A list of headers that goes on: its stream, its flags, and the block so far.
         self._block: tuple[int, int, bytearray] | None = None
-        self._is_greeted, self.has_settings = is_client, False
+        self._is_greeted = is_client
+        self.has_settings = False  # those of the peer are here
         self._is_between = False  # the next frame may be of any kind
         self._greet()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from serving.calls.incoming import IncomingCall, RequestIds
-from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, gunzip, is_whole
+from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
 from serving.errors import ServiceError
 from serving.limiting.limits import Limits
-from serving.transport.exchange import Exchange
+from serving.transport.exchange import AnswerHead, Exchange, with_extra
 
 
 class ExchangeCall(IncomingCall):
@@ -64,19 +64,14 @@ class ExchangeCall(IncomingCall):
 
 
 class Wire:
-    """One protocol in one call. The constructor raises ServiceError for headers that it cannot serve.
+    """One protocol in one call. The constructor raises ServiceError for headers that it cannot serve."""
 
-    Attributes:
-        transport: as metrics name it.
-        json_in, json_out: proto3 JSON instead of the binary encoding.
-        timeout_s: how long the caller waits; None: it did not say.
-    """
-
-    transport = "http"
-    json_in = json_out = False
-    timeout_s: float | None = None
+    transport = "http"  # as metrics name it
+    json_in = json_out = False  # proto3 JSON instead of the binary encoding
+    timeout_s: float | None = None  # how long the caller waits; None: it did not say
     _encoding = ""  # of messages that say they are compressed
     _envelopes: Envelopes | None = None
+    _ok: AnswerHead  # of an answer that begins well
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         self._exchange, self._limits = exchange, limits
@@ -98,9 +93,11 @@ class Wire:
 
     def begin(self, call: ExchangeCall) -> None:
         """Answers will come."""
+        self._exchange.begin(with_extra(self._ok, call.head_fields))
 
     def message(self, payload: bytes) -> None:
         """One of the answers."""
+        self._exchange.send(envelope(0, payload))
 
     def end(self, call: ExchangeCall) -> None:
         """All went well."""

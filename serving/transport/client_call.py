@@ -38,23 +38,16 @@ _OF_RESET: Final[Mapping[int, int]] = {
 
 
 class Options(NamedTuple):
-    """What a client holds its peers to.
+    """What a client holds its peers to."""
 
-    Attributes:
-        max_answer_bytes: of one message.
-        window_bytes: of the messages that lie unread in one stream.
-        first_backoff_s, max_backoff_s: between attempts to connect, while they fail.
-        ping_after_s: of silence while calls are under way.
-    """
-
-    max_answer_bytes: int = 64 * 1024 * 1024
+    max_answer_bytes: int = 64 * 1024 * 1024  # of one message
     max_header_bytes: int = 32 * 1024
-    window_bytes: int = 256 * 1024
+    window_bytes: int = 256 * 1024  # of the messages that lie unread in one stream
     connection_window_bytes: int = 4 * 1024 * 1024
     connect_timeout_s: float = 5.0
-    first_backoff_s: float = 0.1
+    first_backoff_s: float = 0.1  # between attempts to connect, while they fail
     max_backoff_s: float = 1.0
-    ping_after_s: float = 10.0
+    ping_after_s: float = 10.0  # of silence while calls are under way
     ping_timeout_s: float = 10.0
 
 

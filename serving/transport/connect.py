@@ -43,7 +43,7 @@ class ConnectUnary(Wire):
         head = exchange.head
         if head.form is None:
             head.form = _read_query(head) if head.method == b"GET" else _read_headers(head.named)
-        self.json_in, self.json_out, self.timeout_s, self._encoding, self._head, self._message = head.form
+        self.json_in, self.json_out, self.timeout_s, self._encoding, self._ok, self._message = head.form
         self._body: list[bytes] = []
         self._size = len(self._message or b"")
 
@@ -58,7 +58,7 @@ class ConnectUnary(Wire):
         return [(bool(self._encoding), b"".join(self._body) if self._message is None else self._message)]
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
-        head, more, named = self._head, self._more(call), self._exchange.head.named
+        head, more, named = self._ok, self._more(call), self._exchange.head.named
         if len(payload) >= self._limits.gzip_min_bytes and accepts_gzip(named.get(b"accept-encoding")):
             payload = gzipping.compressed(payload, self._limits.gzip_level)
             more = [(b"content-encoding", b"gzip"), *more]
@@ -111,28 +111,27 @@ class ConnectStream(Wire):
         super().__init__(exchange, limits)
         named = exchange.head.named
         media = STREAMS.exchange(named.get(b"content-type"), None)
-        self._media, self.json_in, self.json_out = media.content_type, media.json_in, media.json_out
+        self._ok, self.json_in, self.json_out = ok_head(media.content_type), media.json_in, media.json_out
         self.timeout_s = connect_timeout_s(named)
         self._encoding = "gzip" if is_gzip(named.get(b"connect-content-encoding")) else ""
         self._gzips = accepts_gzip(named.get(b"connect-accept-encoding"))
+        if self._gzips:
+            self._ok = with_extra(self._ok, [(b"connect-content-encoding", b"gzip")])
 
     @staticmethod
     def refuse(exchange: Exchange, error: ServiceError) -> None:
         """End a call whose headers cannot be served, in the form that its content type asks for."""
         media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
-        head = AnswerHead(200, [(b"content-type", media.content_type), *extra])
-        exchange.answer(head, envelope(END_OF_STREAM, wire.end_of_stream(error)))
-
-    def begin(self, call: ExchangeCall) -> None:
-        gzip = [(b"connect-content-encoding", b"gzip")] if self._gzips else []
-        self._exchange.begin(AnswerHead(200, [(b"content-type", self._media), *gzip, *call.head_fields]))
+        exchange.answer(
+            with_extra(ok_head(media.content_type), extra), envelope(END_OF_STREAM, wire.end_of_stream(error))
+        )
 
     def message(self, payload: bytes) -> None:
-        flags = 0
         if self._gzips and len(payload) >= self._limits.gzip_min_bytes:
-            payload, flags = gzipping.compressed(payload, self._limits.gzip_level), COMPRESSED
-        self._exchange.send(envelope(flags, payload))
+            self._exchange.send(envelope(COMPRESSED, gzipping.compressed(payload, self._limits.gzip_level)))
+        else:
+            super().message(payload)
 
     def end(self, call: ExchangeCall, error: ServiceError | None = None) -> None:
         self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))

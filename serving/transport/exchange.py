@@ -17,19 +17,13 @@ _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus
 
 
 class Peer(NamedTuple):
-    """Who is at the other end of a connection.
+    """Who is at the other end of a connection."""
 
-    Attributes:
-        host: the address without its port, which limits count by; name: with it, for messages.
-        certificate: in PEM form, verified; empty: none was shown.
-        uid: the user whose process it is, at a Unix socket; -1: not known.
-    """
-
-    host: str
-    name: str
-    certificate: bytes = b""
+    host: str  # the address without its port, which limits count by
+    name: str  # with it, for messages
+    certificate: bytes = b""  # in PEM form, verified; empty: none was shown
     is_secure: bool = False
-    uid: int = -1
+    uid: int = -1  # the user whose process it is, at a Unix socket; -1: not known
 
 
 class AnswerHead:
@@ -82,15 +76,11 @@ NOBODY: Final = Handler()
 
 
 class Exchange:
-    """A request that has begun. What is said to one whose peer has left goes nowhere.
+    """A request that has begun. What is said to one whose peer has left goes nowhere."""
 
-    Attributes:
-        is_over: the answer is complete, or nobody waits for it.
-        is_h2: it came over HTTP/2, so that trailers can be sent.
-        sent_any: the answer has begun.
-    """
-
-    is_h2 = is_over = sent_any = False
+    is_h2 = False  # it came over HTTP/2, so that trailers can be sent
+    sent_any = False  # the answer has begun
+    is_over = False  # the answer is complete, or nobody waits for it
     handler: Handler = NOBODY
     extra: Fields = ()  # headers of every answer, whoever gives it
     _drained: asyncio.Future[None] | None = None

@@ -54,12 +54,6 @@ class Grpc(Wire):
         trailers = hpack.encode([_OK_STATUS, *call.trailer_fields]) if call.trailer_fields else _OK_TRAILERS
         self._exchange.answer(with_extra(self._ok, call.head_fields), payload, trailers, prefix(payload))
 
-    def begin(self, call: ExchangeCall) -> None:
-        self._exchange.begin(with_extra(self._ok, call.head_fields))
-
-    def message(self, payload: bytes) -> None:
-        self._exchange.send(envelope(0, payload))
-
     def end(self, call: ExchangeCall) -> None:
         self._finish([_OK_STATUS, *call.trailer_fields])
 
