@@ -82,16 +82,7 @@ class Carrier(Protocol):
 
 
 class Call:
-    """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come.
-
-    Attributes:
-        block: the headers, but for the deadline; body: the message in its envelope. Both are dropped once sent.
-        connection: that carries it, if any does.
-        deadline: on the loop's clock; None: it has none.
-        stream: None: it waits until the peer takes one more.
-        timer: of the deadline.
-        is_over: it has ended, or nobody waits for it any more.
-    """
+    """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come."""
 
     __slots__ = (
         *("_error", "_held", "_max_bytes", "_owed", "_queue", "_waiter"),
@@ -99,12 +90,13 @@ class Call:
     )
 
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
-        self.block, self.deadline = block, deadline
+        self.block = block  # the headers, but for the deadline; dropped once sent, as the body is
         self.body = PREFIX.pack(0, len(request)) + request
         self.connection: Carrier | None = None
-        self.stream: Stream | None = None
-        self.timer: asyncio.TimerHandle | None = None
-        self.is_over = False
+        self.stream: Stream | None = None  # None: it waits until the peer takes one more
+        self.deadline = deadline  # on the loop's clock; None: it has none
+        self.timer: asyncio.TimerHandle | None = None  # of the deadline
+        self.is_over = False  # it has ended, or nobody waits for it any more
         self._held, self._max_bytes = bytearray(), max_bytes  # of a message that is not complete
         self._queue: deque[bytes] = deque()
         self._owed = 0  # bytes that came, and were not given back
