@@ -19,8 +19,6 @@ from serving.h2.stream import Stream
 
 
 class Machine(Control):
-    """Reads for a connection."""
-
     # --- what comes in ---
 
     def receive(self, data: bytes) -> None:

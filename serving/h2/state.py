@@ -32,6 +32,16 @@ class Settings(NamedTuple):
     table_bytes: int = 4_096
     credit: int = 5_000  # frames that carry nothing, until some credit is earned
 
+    def told(self, *, is_client: bool) -> dict[int, int]:
+        """Those that HTTP/2 has names for."""
+        return {
+            frames.HEADER_TABLE_SIZE: self.table_bytes,
+            frames.INITIAL_WINDOW_SIZE: self.window_bytes,
+            frames.MAX_FRAME_SIZE: self.max_frame_bytes,
+            frames.MAX_HEADER_LIST_SIZE: self.max_header_bytes,
+            **({frames.ENABLE_PUSH: 0} if is_client else {frames.MAX_CONCURRENT_STREAMS: self.max_streams}),
+        }
+
 
 class State:
     """One side of a connection; `Machine` reads for it."""
@@ -59,22 +69,11 @@ class State:
         self._is_greeted = is_client
         self.has_settings = False  # those of the peer are here
         self._is_between = False  # the next frame may be of any kind
-        self._greet()
-
-    def _greet(self) -> None:
-        s, control = self.settings, self.outgoing.control
-        if self.is_client:
-            control(frames.PREFACE)
-        told = {
-            frames.HEADER_TABLE_SIZE: s.table_bytes,
-            frames.INITIAL_WINDOW_SIZE: s.window_bytes,
-            frames.MAX_FRAME_SIZE: s.max_frame_bytes,
-            frames.MAX_HEADER_LIST_SIZE: s.max_header_bytes,
-            **({frames.ENABLE_PUSH: 0} if self.is_client else {frames.MAX_CONCURRENT_STREAMS: s.max_streams}),
-        }
-        control(frames.settings(told))
-        if s.connection_window_bytes > 65_535:
-            control(frames.window_update(0, s.connection_window_bytes - 65_535))
+        if is_client:
+            self.outgoing.control(frames.PREFACE)
+        self.outgoing.control(frames.settings(settings.told(is_client=is_client)))
+        if settings.connection_window_bytes > 65_535:
+            self.outgoing.control(frames.window_update(0, settings.connection_window_bytes - 65_535))
 
     # --- what the driver says; `outgoing` has the rest ---
 

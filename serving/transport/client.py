@@ -38,10 +38,7 @@ _DEFAULTS: Final = Options()
 
 
 class Channel:
-    """Calls to one server. Its calls raise CallFailed; those that are cancelled are cancelled at the server, too.
-
-    Must be used inside one event loop.
-    """
+    """Calls to one server, in one event loop. They raise CallFailed; cancelled ones are cancelled there, too."""
 
     def __init__(
         self,
@@ -102,11 +99,15 @@ class Channel:
 
     def _connection(self) -> ClientConnection:
         """The one that takes calls; they wait there while it is being made."""
+        loop = asyncio.get_running_loop()
         if self._version() != self._made_with:
-            self._renew()
+            self._made_with = self._version()
+            for connection in [*self._connections]:
+                connection.retire()
+                loop.call_later(_DRAIN_S, connection.abort, "its credentials are old")
+            self._failures, self._retry_at = 0, 0.0
         if self._current is not None:
             return self._current
-        loop = asyncio.get_running_loop()
         if self._is_closed:
             raise unsent(f"the connection to {self.address} is closed")
         if loop.time() < self._retry_at:
@@ -131,13 +132,6 @@ class Channel:
                 await loop.create_connection(lambda: connection, *where, ssl=context, server_hostname=name)
         except (OSError, ValueError) as error:
             connection.abort(str(error) or type(error).__name__)
-
-    def _renew(self) -> None:
-        self._made_with = self._version()
-        for connection in [*self._connections]:
-            connection.retire()
-            asyncio.get_running_loop().call_later(_DRAIN_S, connection.abort, "its credentials are old")
-        self._failures, self._retry_at = 0, 0.0
 
     def _retired(self, connection: ClientConnection, reason: str) -> None:
         if self._current is not connection:

@@ -52,13 +52,9 @@ class Options(NamedTuple):
 
 
 class CallFailed(Exception):
-    """A call has no answer; str() says why.
+    """A call has no answer; `message` says why, as the peer put it or as we do; `code` is gRPC's number.
 
-    Attributes:
-        code: gRPC's number.
-        message: as the peer put it, or ours.
-        trailers: as they came.
-        is_unprocessed: the peer surely did nothing for it, so that it may be sent again, or elsewhere.
+    `is_unprocessed`: the peer surely did nothing for it, so that it may be sent again, or elsewhere.
     """
 
     def __init__(self, code: int, message: str, trailers: Trailers = (), *, is_unprocessed: bool = False) -> None:

@@ -23,8 +23,6 @@ _LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than
 
 
 class Core:
-    """What the connections of one server share."""
-
     def __init__(self, router: Router, shared: ServerContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
@@ -76,16 +74,13 @@ class Core:
 
 
 class Connection(asyncio.Protocol):
-    """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds.
-
-    `waiting`: bytes that were not taken yet: our own queues, the transport's, and the system's while it is full.
-    """
+    """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds."""
 
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         """`surplus`: the limit beyond which it is: it is turned away, unless it asks how we are."""
         self.core, self.transport, self.peer = core, transport, peer
         self.loop = core.loop
-        self.waiting = 0
+        self.waiting = 0  # bytes not taken yet: our own queues, the transport's, and the system's while it is full
         self.is_paused = self.is_closing = self.is_lost = False
         self._retire_at = self.loop.time() + core.limits.max_connection_age_s
         self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then

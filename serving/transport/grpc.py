@@ -71,8 +71,6 @@ class Grpc(Wire):
 
 
 class GrpcJson(Grpc):
-    """One call whose messages are proto3 JSON."""
-
     json_in = json_out = True
     _ok = ok_head(b"application/grpc+json")
 

@@ -40,8 +40,6 @@ _READ: Final = b"grpc-status, grpc-message, grpc-status-details-bin, retry-after
 
 
 class Router:
-    """The table of methods and pages of one server."""
-
     def __init__(
         self,
         methods: Sequence[Method],

@@ -15,8 +15,6 @@ _DEADLINE_GRACE_S: Final = 0.25
 
 
 class UnaryRpc(Rpc):
-    """One message, one answer: at once where memory has it."""
-
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         endpoint, spoken = self._endpoint, self._wire
         if not endpoint.is_free:
