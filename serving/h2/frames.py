@@ -77,12 +77,10 @@ def settings(values: dict[int, int]) -> bytes:
 
 
 def window_update(stream_id: int, more: int) -> bytes:
-    """So many more bytes may come."""
     return frame(WINDOW_UPDATE, 0, stream_id, WORD.pack(more))
 
 
 def reset(stream_id: int, code: int) -> bytes:
-    """The end of a stream before its time."""
     return frame(RST_STREAM, 0, stream_id, WORD.pack(code))
 
 

@@ -74,7 +74,8 @@ class Channel:
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         call = Call(b"", request, deadline, self._options.max_answer_bytes)
         try:
-            call.block = self._block(path, metadata)
+            common = _common(path, "localhost" if self._is_unix else self.address, self._tls is not None)
+            call.block = b"".join([common, *[_encoded(name, value) for name, value in metadata]])
             self._connection().start(call)
         except CallFailed as error:
             call.end(error)
@@ -147,14 +148,6 @@ class Channel:
         self._failures += 1
         jitter = 1.0 + _JITTER * (2.0 * random.random() - 1.0)
         self._retry_at = asyncio.get_running_loop().time() + backoff_s * jitter
-
-    # --- headers ---
-
-    def _block(self, path: str, metadata: Metadata) -> bytes:
-        block = _common(path, "localhost" if self._is_unix else self.address, self._tls is not None)
-        if not metadata:
-            return block
-        return block + b"".join([_encoded(name, value) for name, value in metadata])
 
 
 @lru_cache(4_096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -29,21 +29,16 @@ class Peer(NamedTuple):
 class AnswerHead:
     """Status and headers of an answer, encoded once for each HTTP: those that repeat are made when a server starts."""
 
-    __slots__ = ("_lines", "block", "fields", "status")
-
     def __init__(self, status: int, fields: Fields) -> None:
         """`block`: for HTTP/2."""
         self.status, self.fields = status, fields
         self.block = hpack.encode([(b":status", b"%d" % status), *fields])
-        self._lines = b""
 
-    @property
+    @cached_property
     def lines(self) -> bytes:
         """For HTTP/1.1, without the empty line behind them."""
-        if not self._lines:
-            first = b"HTTP/1.1 %d %s\r\n" % (self.status, _PHRASES.get(self.status, b""))
-            self._lines = first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
-        return self._lines
+        first = b"HTTP/1.1 %d %s\r\n" % (self.status, _PHRASES.get(self.status, b""))
+        return first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
 
 
 @lru_cache(64)
