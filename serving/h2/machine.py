@@ -19,8 +19,6 @@ from serving.h2.stream import Stream
 
 
 class Machine(Control):
-    # --- what comes in ---
-
     def receive(self, data: bytes) -> None:
         """More bytes from the peer; `events` says what they mean."""
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
@@ -87,8 +85,6 @@ class Machine(Control):
             self.has_settings = True
             self.peer_max_streams = frames.MAX_STREAM_ID  # unless they say less
         self._is_between = self._block is None
-
-    # --- requests, answers, trailers ---
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if flags & (frames.PADDED | frames.WITH_PRIORITY):
@@ -179,8 +175,6 @@ class Machine(Control):
         if b"content-length" in head.named and not end:
             stream.expected = heads.content_length(head)
         self._event(HEADERS, stream, head, end=end)
-
-    # --- bodies ---
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)

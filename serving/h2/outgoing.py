@@ -52,8 +52,6 @@ class Outgoing:
         self.frames.append(frame)
         self.size += len(frame)
 
-    # --- what streams say ---
-
     def headers(self, stream: Stream, block: bytes, *, end: bool) -> None:
         """A list of headers, as a block of `hpack.encode`; they must be the first or the last of the stream."""
         self.control(self._header_frames(stream.id, block, END_STREAM if end else 0))
@@ -120,8 +118,6 @@ class Outgoing:
             self.drained.append(stream)
         stream.ending = NOT_ENDING
 
-    # --- what the peer says ---
-
     def opened(self, stream: Stream | None, more: int) -> bool:
         """A window was opened further, of one stream or of all together. False: it would be too large."""
         if stream is None:
@@ -136,8 +132,6 @@ class Outgoing:
         """The peer has set the window of all streams, and of those to come. False: one would be too large."""
         more, self.initial_window = initial_window - self.initial_window, initial_window
         return all(self.opened(stream, more) for stream in streams)
-
-    # --- turns ---
 
     def pump(self) -> None:
         """Make frames of what waits, as far as windows and room allow, a portion of each stream in turn."""

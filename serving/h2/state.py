@@ -157,11 +157,11 @@ class State:
 
     def _reset(self, stream_id: int, code: ErrorCode) -> None:
         stream = self.streams.get(stream_id)
-        self.outgoing.control(frames.reset(stream_id, code))
         if stream is None:
+            self.outgoing.control(frames.reset(stream_id, code))
             self._note_gone(stream_id, by=BY_US)
         else:
-            self._remove(stream, by=BY_US)
+            self.reset(stream, code)
             self._event(RESET, stream, code, end=True)
 
     def _remove(self, stream: Stream, *, by: bool) -> None:

@@ -59,8 +59,6 @@ class Channel:
         self._failures, self._retry_at, self._failure = 0, 0.0, ""
         self._is_closed = False
 
-    # --- calls ---
-
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
         """The one answer, within so many seconds, connecting included."""
         call = self.stream(path, request, metadata, timeout_s)
@@ -95,8 +93,6 @@ class Channel:
                 connection.abort("closed by the client")
         if ends:
             await asyncio.wait(ends)
-
-    # --- connecting ---
 
     def _connection(self) -> ClientConnection:
         """The one that takes calls; they wait there while it is being made."""

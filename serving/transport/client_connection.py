@@ -47,8 +47,6 @@ class ClientConnection(asyncio.Protocol):
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
         self._machine = Machine(Settings(0, *held), is_client=True)
 
-    # --- calls ---
-
     def start(self, call: Call) -> None:
         """Send a request, now or when its turn comes."""
         call.connection = self
@@ -103,8 +101,6 @@ class ClientConnection(asyncio.Protocol):
             call = next(iter(self._waiting))
             del self._waiting[call]
             self._open(call)
-
-    # --- reading ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
@@ -164,8 +160,6 @@ class ClientConnection(asyncio.Protocol):
         elif kind == state.FAILED:
             self._end_all(f"HTTP/2 protocol error ({what})")
 
-    # --- writing ---
-
     def _flush_soon(self) -> None:
         if not self._in_turn and not self._is_flushing:
             self._is_flushing = True
@@ -202,8 +196,6 @@ class ClientConnection(asyncio.Protocol):
         self._is_paused = False
         self._flush()
 
-    # --- time ---
-
     def _tick(self) -> None:
         now = self._loop.time()
         self._timer = self._loop.call_later(_TICK_S, self._tick)
@@ -221,8 +213,6 @@ class ClientConnection(asyncio.Protocol):
             self._open_at = now
         elif now - self._open_at >= options.ping_after_s + options.ping_timeout_s:
             self.abort("it accepts no requests")
-
-    # --- ends ---
 
     def retire(self, reason: str = "") -> None:
         """Start no more calls; close when the others have ended."""

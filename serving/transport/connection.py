@@ -179,11 +179,6 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def abort(self) -> None:
-        """Hang up at once; the system goes on sending what it holds."""
-        if not self.is_lost:
-            self.transport.abort()
-
     def cut_off(self) -> None:
         """Hang up on a peer that does not read, which would keep there what the system holds."""
         if not self.is_lost:

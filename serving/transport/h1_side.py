@@ -32,8 +32,6 @@ class H1Side(Connection):
         self._body_bytes = self._unwanted_bytes = 0
         self._most_unwanted_bytes = 2 * core.limits.max_request_bytes  # of a request that is answered, or all framing
 
-    # --- reading ---
-
     def data_received(self, data: bytes) -> None:
         if self.is_closing:  # as much as one request may have is dropped; then the sender has to wait
             self._unwanted_bytes += len(data)
@@ -123,8 +121,6 @@ class H1Side(Connection):
         is_held_back = size > 0 and exchange.begun.expects_continue and not exchange.is_continued
         return not is_held_back and b"transfer-encoding" not in named and size <= self._most_unwanted_bytes
 
-    # --- writing ---
-
     def put(self, parts: list[bytes]) -> None:
         """Write, at the end of this turn of the loop where one is going on."""
         self._out += parts
@@ -167,8 +163,6 @@ class H1Side(Connection):
             self._exchange.wake()
         self._hold_back()
 
-    # --- refusals ---
-
     def turn_away(self, limit: str) -> None:
         super().turn_away(limit)
         self._refuse(TooManyConnections(""))  # it was counted
@@ -187,8 +181,6 @@ class H1Side(Connection):
         if may_answer:
             self._out.append(connect.last_answer(error))
         self.close(lingers=True)
-
-    # --- time and ends ---
 
     def tick(self, now: float) -> None:
         limits = self.core.limits
@@ -285,7 +277,8 @@ class H1Exchange(Exchange):
 
     def abort(self) -> None:
         self.is_over = True
-        self._side.abort()
+        if not self._side.is_lost:
+            self._side.transport.abort()
 
     @property
     def is_waiting(self) -> bool:

@@ -39,8 +39,6 @@ class H2Side(Connection):
         self._pinged_at: float | None = None
         self._flush()
 
-    # --- reading ---
-
     def data_received(self, data: bytes) -> None:
         self._is_heard = True
         if self.is_closing or self.machine.failed:
@@ -115,8 +113,6 @@ class H2Side(Connection):
             self.core.admission.refused[limit] += 1
             self._hang_up()
 
-    # --- writing ---
-
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
         exchange.handler = NOBODY  # else each call would be a circle
@@ -178,8 +174,6 @@ class H2Side(Connection):
         stream.owner.leave()
         self.flush_soon()
 
-    # --- time ---
-
     def tick(self, now: float) -> None:
         self.machine.earn(max(1, round(_EARNED_PER_S * self.core.tick_s)))
         if self._is_heard:
@@ -223,8 +217,6 @@ class H2Side(Connection):
             self._pinged_at = now
             self.machine.ping(_ALIVE)
             self.flush_soon()
-
-    # --- ends ---
 
     def turn_away(self, limit: str) -> None:
         super().turn_away(limit)

@@ -97,7 +97,7 @@ class Server:
             transport.close()
         await self._end_all(lambda one: one.shut_down(), grace_s)
         await self._end_all(lambda one: one.expire(), _GOOD_BYE_S)
-        await self._end_all(lambda one: one.abort(), _GOOD_BYE_S)
+        await self._end_all(lambda one: one.transport.abort(), _GOOD_BYE_S)
         self._ticking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._ticking

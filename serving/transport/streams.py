@@ -17,8 +17,6 @@ _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond
 
 
 class StreamRpc(Rpc):
-    """One message, many answers."""
-
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         self._admit(len(payload))
         self._task = asyncio.get_running_loop().create_task(self._stream((is_compressed, payload)))
