@@ -37,7 +37,7 @@ class Fault(Exception):
 
 
 class Machine:
-    """Reads requests, one after the other. Nothing raises; a FAULT is the last event.
+    """Reads requests, one after the other. Nothing raises but on_..., to the parser; a FAULT is the last event.
 
     Clients say the same head over and over: it is remembered by all of its bytes with what the parser made of it.
     """
@@ -105,8 +105,6 @@ class Machine:
         self._head_bytes = 0
         self._was_last = False
         self._is_trailing = False
-
-    # --- what the parser says; Fault ends it ---
 
     def on_message_begin(self) -> None:
         self._in_this += 1

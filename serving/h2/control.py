@@ -106,6 +106,5 @@ class Control(State):
         if more and (has_ended or self.outgoing.opened(stream, more)):
             return
         code = ErrorCode.FLOW_CONTROL_ERROR if more else ErrorCode.PROTOCOL_ERROR
-        raise (StreamFault if stream_id else ConnectionFault)(
-            "a window update of 0, or beyond the largest window", code
-        )
+        kind = StreamFault if stream_id else ConnectionFault
+        raise kind("a window update of 0, or beyond the largest window", code)

@@ -167,8 +167,6 @@ def _string(block: bytes, at: int) -> tuple[bytes, int]:
     return huffman.decode(text) if first & 0x80 else text, end
 
 
-# --- encoding -----------------------------------------------------------------------------------------------
-
 _WHOLE: Final = {(name, value): index for index, (name, value, _, _) in enumerate(_STATIC) if value}
 _NAMES: Final = {name: index for index, (name, _, _, _) in reversed([*enumerate(_STATIC)]) if name}
 

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class State:
-    """One side of a connection; `Machine` reads for it."""
+    """One side of a connection; `Machine` reads for it, and what a driver does not say here it says to `outgoing`."""
 
     def __init__(self, settings: Settings, *, is_client: bool = False) -> None:
         self.settings, self.is_client = settings, is_client
@@ -74,8 +74,6 @@ class State:
         self.outgoing.control(frames.settings(settings.told(is_client=is_client)))
         if settings.connection_window_bytes > 65_535:
             self.outgoing.control(frames.window_update(0, settings.connection_window_bytes - 65_535))
-
-    # --- what the driver says; `outgoing` has the rest ---
 
     def open(self, block: bytes, *, end: bool) -> Stream:
         """A client's next stream, with its headers as a block of `hpack.encode`."""

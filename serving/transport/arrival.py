@@ -135,13 +135,11 @@ class TlsAcceptor:
         handshake.add_done_callback(self._handshakes.discard)
 
     async def _shake_hands(self, sock: socket.socket, peer: Peer, surplus: str) -> None:
-        core = self._core
+        core, connect = self._core, self._core.loop.connect_accepted_socket
         arrival = Arrival(core, (peer, surplus))
         patience_s = SURPLUS_S if surplus else core.limits.slow_request_s
         try:
-            await core.loop.connect_accepted_socket(
-                lambda: arrival, sock, ssl=self._tls, ssl_handshake_timeout=patience_s
-            )
+            await connect(lambda: arrival, sock, ssl=self._tls, ssl_handshake_timeout=patience_s)
         except OSError:  # the peer left, spoke something else, was refused by TLS, or took too long
             sock.close()
         finally:

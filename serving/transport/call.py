@@ -14,8 +14,7 @@ from serving.transport.exchange import AnswerHead, Exchange, with_extra
 class ExchangeCall(IncomingCall):
     """A call over any protocol, worked out from its exchange when somebody asks."""
 
-    # Sent beside those of the protocol.
-    head_fields: Sequence[tuple[bytes, bytes]] = ()
+    head_fields: Sequence[tuple[bytes, bytes]] = ()  # sent beside those of the protocol
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:

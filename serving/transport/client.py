@@ -142,8 +142,7 @@ class Channel:
         options = self._options
         backoff_s = min(options.max_backoff_s, options.first_backoff_s * _GROWTH ** min(self._failures, 30))
         self._failures += 1
-        jitter = 1.0 + _JITTER * (2.0 * random.random() - 1.0)
-        self._retry_at = asyncio.get_running_loop().time() + backoff_s * jitter
+        self._retry_at = asyncio.get_running_loop().time() + backoff_s * random.uniform(1 - _JITTER, 1 + _JITTER)
 
 
 @lru_cache(4_096)

@@ -165,14 +165,11 @@ class Connection(asyncio.Protocol):
         """End all that is under way, with errors that say so."""
 
     def close(self, *, lingers: bool = False) -> None:
-        """Write what is left, and hang up, in the end on whoever does not take it.
-
-        `lingers`: more may come from the peer, which is dropped: unread, it would take the last answer away.
-        """
+        """Write what is left, and hang up. `lingers`: drop what comes: unread, it would take the last answer away."""
         if self.is_closing or self.is_lost:
             return
         self.is_closing = True
-        self.loop.call_later(LINGER_S, self.cut_off)
+        self.loop.call_later(LINGER_S, self.cut_off)  # whoever does not take it
         if lingers and self.transport.can_write_eof():
             self.transport.write_eof()
             self.transport.resume_reading()

@@ -168,8 +168,7 @@ class H1Side(Connection):
         self._refuse(TooManyConnections(""))  # it was counted
 
     def _refuse_fault(self, fault: Fault) -> None:
-        too_large = HeadersTooLarge(self.core.limits.max_header_bytes)
-        self._refuse(too_large if fault.limit else MalformedHttp(str(fault)))
+        self._refuse(HeadersTooLarge(self.core.limits.max_header_bytes) if fault.limit else MalformedHttp(str(fault)))
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""

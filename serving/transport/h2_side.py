@@ -29,8 +29,7 @@ class H2Side(Connection):
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         limits = core.limits
-        settings = Settings(max_streams=limits.max_streams_per_connection, max_header_bytes=limits.max_header_bytes)
-        self.machine = Machine(settings)
+        self.machine = Machine(Settings(limits.max_streams_per_connection, limits.max_header_bytes))
         self._incomplete: dict[Exchange, float] = {}
         self._blocked: dict[Stream, tuple[float, int]] = {}
         self._in_turn = self._is_flushing = self._is_full = self._is_heard = False
