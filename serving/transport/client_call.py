@@ -153,6 +153,7 @@ class Call:
         self.block = self.body = b""
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
         self._wake()
 
     def free(self, size: int) -> int:
