@@ -45,7 +45,7 @@ test-long: setup ## Run the long tests: foreign clients, both etcds, outages, br
 	@$(VENV)/pytest -m "$(if $(NIGHT),night,(long or hypothesis) and not night)" --hypothesis-profile=thorough -n 2 --dist worksteal
 
 .PHONY: fuzz
-fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: requests at random, spoiled
+fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: random, malformed requests
 	@$(VENV)/python -m tests.fuzz --duration $(or $(DURATION),10m) $(if $(SEED),--seed $(SEED))
 
 .PHONY: check

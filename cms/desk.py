@@ -93,7 +93,10 @@ class Desk:
             )
         if self._strange:
             name, why = next(iter(self._strange.items()))
-            return f"{name} cannot be read ({why}), and may hold instances: upgrade this process, or delete the record"
+            return (
+                f"nothing is granted: {name} cannot be read ({why}) and may hold instances; upgrade this process, or "
+                "delete its key from etcd"
+            )
         if frozen is not None:
             return f"frozen by {frozen.by}: {frozen.reason}; nothing is granted until `hqctl disruptions unfreeze`"
         return self.controller.stop.reason()

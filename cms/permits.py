@@ -6,7 +6,7 @@ from cms.ledger.instances import InstanceKey
 from cms.ledger.picture import Picture
 from cmspb.storage.v1 import ledger_pb2
 from serving.calls.methods import Call
-from serving.rights.access import READERS, Access
+from serving.rights.access import OUTSIDE, READERS, Access
 
 
 def owner_of(call: Call) -> str:
@@ -24,11 +24,11 @@ def check_task_reach(access: Access, task: ledger_pb2.Task, picture: Picture) ->
     for one in task.instance:
         instance = picture.instances.get(InstanceKey(one.location, one.id))
         if instance is None:
-            access.deny(f"instance {one.id}, which is not known", key=one.id)
+            access.deny(f"instance {one.id}", key=one.id, scope="is not known to the CMS")
         access.check(one.id, instance.service, instance.host)
 
 
 def check_budget_reach(access: Access, service: str, name: str) -> None:
     """Raises PermissionDenied unless all that a budget selects is within reach."""
     if not access.is_unlimited and not (service and access.covers(service, "")):
-        access.deny(f"budget {name}: its service is outside the granted scope", key=name)
+        access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")

@@ -153,7 +153,7 @@ class _Expected(click.ParamType[Mark]):
 
 @click.group()
 def audit() -> None:
-    """Look after the audit log."""
+    """Verify the audit log."""
 
 
 @audit.command()

@@ -29,7 +29,10 @@ security: Final = settings.flags(FLAGS)
 world: Final = together(
     location_flags(FLAGS, "  [default: default=127.0.0.1:7071]"),
     _world.option(
-        "--locations", default="", metavar="FILE", help="The same as a file: `installations: {name: [host:port]}`."
+        "--locations",
+        default="",
+        metavar="FILE",
+        help="File with locations, instead of --location: `installations: {name: [host:port]}`.",
     ),
     _world.option(
         "--cms",

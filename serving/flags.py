@@ -119,11 +119,12 @@ class Flags:
             **attributes,
         )
 
-    def limits(self) -> Callable[[F], F]:
-        """A flag for each of the transports' limits."""
+    def limits(self, *, agents: bool = False) -> Callable[[F], F]:
+        """A flag for each of the transports' limits. `agents`: the server has a listener for agents."""
         fields = {field.name: field for field in dataclasses.fields(Limits)}
+        texts = {name: text for name, text in _LIMITS.items() if agents or name != "max_agents"}
         return together(
-            *(_limit(self.under("Limits"), fields[name], text) for name, text in _LIMITS.items()),
+            *(_limit(self.under("Limits"), fields[name], text) for name, text in texts.items()),
             *(
                 _limit(self.under("Connections and compression"), fields[name], text)
                 for name, text in _CONNECTIONS.items()
@@ -134,7 +135,7 @@ class Flags:
         """Which code answers."""
         kinds = (
             "own: every address answers all protocols; grpcio: gRPC and HTTP on separate addresses "
-            "(removed in the next release)."
+            "(will be removed in the next release)."
         )
         return self.under("Listening").option(
             "--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds
@@ -184,7 +185,7 @@ def _limit(flags: Flags, field: dataclasses.Field[Any], text: str) -> Callable[[
 
 def limits_of(given: Mapping[str, Any]) -> Limits:
     """The limits that the flags say."""
-    return Limits(**{field.name: given[field.name] for field in dataclasses.fields(Limits)})
+    return Limits(**{field.name: given[field.name] for field in dataclasses.fields(Limits) if field.name in given})
 
 
 def tracing_to(endpoint: str, service: str, instance: str) -> Tracing | None:
@@ -215,7 +216,8 @@ def is_loopback(address: str) -> bool:
 _LIMITS = {
     "max_request_bytes": "Largest request, after decompression.",
     "max_response_bytes": "Largest response, or message of a stream.",
-    "max_bodies_bytes": "Bytes of HTTP request bodies in transit, large requests and open watches' requests, in total.",
+    "max_bodies_bytes": "Memory for requests being received or held: HTTP bodies, large requests, "
+    "requests of open watches.",
     "max_bodies_bytes_per_peer": "The same limit, per client address.",
     "max_answers_bytes": "Bytes of large gRPC responses not read by clients yet, in total.",
     "max_answers_bytes_per_peer": "The same limit, per client address.",

@@ -46,7 +46,7 @@ class Event(StrEnum):
     ALL_OK = "every CMS agreed"
     REJECTED = "a CMS rejected it"
     WITHDRAWN = "a CMS took its ok back"
-    CONFIRMED = "confirmed, HQ does not count silence: the work may begin"
+    CONFIRMED = "approved, and HQ expires nothing on these nodes: the work may begin"
     TOO_LATE = "not everybody agreed within 30 min: the work is forbidden"
     DONE = "the work is done"
     HOUR_OVER = "the hour is over"

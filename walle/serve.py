@@ -57,7 +57,8 @@ _BEHAVIOUR = together(
     _option(
         "--installation",
         default="default",
-        help="Name of this installation, part of the ids of its CMS tasks. Unique among all that share a CMS.",
+        help="Name of this Wall-E (not of an HQ installation), part of the ids of its CMS tasks. "
+        "Unique among all that share a CMS.",
     ),
     _option("--settle", type=Duration(), default="5m", help="How long a check must fail before it counts."),
     kit_flags(FLAGS, "/walle/v1/"),

@@ -150,7 +150,7 @@ class Event(StrEnum):
     WITHDRAWN = "a CMS took its ok back"
     RECOVERED = "the check is fine"
     COMPLETE = "the work is done, and no check waits for it"
-    FUSE_OUT = "the automation went off"
+    FUSE_OUT = "automation was switched off"
     CANCEL = "somebody cancelled it"
     EXECUTED = "the work is done"
     NEXT_STEP = "it did not help, the next step begins"

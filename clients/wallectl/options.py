@@ -78,7 +78,8 @@ def credit_options(function: F) -> F:
     """--unreachable 100 ... and -o CHECK 100."""
     function = click.option("-o", "other", nargs=2, multiple=True, metavar="CHECK COUNT", help="Any check.")(function)
     for flag in reversed(COUNTERS):
-        function = click.option(flag, type=click.IntRange(1), metavar="COUNT", help="Credits.")(function)
+        text = f"Let this many hosts through beyond the limit of {COUNTERS[flag]}."
+        function = click.option(flag, type=click.IntRange(1), metavar="COUNT", help=text)(function)
     return function
 
 

@@ -164,8 +164,8 @@ def _words(book: Book, obstacle: Obstacle) -> str:
     rule = f"budget {seen.name} ({seen.rule}) must keep {seen.floor} of {seen.total} available"
     if obstacle.wait is Wait.IMPOSSIBLE:
         return (
-            f"{rule}, which is impossible even if all were ready: add instances, lower the floor, or take fewer at a "
-            "time (--ignore-cms does not ask the CMS)"
+            f"{rule}: this request cannot be granted even when all are ready. Add instances, lower the floor, or ask "
+            "for fewer at a time"
         )
     return f"{rule} and would have {max(0, obstacle.left)}: {_culprits(seen)}"
 

@@ -121,7 +121,7 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
                 Problem(
                     "bad",
                     f"the guard of {cluster} holds {plural(guard.waiting, 'expiry')} back",
-                    f"{guard.verdict} {guard.silent} of {plural(guard.expected, 'revision')} silent.",
+                    f"{guard.verdict.removeprefix('holding: ')}.",
                     "Many agents at once: check the network first. If they are really gone, release the guard.",
                     "/nodes#guard",
                     seconds(guard.since),

@@ -132,7 +132,7 @@ def _update_permit(access: Access, mask: list[str] | None) -> Permit:
     if mask and set(mask) <= set(SCHEDULER_PATHS):
         return access.check
     if access.is_checked and not set(WRITERS) & access.grants.keys():
-        access.deny(f"fields other than {' and '.join(SCHEDULER_PATHS)}, named in update_mask", WRITERS)
+        access.deny(f"an update_mask beyond {' and '.join(SCHEDULER_PATHS)}", WRITERS)
     return partial(access.check, roles=WRITERS)
 
 

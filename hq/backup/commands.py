@@ -43,13 +43,14 @@ class _SaveUnlessNamed(click.Group):
 @click.group(
     "backup",
     cls=_SaveUnlessNamed,
-    subcommand_metavar="[verify] [OPTIONS] FILE",
+    subcommand_metavar="[save] [OPTIONS] FILE | hq backup verify FILE",
     short_help="Save everything that HQ has in etcd to a file.",
 )
 def backup() -> None:
     """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
 
     Everything at one version, while HQ keeps serving. `hq backup verify FILE` checks such a file.
+    Options: see `hq backup save --help`.
     """
 
 

@@ -110,15 +110,20 @@ class Guard:
             return Verdict(
                 False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, no longer holding: {share}"
             )
-        return Verdict(False, False, None, None, f"quiet: {share}")
+        few = "" if self._applies(census) else " (too few to judge)"
+        return Verdict(False, False, None, None, f"quiet: {share}{few}")
 
     def expiries_per_s(self, expected: int) -> float:
         """The bounded rate."""
         return max(self.rules.expiries_per_s, self.rules.expiries_share_per_s * expected)
 
+    def _applies(self, census: Census) -> bool:
+        return census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
+
     def _over(self, census: Census) -> bool:
-        applies = census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
-        return applies and (census.many_refused or census.silent > self.rules.max_silent_share * census.expected)
+        return self._applies(census) and (
+            census.many_refused or census.silent > self.rules.max_silent_share * census.expected
+        )
 
     def _move(self, now: float, over: bool) -> None:
         if self._phase is _Phase.HOLDING:

@@ -79,13 +79,15 @@ behaviour = together(
         "--heartbeat-batches",
         type=click.FloatRange(1, 1_000),
         default=50.0,
-        help="Most batches of heartbeats to store per second; 5 are used above 5,000 heartbeats per second.",
+        help="Store heartbeats in at most this many batches per second. "
+        "From 5,000 heartbeats per second on it is always 5.",
     ),
     _liveness.option(
         "--guard-share",
         type=click.FloatRange(0, 1),
         default=0.2,
-        help="Hold expiries for one timeout if more than this share of revisions is silent.",
+        help="Hold expiries for one timeout if more than this share of revisions is silent; "
+        "ignored below 20 revisions or 3 nodes.",
     ),
     _processes.option("--cluster", default="default", help="Name of this installation, set on every instance."),
     _storage.option("--prefix", default="/hq/v1/", help="Prefix of all keys of HQ in the store."),
@@ -117,7 +119,7 @@ limits = together(
         default="1536MiB",
         help="Refuse writes that add data above this size of live records. Use 3/4 of etcd's quota; 0: no limit.",
     ),
-    flags.limits(),
+    flags.limits(agents=True),
 )
 
 logs = flags.logs()

@@ -17,8 +17,11 @@ def of_epoch(error: ServiceError, epoch: str) -> ServiceError:
 
 def not_on(entry: Entry, node: str) -> WrongNode:
     """The instance does not live there. Where it does is for those to read who may."""
-    where = "is on another node" if entry.traits.node else "has no node yet"
-    return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")
+    reporter = node or "none given"
+    where = f"is on another node than the reporter's ({reporter})"
+    if not entry.traits.node:
+        where = f"has no node yet; the report is from {reporter}" if node else "has no node yet"
+    return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}")
 
 
 def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> ServiceError | None:

@@ -130,7 +130,7 @@ class Activation:
         self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]
     ) -> float:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
-            return await self._say(subject, running, record, "the CMS has not ended the batch's task yet")
+            return await self._say(subject, running, record, _ends(record.cms_task))
         record.batches_done += bool(record.batch) and record.granted
         record.cms_task, record.granted = "", False
         record.failed.extend(messages_of(failed))
@@ -142,7 +142,7 @@ class Activation:
         self, subject: Subject, running: Running, record: ActionRecord, outcome: Event, why: str
     ) -> float | None:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
-            return await self._say(subject, running, record, "the CMS has not ended the batch's task yet")
+            return await self._say(subject, running, record, _ends(record.cms_task))
         if not running.number:
             return None
         done = f"active; left out: {why}" if outcome is Event.DONE and why else why
@@ -160,6 +160,10 @@ def _fewer(asked: int, at_most: int, waited_s: float) -> int:
     if 0 < at_most < asked:
         return at_most
     return asked // 2 if waited_s > SHRINK_AFTER_S else 0
+
+
+def _ends(task_id: str) -> str:
+    return f"waits for the CMS to end task {task_id}: hqctl disruptions why {task_id}"
 
 
 def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:

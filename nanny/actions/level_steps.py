@@ -46,7 +46,7 @@ class LevelSteps:
         return again_s and min(again_s, max(0.1, HEARD_S - waited_s) if waited_s < HEARD_S else again_s)
 
     async def _write(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
-        record.message = look.message()
+        record.message = look.message(subject.policy)
         written = await self._effects.write(subject, running, record, look.writes)
         if written.refused:
             (location, name), why = next(iter(written.refused.items()))
@@ -64,10 +64,10 @@ class LevelSteps:
         stalled_s = self._progress.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
         if look.waiting and stalled_s >= deadline_s:
             await self._effects.end(
-                subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message()}"
+                subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message(subject.policy)}"
             )
             return None
-        record.message = look.message() or record.message
+        record.message = look.message(subject.policy) or record.message
         await self._effects.store(subject, running, record)
         return min(LATER_S, max(0.1, deadline_s - stalled_s)) if look.waiting else LATER_S
 

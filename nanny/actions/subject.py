@@ -85,11 +85,11 @@ class Look:
     def is_over(self) -> bool:
         return not (self.writes or self.costly or self.waiting or self.away)
 
-    def message(self) -> str:
+    def message(self, policy: Policy) -> str:
         """What it waits for, for people."""
         parts = [f"{location} {why}" for location, why in self.away.items()]
         if self.away:
-            parts.append("the policy's `leave_out` goes on without a location")
+            parts.append(policy.go_on_without(self.away))
         if self.missing:
             parts.append(f"{self.missing} to write")
         if self.waiting:

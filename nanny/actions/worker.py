@@ -150,8 +150,9 @@ class Worker:
         event = ServiceEvent(paused=True, generation=newest)
         event.by.author = "nanny"
         event.by.comment = (
-            f"HQ holds writes of order {newest}, and the last one known here is {subject.record.generation}: Nanny's "
-            "store was set back to an earlier state; compare the targets with HQ, then resume"
+            f"Nanny's store was restored to an older state (HQ has changes of request {newest}, Nanny knows only "
+            f"{subject.record.generation}): check the targets with `nanny service show {subject.id}`, then "
+            f"`nanny resume {subject.id}`"
         )
         await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
         return True
@@ -173,7 +174,7 @@ class Worker:
             service_id,
             record,
             service_of(record),
-            policy_of(record),
+            policy_of(service_id, record),
             picture,
             away=picture.away(),
         )

@@ -64,7 +64,7 @@ def tuple_of(record: records_pb2.ServiceRecord, snapshot: str) -> records_pb2.Tu
     return next((one for one in record.snapshot if one.snapshot_id == snapshot), None)
 
 
-def policy_of(record: records_pb2.ServiceRecord) -> Policy:
+def policy_of(service_id: str, record: records_pb2.ServiceRecord) -> Policy:
     """How its roll-outs go."""
     told = record.info.rollout
     return Policy(
@@ -75,4 +75,5 @@ def policy_of(record: records_pb2.ServiceRecord) -> Policy:
         locations=tuple(told.location),
         leave_out=frozenset(told.leave_out),
         rolls_back=told.roll_back,
+        service=service_id,
     )

@@ -81,7 +81,9 @@ def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
         return Switch(tuple(sorted(missing)))
     if away := sorted(batch.intersection(at(stages, Stage.AWAY))):
         # Switched or not, it may be down: a further batch beside it would take one too many.
-        return Wait(f"waits for the location of {_some(away)} to answer; the policy's `leave_out` goes on without it")
+        where = sorted({location for location, _ in away})
+        waits = f"waits for location {', '.join(where)}, which does not answer (it has {_some(away)})"
+        return Wait(f"{waits}; {policy.go_on_without(where)}")
     late = sorted(batch.intersection(at(stages, *_NOT_YET)))
     return _late(policy, stages, progress, stalled_s, late) if late else GiveBack()
 
@@ -112,8 +114,9 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
         batch = costly[: min(room, LARGEST_BATCH)]
         return Begin(batch, batch)
     if costly:
-        names = _some(sorted(progress.failed)) or "others"
-        why = f"no further instance may be unavailable: {names} not ready, or changing"
+        failed = f" ({_some(sorted(progress.failed))})" if progress.failed else ""
+        used = f"max_unavailable is used up by instances that are not ready{failed} or still changing"
+        why = f"waits: {used} (nanny instances {policy.service})"
         return Failed(why) if stalled_s >= policy.progress_deadline_s else Wait(why)
     return _nothing_left(policy, stages, progress, stalled_s)
 
@@ -127,8 +130,9 @@ def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
 
 def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
     if at(stages, Stage.AWAY, Stage.HELD, Stage.UNSEEN):
-        away = "; the policy's `leave_out` goes on without a location" if at(stages, Stage.AWAY) else ""
-        return Wait(f"waits for those left: {_left(stages, progress)}{away}")
+        where = {location for location, _ in at(stages, Stage.AWAY)}
+        hint = f"; {policy.go_on_without(where)}" if where else ""
+        return Wait(f"waits for the rest: {_left(stages, progress)}{hint}")
     if _total(stages) and not at(stages, Stage.DONE):
         if stalled_s < policy.progress_deadline_s:
             return Wait("waits for the first agent to report")

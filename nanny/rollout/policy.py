@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ class Policy:
     """How a roll-out goes.
 
     Attributes:
+        service: whose roll-outs these are.
         max_unavailable: of the instances that serve; a share is at least 1 unless it is 0.
         max_failures: instances that may stay not ready after the first batch; the first batch may have none.
         progress_deadline_s: a batch in which nothing becomes ready for so long has failed.
@@ -31,6 +33,12 @@ class Policy:
     locations: tuple[str, ...] = ()
     leave_out: frozenset[str] = frozenset()
     rolls_back: bool = False
+    service: str = "SERVICE"
+
+    def go_on_without(self, locations: Iterable[str]) -> str:
+        """What somebody can do who does not want to wait for these."""
+        left_out = sorted({*self.leave_out, *locations})
+        return f"to continue without it: nanny service leave-out {self.service} {' '.join(left_out)}"
 
     def unavailable(self, total: int) -> int:
         """How many of `total` serving instances a roll-out may have away at once."""

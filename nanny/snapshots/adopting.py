@@ -30,7 +30,8 @@ def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, b
     text = json.dumps(_value(service, instances, common)).encode()
     content = read_content(service, text, {location for location, _ in instances}, as_id=common.id)
     _complain(
-        f"{name} ({location}) would be changed by its own description: report this"
+        f"cannot adopt {name} ({location}): the generated snapshot does not reproduce it; this is a bug in Nanny, "
+        "nothing was changed"
         for (location, name), instance in instances.items()
         if switched(content, (location, name), held(instance, ""), 0) is not None
     )
@@ -49,7 +50,7 @@ def _unlike(
     for key, revision in running.items():
         name = f"{key[1]} ({key[0]})"
         if OWNER in instances[key].meta.annotations:
-            yield f"{name} belongs to a Nanny already"
+            yield f"{name} is already managed by a Nanny"
         elif revision is None:
             yield f"{name} has no READY revision: activate one, or delete the instance"
         elif revision.id != common.id:

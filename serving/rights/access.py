@@ -13,6 +13,7 @@ from serving.rights.rules import NOBODY, Role, Rule
 
 READERS: Final = tuple(Role)
 WRITERS: Final = (Role.UPLOADER, Role.ADMIN)
+OUTSIDE: Final = "is outside the granted scope"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Access:
     def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
         """Raises PermissionDenied unless the instance is within reach."""
         if not self.covers(service, node, roles):
-            self.deny(f"instance {instance_id}: its service or node is outside the granted scope", roles, instance_id)
+            self.deny(f"instance {instance_id}", roles, instance_id, f"{OUTSIDE} (its service or node)")
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
         """Whatever matches a filter with these services and nodes is within reach."""
@@ -83,7 +84,8 @@ class Access:
     def check_filter(self, services: Collection[str], nodes: Collection[str]) -> None:
         """Raises PermissionDenied unless whatever matches a filter with these is within reach."""
         if not self.proves(services, nodes):
-            self.deny("a filter this wide: name your services in service_id, or your node in node_name")
+            limits = "covers more than the granted scope; name your services in service_id, or your node in node_name"
+            self.deny("this filter", scope=limits)
 
     def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
         """All of the node is within reach in one of these roles."""
@@ -96,20 +98,20 @@ class Access:
     def check_all(self, what: str) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
         if not self.is_unlimited:
-            self.deny(f"{what}: it affects all services and nodes, the grant covers only some")
+            self.deny(what, scope="affects all services and nodes, the granted scope has only some")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""
         if not self.covers_node(node, roles):
             self.deny(f"node {node or '(none)'} ({field})", roles, node)
 
-    def deny(self, what: str, roles: Iterable[Role] = (), key: str = "") -> NoReturn:
-        """Raises PermissionDenied: this is out of reach."""
+    def deny(self, what: str, roles: Iterable[Role] = (), key: str = "", scope: str = OUTSIDE) -> NoReturn:
+        """Raises PermissionDenied: this is out of reach. `scope`: why, if the caller has such a role."""
         name = self.identity.name if self.identity else "nobody"
         wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
-        needed = f"requires the role {' or '.join(wanted)} for it"
+        why = scope if any(role in self.grants for role in wanted) else f"requires the role {' or '.join(wanted)}"
         raise PermissionDenied(
-            f"{name} is not authorized to {self.rule.name} {what}; {needed}", key=key, needs=",".join(wanted)
+            f"{name} is not authorized to {self.rule.name}: {what} {why}", key=key, needs=",".join(wanted)
         )
 
     def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:

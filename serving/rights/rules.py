@@ -54,6 +54,6 @@ READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
 OPERATE: Final = Rule("operate", frozenset({Role.OPERATOR}), Record.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
-LEAVE: Final = Rule("ask for leave", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
+LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

@@ -47,7 +47,7 @@ def test_a_service_that_is_not_of_one_piece_is_refused_with_every_instance_that_
         "b (ams) has no READY",
         "c (ams) runs r2",
         "d (ams) has different content",
-        "e (ams) belongs to a Nanny",
+        "e (ams) is already managed by a Nanny",
     ):
         assert words in said
     assert "a (ams)" not in said

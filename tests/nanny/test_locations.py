@@ -79,7 +79,7 @@ def test_a_roll_out_says_what_it_waits_for_and_what_goes_on_without_it() -> None
         step = next_step(Policy(), done, progress, 1e9)
         assert isinstance(step, Wait)
         assert "answer" in step.why
-        assert "leave_out" in step.why
+        assert "nanny service leave-out SERVICE fra" in step.why
 
 
 def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_it_answers_or_not() -> None:

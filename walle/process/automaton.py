@@ -194,8 +194,10 @@ class Automaton:
             seen = {task.id for task in restored.task} if restored is not None else set()
             new = (one for one in strays if one not in seen)
             if ahead := next((one for one in new if is_ahead(self.world.installation, one, now_ms)), ""):
+                newer = f"CMS {url} has task {ahead}, which is newer than anything in this store"
                 await self._notice(
-                    project, f"{url} holds task {ahead}, asked for after this store was saved: restored?"
+                    project,
+                    f"{newer}: the store was probably restored from a backup; see docs/walle.md#the-store-was-restored",
                 )
         if not is_looked_at(self.restored.get(project), epoch):
             unknown = [UnknownTask(cms=url, id=one, host=listed[one]) for one in strays]

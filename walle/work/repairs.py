@@ -146,7 +146,11 @@ def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
     if not tripped:
         return []
     project = fuses.project.id if tripped == fuses.project.id else ""
-    return [Notice(SEVERITY_CRITICAL, project, f"{reason}; running work goes on, a person must switch it on again")]
+    on = "settings set disable_automation false -m WHY"
+    if project:
+        on = f"projects automation enable -m WHY {project}"
+    hint = f"running work continues. After you found the cause: walle {on}"
+    return [Notice(SEVERITY_CRITICAL, project, f"{reason}; {hint}")]
 
 
 def _ended(host: Host) -> Notices:

@@ -121,7 +121,7 @@ def left_to_look_at(restored: Restored | None) -> list[str]:
     name = restored.project
     shown = [f"project {name}: {restored.evidence}"] if restored.evidence else []
     return shown + [
-        f"project {name}: since the store was restored, task {task.id} of {task.cms} for {', '.join(task.host)} "
-        f"belongs to nothing: look, then `walle projects release-tasks {name}`"
+        f"project {name}: task {task.id} at {task.cms} for {', '.join(task.host)} is unknown since the restore: check "
+        f"whether its work is over, then `walle projects release-tasks {name}`"
         for task in restored.task
     ]

@@ -52,7 +52,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "guard": (
         "hqctl guard status",
         "hqctl guard release --for 5m --reason 'rack 7 burnt down'",
-        "hqctl guard force --for 30m --reason 'switch 7 is replaced'",
+        "hqctl guard force --for 30m --reason 'switch 7 is being replaced'",
     ),
     "status": (
         "hqctl status --server hq-1:7071,hq-2:7071,hq-3:7071",

@@ -78,7 +78,14 @@ def get(host: str, as_json: bool) -> None:
 @click.argument("host")
 @click.option("--project", required=True, help="Its project.")
 @click.option("--inventory", type=int, default=0, help="Inventory number.")
-@click.option("-S", "--state", type=click.Choice(["free", "assigned"]), default="assigned", show_default=True)
+@click.option(
+    "-S",
+    "--state",
+    type=click.Choice(["free", "assigned"]),
+    default="assigned",
+    show_default=True,
+    help="assigned: Wall-E looks after it; free: nothing runs there.",
+)
 @click.option("--dc", default="", help="Data centre.")
 @click.option("--rack", default="", help="Rack.")
 @click.option("--switch", default="", help="Switch.")

@@ -16,6 +16,9 @@ from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Schem
 _MODES = {"replace": pb.CHANGE_MODE_REPLACE, "add": pb.CHANGE_MODE_ADD, "remove": pb.CHANGE_MODE_REMOVE}
 
 
+_TOKEN_HELP = "Entry of cms_tokens in the configuration file, sent to this CMS (the name comes from the protocol)."
+
+
 @click.group()
 def projects() -> None:
     """Show and change projects: CMSs, limits, automation."""
@@ -59,7 +62,7 @@ def get(project: str, as_json: bool) -> None:
 @click.option("--owner", multiple=True, help="Identity that may change it; repeatable. Default: you.")
 @click.option("--cms", default="", metavar="URL", help="`default`, or a URL.  [default: default]")
 @click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol.")
-@click.option("--tvm-app-id", default="", help="Name of the token for this CMS.")
+@click.option("--tvm-app-id", default="", help=_TOKEN_HELP)
 @click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: most hosts under work at a time.")
 def add(project: str, name: str, owner: tuple[str, ...], cms: str, **setting: Any) -> None:
     """Add a project."""
@@ -92,7 +95,7 @@ def release_tasks(project: str, reason: str) -> None:
 @click.argument("project")
 @click.option("--cms", required=True, metavar="URL", help="`default`, or a URL.")
 @click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol, for a URL.")
-@click.option("--tvm-app-id", default="", help="Name of the token for this CMS.")
+@click.option("--tvm-app-id", default="", help=_TOKEN_HELP)
 @click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: most hosts under work at a time, at least 1.")
 def modify_cms(mode: str, project: str, cms: str, **setting: Any) -> None:
     """Replace the CMSs of a project, add one, or remove one."""

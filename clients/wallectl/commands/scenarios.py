@@ -30,7 +30,10 @@ def add() -> None:
 @click.option("--ticket", required=True, help="The work's reference in an issue tracker; names the scenario.")
 @_reason
 def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason: str) -> None:
-    """Ask for approval to make the hosts of a switch unreachable for some minutes within an hour."""
+    """Ask for approval to make the hosts of a switch unreachable for some minutes within an hour.
+
+    SCENARIO: its name. Default: the ticket.
+    """
     name, kind = scenario or ticket, SCENARIO_KIND_SWITCH_MAINTENANCE
     order = pb.AddScenarioRequest(scenario=name, kind=kind, switch=switch, dc=dc, ticket=ticket, reason=reason)
     call("AddScenario", order)

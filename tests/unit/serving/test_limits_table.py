@@ -25,7 +25,7 @@ def test_every_limit_has_its_row_in_order_and_every_row_its_limit() -> None:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_row_says_the_default_and_the_flag(name: str) -> None:
-    @Flags("HQ_").limits()
+    @Flags("HQ_").limits(agents=True)
     @click.command()
     def command() -> None: ...
 
