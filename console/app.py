@@ -22,6 +22,7 @@ from serving.standard.site import SiteAnswer, SiteRequest
 log = logging.getLogger(__name__)
 
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _EVENTS: Final = (b"content-type", b"text/event-stream")
 
@@ -70,7 +71,7 @@ class App:
         handler, parts = self._routes.find(request.method, request.path)
         result = await handler(visit, **parts)
         if isinstance(result, Redirect):
-            return self._redirect(result, jar)
+            return self._redirect(result, request, jar)
         return self._page(result, visit, jar)
 
     def _visit(self, request: SiteRequest, jar: Jar) -> Visit:
@@ -104,13 +105,25 @@ class App:
             "query": visit.query,
         }
 
-    def _redirect(self, result: Redirect, jar: Jar) -> SiteAnswer:
+    def _redirect(self, result: Redirect, request: SiteRequest, jar: Jar) -> SiteAnswer:
+        if _is_dialog(request):
+            return self._to_dialog(result, jar)
         if result.done or result.failed:
             jar.say("done" if result.done else "failed", result.done or result.failed)
         to = result.to.encode("ascii", "ignore")
         return SiteAnswer(303, [(b"location", to), _NO_STORE, *ALWAYS, *jar.headers])
 
+    def _to_dialog(self, result: Redirect, jar: Jar) -> SiteAnswer:
+        """Where to go; or what failed, which the dialog shows itself."""
+        if result.failed and not result.to.startswith("/signin"):
+            return SiteAnswer(409, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], result.failed.encode("utf-8", "replace"))
+        if result.done or result.failed:
+            jar.say("done" if result.done else "failed", result.done or result.failed)
+        return SiteAnswer(200, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], result.to.encode("ascii", "ignore"))
+
     def _error(self, request: SiteRequest, jar: Jar, status: int, text: str) -> SiteAnswer:
+        if _is_dialog(request):
+            return SiteAnswer(status, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], text.encode("utf-8", "replace"))
         visit = Visit(request.path, now_s=self._wall_s(), token=jar.token, target=request.path)
         return self._page(Page("error.html", f"Error {status}", {"status": status, "text": text}, status), visit, jar)
 
@@ -118,7 +131,7 @@ class App:
         query = request.query_string.decode("latin-1")
         back = f"{request.path}?{query}" if query and request.method == "GET" else request.path
         failed = f"The server did not accept your token: {why}" if jar.token else ""
-        return self._redirect(Redirect(url("signin", to=back), failed=failed), jar)
+        return self._redirect(Redirect(url("signin", to=back), failed=failed), request, jar)
 
     # --- live ---
 
@@ -150,3 +163,8 @@ class App:
         if isinstance(page, Redirect):
             return {}
         return self._templates.render(page, self._about(visit, ""))[1]
+
+
+def _is_dialog(request: SiteRequest) -> bool:
+    """A dialog of an open page sends its form, and stays open if that fails."""
+    return request.method == "POST" and b"x-dialog" in request.headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 from google.protobuf.duration_pb2 import Duration
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import good, not_heard, status_of, troubles
+from console.backends.asking import Trouble, good, not_heard, status_of, troubles
 from console.backends.controllers import Walle
 from console.backends.servers import Servers
 from console.pages import orders
@@ -99,12 +100,17 @@ class Projects:
         if self._walle is None:
             return Page("missing.html", "Planned work", {"troubles": [MISSING]})
         found = await self._walle.scenarios()
+        may = await self._walle.may_order()
+        # Only for the dialog, which no live page is given again.
+        known = await self._walle.hosts() if may and visit.jar is not None else pb.ListHostsResponse()
         over = (ppb.SCENARIO_STAGE_FINISHED, ppb.SCENARIO_STAGE_CANCELLED, ppb.SCENARIO_STAGE_REFUSED)
         listed = sorted(good(found, pb.ListScenariosResponse()).scenarios, key=lambda one: one.stage in over)
         shown = {
             "scenarios": listed,
             "scenario_state": views.scenario_state,
-            "may_order": await self._walle.may_order(),
+            "may_order": may,
+            "switches": views.switches(good(known, pb.ListHostsResponse()).hosts),
+            "switch": visit.query.get("switch", ""),
             "troubles": troubles(found),
         }
         return Page("scenarios.html", "Planned work", shown)
@@ -123,7 +129,9 @@ class Projects:
             "id": scenario,
             "one": answer.scenario if is_there else None,
             "blockers": blockers,
+            "asked": asked,
             "way": in_the_way(why) if isinstance(why, cpb.WhyTaskResponse) else None,
+            "gives_up_s": views.gives_up_s(answer.scenario),
             "by_hand": await self._by_hand(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,
@@ -156,8 +164,11 @@ class Projects:
     async def add_scenario(self, visit: Visit) -> Redirect:
         """Maintenance of a switch."""
         form = visit.form
-        if not form.get("scenario") or not form.get("switch"):
-            raise Refused(400, "scenario and switch: both are needed")
+        for name, shown in (("scenario", "a name for the work"), ("switch", "the switch")):
+            if not form.get(name):
+                raise Refused(400, f"{name}: {shown} is missing")
+        if self._walle is not None and (wrong := await self._unknown_switch(self._walle, form["switch"])):
+            raise Refused(400, f"switch: {wrong}")
         request = pb.AddScenarioRequest(
             scenario=form["scenario"],
             kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -169,6 +180,15 @@ class Projects:
         return await self._order(
             url("scenarios", form["scenario"]), "AddScenario", request, "Approval has been requested."
         )
+
+    async def _unknown_switch(self, walle: Walle, switch: str) -> str:
+        """What to say of a switch that no host is behind; empty: there are some, or Wall-E shall say it."""
+        found = await walle.hosts(switch=switch)
+        if isinstance(found, Trouble) or found.hosts:
+            return ""
+        known = views.switches(good(await walle.hosts(), pb.ListHostsResponse()).hosts)
+        close = difflib.get_close_matches(switch, known, 1)
+        return f"no host is behind a switch {switch}" + (f"; did you mean {close[0]}?" if close else "")
 
     async def end_scenario(self, visit: Visit, scenario: str) -> Redirect:
         """The work is done, or given up."""

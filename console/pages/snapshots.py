@@ -15,6 +15,7 @@ from console.views.urls import url
 from nannypb.v1 import service_pb2 as pb
 
 _MISSING: Final = missing("Nanny", "--nanny")
+_MOST_SHOWN: Final = 200_000  # bytes of a description
 _ORDERS: Final = {
     "pause": ("PauseActions", pb.PauseActionsRequest, "Actions are paused: events are handled, nothing begins."),
     "resume": ("ResumeActions", pb.ResumeActionsRequest, "Actions go on."),
@@ -52,7 +53,9 @@ class Snapshots:
         found = good(asked, pb.GetServiceResponse()).service
         entries = good(history, pb.ListHistoryResponse()).entry
         back = views.way_back(found, entries)
-        rows, older = views.snapshot_rows(found, good(known, pb.ListSnapshotsResponse()).snapshot, back)
+        made = good(known, pb.ListSnapshotsResponse()).snapshot
+        rows, older = views.snapshot_rows(found, made, back)
+        active = views.active_of(found)
         shown = {
             "service": service,
             "found": found if found.id else None,
@@ -60,6 +63,10 @@ class Snapshots:
             "rows": rows,
             "older": older,
             "history": entries[:30],
+            "told": views.told,
+            "active": views.named(active, made) if active else "",
+            "back": views.named(back, made) if back else "",
+            "is_alone": len(rows) + len(older) == 1,
             "may_change": may[0],
             "may_pause": may[1],
             "targets": views.TARGETS,
@@ -87,6 +94,8 @@ class Snapshots:
             "service": service,
             "snapshot": made.id or snapshot,
             "made": made,
+            "content": made.content[:_MOST_SHOWN].decode("utf-8", "replace"),
+            "is_cut": len(made.content) > _MOST_SHOWN,
             "state": next((one for one in found.snapshot if one.snapshot_id == made.id), None),
             "current_of": views.current_of,
             "target_of": views.target_of,

@@ -134,7 +134,11 @@ function show(opener) {
   });
   dialog.dispatchEvent(new Event("change"));
   if (opener.dataset.action) dialog.querySelector("form").action = opener.dataset.action;
+  const said = dialog.querySelector("[data-failed]");
+  if (said) said.remove();
   dialog.showModal();
+  const checked = dialog.querySelector("input[type=radio]:checked");
+  if (checked) checked.focus();
 }
 
 // A field that belongs to one choice is shown with that choice only.
@@ -149,9 +153,41 @@ document.addEventListener("change", (event) => {
 }, true);
 
 document.addEventListener("submit", (event) => {
-  const button = event.target.method === "post" && event.target.querySelector("button:not([type=button])");
+  const form = event.target, dialog = form.closest("dialog");
+  const button = form.method === "post" && form.querySelector("button:not([type=button])");
   if (button) setTimeout(() => { button.disabled = true; }); // sent once, not twice
+  if (!dialog) return;
+  event.preventDefault();
+  send(form, dialog).finally(() => { button.disabled = false; });
 });
+
+// An order that fails leaves its dialog open, with what was typed into it.
+async function send(form, dialog) {
+  const body = new URLSearchParams(new FormData(form));
+  let text = "The console does not answer: nothing is known of this order. Look at the page before you give it again.";
+  try {
+    const answer = await fetch(form.action, { method: "POST", body, headers: { "x-dialog": "1" } });
+    text = await answer.text();
+    if (answer.ok) { dialog.close(); return go(new URL(text, location)); }
+  } catch { /* said below */ }
+  const said = dialog.querySelector("[data-failed]") || document.createElement("p");
+  Object.assign(said, { className: "trouble", textContent: text });
+  said.dataset.failed = "";
+  said.setAttribute("role", "alert");
+  form.querySelector("h2").after(said);
+  const field = form.elements[text.split(":")[0]];
+  if (field && field.focus) field.focus();
+}
+
+function go(to) {
+  if (to.pathname + to.search !== location.pathname + location.search) return location.assign(to);
+  location.hash = to.hash; // an address that differs in this alone is not loaded again
+  location.reload();
+}
+
+// What was ordered is told once; the page itself shows what becomes of it.
+const told = document.querySelector(".flash.done");
+if (told) setTimeout(() => told.remove(), 20000);
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, dialog");

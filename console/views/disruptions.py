@@ -125,6 +125,11 @@ class InTheWay:
     budgets: list[tuple[str, pb.BudgetState]]
     limits: list[pb.LimitState]
 
+    @property
+    def never(self) -> list[str]:
+        """Budgets that would not allow it were all of their instances ready."""
+        return [name for name, one in self.budgets if one.needs > one.total - one.floor]
+
     def __bool__(self) -> bool:
         return bool(self.holders or self.budgets or self.limits)
 

@@ -49,6 +49,7 @@ _VERDICTS: Final = {
     hpb.VERDICT_REJECTED: ("bad", "rejected"),
 }
 NOTHING: Final = "nothing to do"  # Wall-E's words for no decision
+_ASKS_S: Final = 1_800.0  # Wall-E's rule: all agree within it, or nothing begins
 _ASKING_LONG_S: Final = 600.0
 
 
@@ -130,6 +131,16 @@ def verdict_of(verdict: hpb.Verdict) -> tuple[str, str]:
 def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
     """Level and word."""
     return _SCENARIO.get(scenario.stage, ("unknown", "unknown"))
+
+
+def gives_up_s(scenario: ppb.Scenario) -> float:
+    """When it ends unless all have agreed; 0: it does not wait for approval."""
+    return seconds(scenario.created) + _ASKS_S if scenario.stage == ppb.SCENARIO_STAGE_ASKING else 0.0
+
+
+def switches(hosts: Iterable[pb.GetHostResponse]) -> list[str]:
+    """Those that hosts are behind."""
+    return sorted({one.host.location.switch for one in hosts} - {""})
 
 
 @dataclass(frozen=True, slots=True)

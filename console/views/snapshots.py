@@ -9,7 +9,7 @@ from typing import Final
 
 from console.views.problems import Problem
 from console.views.urls import url
-from console.views.words import plural, seconds
+from console.views.words import HASH_CHARS, plural, seconds
 from nannypb.v1 import service_pb2 as pb
 
 _LEVELS: Final = {
@@ -55,14 +55,14 @@ class SnapshotRow:
     level: str
     target: str
     may_change: bool
-    is_way_back: bool
+    way: str  # "back" or "on" for the one that was active before, by whether it is older than the active one
     targets: str
     href: str
 
 
 def short(snapshot: str) -> str:
     """Enough of a hash for people."""
-    return snapshot[:12]
+    return snapshot[:HASH_CHARS]
 
 
 def service_state(service: pb.Service) -> tuple[str, str]:
@@ -73,7 +73,7 @@ def service_state(service: pb.Service) -> tuple[str, str]:
 def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
     """The snapshot to roll back to: what was ACTIVE before the one that is now, or is ordered; empty: none."""
     held = {one.snapshot_id: one for one in service.snapshot}
-    active = next((one.snapshot_id for one in service.snapshot if _is_active(one)), "")
+    active = active_of(service)
     # What was ordered but never became active is no way back: after a roll-back it would be the broken one.
     reached = (one.snapshot_id for one in history if "-> ACTIVE (" in one.what)
     return next((one for one in reached if active and one != active and one in held), "")
@@ -116,12 +116,36 @@ def _row(
         level=_LEVELS.get(current, "unknown"),
         target=target,
         may_change=may_change,
-        is_way_back=may_change and snapshot == back,
+        way=_way(service, snapshot, made) if may_change and snapshot == back else "",
         targets=" ".join(
             name for name, _, _ in TARGETS if name != target and (state is not None or name != "DESTROYED")
         ),
         href=url("services", service.id, "snapshots", snapshot),
     )
+
+
+def _way(service: pb.Service, snapshot: str, made: dict[str, pb.Snapshot]) -> str:
+    active = made.get(active_of(service))
+    return "on" if active is not None and _age(made.get(snapshot)) < _age(active) else "back"
+
+
+def active_of(service: pb.Service) -> str:
+    """The snapshot that is ACTIVE, or is ordered to be; empty: none."""
+    return next((one.snapshot_id for one in service.snapshot if _is_active(one)), "")
+
+
+def told(what: str) -> str:
+    """A step of the history for people. BROKEN is also what is switched off next, and then nothing has failed."""
+    before, _, after = what.partition(" -> BROKEN (")
+    if after and not after.startswith("failed"):
+        return f"{before} \N{RIGHTWARDS ARROW} to be switched off ({after}"
+    return what.replace("->", "\N{RIGHTWARDS ARROW}")
+
+
+def named(snapshot: str, made: Iterable[pb.Snapshot]) -> str:
+    """Its short id, with its comment."""
+    comment = next((one.created.comment for one in made if one.id == snapshot), "")
+    return f"{short(snapshot)} ({comment})" if comment else short(snapshot)
 
 
 def _is_active(state: pb.SnapshotState) -> bool:

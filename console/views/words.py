@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,7 +12,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from markupsafe import Markup
 
 _DAY_S: Final = 86_400.0
-_NAME_CHARS: Final = 14
+_NAME_CHARS: Final = 24
+HASH_CHARS: Final = 12
+_HASH: Final = re.compile(r"[0-9a-f]{20,}")
 Moment = Timestamp | float | int | None
 
 
@@ -109,7 +112,9 @@ def clauses(text: str) -> list[str]:
 
 
 def short(revision: str) -> str:
-    """Enough of a hash for people; other names as they are."""
+    """Enough of a hash for people, as many characters everywhere; other names as they are."""
+    if _HASH.fullmatch(revision):
+        return revision[:HASH_CHARS]
     return revision if len(revision) <= _NAME_CHARS else f"{revision[:_NAME_CHARS]}\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -60,7 +60,7 @@ class FakeWalle:
         """What it serves."""
         table = Service("walle.v1.WalleService")
         reads = {
-            pb.ListHostsRequest: lambda r: pb.ListHostsResponse(hosts=self.hosts),
+            pb.ListHostsRequest: self._list,
             pb.GetHostRequest: lambda r: self._known(r.host),
             pb.ListProjectsRequest: lambda r: pb.ListProjectsResponse(projects=[self.project]),
             pb.GetProjectRequest: lambda r: self._project(r.project),
@@ -82,6 +82,10 @@ class FakeWalle:
         made.host.status, made.host.state = hpb.HOST_STATUS_READY, hpb.HOST_STATE_ASSIGNED
         made.host.location.dc, made.host.location.rack, made.host.location.switch = "dc", rack, "s1"
         return made
+
+    def _list(self, request: pb.ListHostsRequest) -> pb.ListHostsResponse:
+        found = [one for one in self.hosts if request.switch in ("", one.host.location.switch)]
+        return pb.ListHostsResponse(hosts=found)
 
     def _known(self, host: str) -> pb.GetHostResponse:
         for one in self.hosts:

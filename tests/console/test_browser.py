@@ -110,6 +110,23 @@ async def test_planned_work_with_the_keyboard_alone(at: Cloud, browser: Browser)
         assert (await at.client.admin.list_suspensions()).suspensions[0].reason == "new disks"
 
 
+async def test_an_order_that_fails_keeps_its_dialog_and_what_was_typed(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/nodes/node-0")
+        await shown.page.get_by_role("button", name="Planned work…").click()
+        dialog = shown.page.locator("dialog[open]")
+        await dialog.get_by_label("Hours").fill("7")
+        await shown.page.evaluate("document.getElementById('suspend-reason').required = false")
+        await dialog.get_by_role("button", name="Begin").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("reason: say why")
+        await expect(dialog.get_by_label("Why")).to_be_focused()
+        await expect(dialog.get_by_label("Hours")).to_have_value("7")
+        await dialog.get_by_label("Why").fill("new disks")
+        await dialog.get_by_role("button", name="Begin").click()
+        await shown.see("Nothing on node-0 expires for 7 hours")
+        assert len((await at.client.admin.list_suspensions()).suspensions) == 1
+
+
 async def test_a_snapshot_is_activated_with_the_keyboard_alone_and_watched(browser: Browser) -> None:
     async with whole_cloud() as (at, nanny), screen(browser, at.base) as shown:
         await shown.open("/services/web/snapshots")

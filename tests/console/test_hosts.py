@@ -160,12 +160,25 @@ async def test_a_scenario_says_who_blocks_it_and_is_ended(at: WithWalle) -> None
     assert "Cancel…" not in (await at.browser.get("/scenarios/s1-upgrade")).text
 
 
+async def test_a_switch_is_chosen_from_those_that_are_known_and_an_unknown_one_is_named(at: WithWalle) -> None:
+    assert '<option value="s1">' in (await at.browser.get("/scenarios")).text
+    form = {"scenario": "s3", "switch": "s11", "reason": "upgrade"}
+    answer = await at.browser.submit("/scenarios", form, **{"x-dialog": "1"})
+    assert answer.status_code == 400
+    assert answer.text == "switch: no host is behind a switch s11; did you mean s1?"
+    assert at.walle.orders == []
+
+
+async def test_work_that_waits_says_when_it_gives_up(at: WithWalle) -> None:
+    assert "It gives up unless all agree: " in (await at.browser.get("/scenarios/s1-upgrade")).text
+
+
 async def test_orders_to_a_host_and_a_new_scenario(at: WithWalle) -> None:
     await at.browser.submit("/hosts/host-00/operation", {"kind": "power-off", "reason": "noise"})
     assert at.walle.orders[-1][1].kind == hpb.OPERATION_KIND_POWER_OFF
     await at.browser.submit("/hosts/host-00/state", {"state": "MAINTENANCE", "reason": "bench"})
     assert at.walle.orders[-1][1].state == hpb.HOST_STATE_MAINTENANCE
-    await at.browser.submit("/scenarios", {"scenario": "s2", "switch": "s2", "reason": "upgrade"})
+    await at.browser.submit("/scenarios", {"scenario": "s2", "switch": "s1", "reason": "upgrade"})
     assert at.walle.orders[-1][0] == "AddScenario"
     orders = len(at.walle.orders)
     for path, form in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,55 @@ async def test_change_offers_the_targets_and_the_fill_flag(at: WithNanny) -> Non
     assert "Fill pods configuration" in dialog
     assert 'data-choices="CREATED ACTIVE DESTROYED"' in page  # of the prepared one
     assert 'data-choices="CREATED PREPARED ACTIVE"' in page  # of HEAD, which has nothing to destroy
+
+
+@pytest.mark.parametrize(("active_age_s", "label"), [(100, "Roll back to this…"), (9_000, "Activate…")])
+async def test_the_way_back_has_a_dialog_of_its_own_that_names_both(
+    at: WithNanny, active_age_s: int, label: str
+) -> None:
+    at.nanny.history.append(npb.HistoryEntry(what="ACTIVATING -> ACTIVE (done)", snapshot_id=BAD))
+    at.nanny.snapshots[2].created.time.seconds = int(time.time()) - active_age_s
+    at.nanny.snapshots[2].created.comment = "calm version"
+    page = html.unescape((await at.browser.get(PAGE)).text)
+    assert label in page
+    assert f"{BAD[:12]} ({HOSTILE})?" in page
+    dialog = page[page.index('<dialog id="roll"') : page.index('<dialog id="change"')]
+    assert f"Active now: <b>{OLD[:12]} (calm version)</b>" in dialog
+    assert "Destroyed" not in dialog
+
+
+async def test_one_snapshot_alone_is_no_way_back_and_the_page_says_so(at: WithNanny) -> None:
+    assert "No earlier snapshot" not in (await at.browser.get(PAGE)).text
+    del at.nanny.web.snapshot[1:]
+    at.nanny.snapshots = at.nanny.snapshots[2:]
+    at.nanny.web.head = OLD
+    assert "No earlier snapshot to roll back to." in (await at.browser.get(PAGE)).text
+
+
+async def test_what_is_switched_off_next_is_not_called_broken_in_the_history(at: WithNanny) -> None:
+    steps = ("another one became ACTIVE", "failed")
+    at.nanny.history = [npb.HistoryEntry(what=f"DEACTIVATE_PENDING -> BROKEN ({one})") for one in steps]
+    page = (await at.browser.get(PAGE)).text
+    assert "DEACTIVATE_PENDING → to be switched off (another one became ACTIVE)" in page
+    assert "DEACTIVATE_PENDING → BROKEN (failed)" in page
+
+
+async def test_a_snapshot_shows_what_it_contains(at: WithNanny) -> None:
+    page = (await at.browser.get(f"{PAGE}/{NEW}")).text
+    assert "What it contains" in page
+    assert "memory: 2\ncpu: 1" in page
+
+
+async def test_an_order_that_fails_leaves_its_dialog_open(at: WithNanny) -> None:
+    refused = await at.browser.submit("/services/web/target", {"snapshot": BAD}, **{"x-dialog": "1"})
+    assert (refused.status_code, refused.text) == (
+        400,
+        "target: choose one of DESTROYED, CREATED, PREPARED, ACTIVE",
+    )
+    form = {"snapshot": BAD, "target": "CREATED"}
+    done = await at.browser.submit("/services/web/target", form, **{"x-dialog": "1"})
+    assert (done.status_code, done.text) == (200, PAGE)
+    assert "It is handled in order" in await at.browser.flash()
 
 
 async def test_apply_sends_the_order_with_who_why_and_ticket(at: WithNanny) -> None:

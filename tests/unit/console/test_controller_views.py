@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.views.disruptions import lacking_by_reason, task_rows
+from console.views.disruptions import in_the_way, lacking_by_reason, task_rows
 from console.views.hosts import blockers
 from console.views.snapshots import way_back
 from console.views.words import clauses, short
@@ -66,4 +66,12 @@ def test_long_texts_and_names_are_cut_at_their_seams() -> None:
     assert clauses("a; b; c") == ["a", "b", "c"]
     assert clauses("") == []
     assert short("r2024-11") == "r2024-11"
-    assert len(short("603e18fd636bb426")) == 15
+    assert short("603e18fd636bb4260ddba11c") == "603e18fd636b"
+    assert len(short("a-name-that-is-far-too-long-for-a-table")) == 25
+
+
+def test_a_budget_that_could_never_allow_the_work_is_told_from_one_that_lacks_room_now() -> None:
+    why = cpb.WhyTaskResponse()
+    why.budget.add(name="default:web", total=10, floor=9, available=10, needs=2, blocks=True)
+    why.budget.add(name="shop", total=10, floor=8, available=9, needs=2, blocks=True)
+    assert in_the_way(why).never == ["web"]
