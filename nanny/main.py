@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hqcli.group import LazyGroup
-from nannyctl.main import COMMANDS, EXIT_CODES, WHERE, complain
+from nannyctl.main import COMMANDS, EXIT_CODES, HEADINGS, WHERE, complain
 
 # Name: module, attribute, help in one line.
 SERVERS: Final[dict[str, tuple[str, str, str]]] = {
@@ -32,6 +32,7 @@ class _Group(LazyGroup):
     package="nannyctl.commands",
     commands_by_name={**COMMANDS, **SERVERS},
     complain=complain,
+    headings={**HEADINGS, "The server": list(SERVERS)},
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -58,7 +58,7 @@ class Measured:
 
 D = Declared[Measured]
 METRICS: Final = (
-    D("gauge", "nanny_acting", "1 if this process acts.", lambda one: float(one.controller.is_acting)),
+    D("gauge", "nanny_acting", "1 if this process is the leader.", lambda one: float(one.controller.is_acting)),
     D(
         "gauge",
         "nanny_open",

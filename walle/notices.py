@@ -44,7 +44,7 @@ def heard_by(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
 
 
 def warnings_of(project: Project) -> list[str]:
-    """A fuse that goes out and tells nobody stays out."""
+    """A fuse that trips and tells nobody stays tripped."""
     heard = heard_by(project.notifications.recipient, SEVERITY_CRITICAL)
     return [] if heard else [f"project {project.id}: nobody receives critical notices: add a recipient"]
 

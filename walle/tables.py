@@ -146,7 +146,7 @@ class Event(StrEnum):
     DRY_RUN_REJECTED = "a dry run was rejected"
     ALL_OK = "every CMS says ok"
     REJECTED = "a CMS rejected the task"
-    CONFIRMED = "confirmed, the check still fails, the fuses are in"
+    CONFIRMED = "confirmed, the check still fails, no fuse has tripped"
     WITHDRAWN = "a CMS took its ok back"
     RECOVERED = "the check is fine"
     COMPLETE = "the work is done, and no check waits for it"

@@ -31,6 +31,7 @@ class LazyGroup(click.Group):
         complain: says a mistake on stderr.
         aliases: other names.
         finish: has the last word on a command that was imported.
+        headings: of the help, with the commands below each. Default: all below one.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LazyGroup(click.Group):
         complain: Callable[[str], None],
         aliases: Mapping[str, str] | None = None,
         finish: Callable[[click.Command], click.Command] = _as_it_is,
+        headings: Mapping[str, Sequence[str]] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -49,6 +51,7 @@ class LazyGroup(click.Group):
         self._complain = complain
         self._aliases = aliases or {}
         self._finish = finish
+        self._headings = headings or {"Commands": list(commands_by_name)}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._table)
@@ -63,8 +66,9 @@ class LazyGroup(click.Group):
         return self._finish(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in self._table.items()])
+        for heading, names in self._headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self._table[name][2]) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem

@@ -14,16 +14,22 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "activate": ("switcher", "activate", "Make an existing revision the READY one."),
     "rollback": ("switcher", "rollback", "Make the previous revision READY again."),
     "status": ("status", "status", "Show the agents' progress."),
-    "service": ("services", "service", "Nanny: create, list, show services."),
-    "snapshot": ("services", "snapshot", "Nanny: add and look at snapshots."),
-    "target": ("targets", "target", "Nanny: set the target of a snapshot; ACTIVE rolls it out."),
-    "pause": ("targets", "pause", "Nanny: pause the actions of a service."),
-    "resume": ("targets", "resume", "Nanny: resume them."),
-    "stop": ("targets", "stop", "Nanny: switch a service off."),
-    "instances": ("services", "instances", "Nanny: list instances, or set the target of one."),
-    "history": ("services", "history", "Nanny: show who did what."),
-    "watch": ("services", "watch", "Nanny: follow a service."),
-    "control": ("targets", "control", "Nanny: show which process acts, freeze, unfreeze, open."),
+    "service": ("services", "service", "Create, list, show services."),
+    "snapshot": ("services", "snapshot", "Add and look at snapshots."),
+    "target": ("targets", "target", "Set the target of a snapshot; ACTIVE rolls it out."),
+    "pause": ("targets", "pause", "Pause the actions of a service."),
+    "resume": ("targets", "resume", "Resume the actions of a service."),
+    "stop": ("targets", "stop", "Switch a service off."),
+    "instances": ("services", "instances", "List instances, or set the target of one."),
+    "history": ("services", "history", "Show who did what."),
+    "watch": ("services", "watch", "Follow a service."),
+    "control": ("targets", "control", "Show which process is the leader, freeze, unfreeze, open."),
+}
+
+DIRECT = ("plan", "upload", "activate", "rollback", "status")
+HEADINGS = {
+    "Directly in HQ (no Nanny server)": DIRECT,
+    "With a Nanny server": [name for name in COMMANDS if name not in DIRECT],
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
@@ -31,8 +37,8 @@ WHERE = """\b
 Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
 `installations` in the description, else in --config FILE (NANNY_CONFIG, or
 ~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is reported
-separately. NO_COLOR switches colours off. Commands marked `Nanny` go to the
-service Nanny at --nanny or NANNY_SERVER."""
+separately. NO_COLOR switches colours off. The Nanny server is at --nanny or
+NANNY_SERVER, else 127.0.0.1:7371."""
 
 
 def complain(text: str) -> None:
@@ -46,6 +52,7 @@ def complain(text: str) -> None:
     package="nannyctl.commands",
     commands_by_name=COMMANDS,
     complain=complain,
+    headings=HEADINGS,
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -186,7 +186,7 @@ def cms_problems(tasks: Iterable[pb.TaskState], status: pb.GetStatusResponse | N
             found.append(Problem("warn", title, one.message, f"Asked for by {task.issuer}.", href, since_s))
         elif one.is_overdue:
             title = f"{task.action} of {what} is overdue"
-            why = f"{task.issuer} has held it for {span(now_s - since_s)}; its instances are out of the budgets."
+            why = f"{task.issuer} has held it for {span(now_s - since_s)}; its instances count as unavailable."
             found.append(
                 Problem("warn", title, why, "Ask its issuer; an operator can extend or end it.", href, since_s)
             )

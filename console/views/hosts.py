@@ -232,7 +232,7 @@ def walle_problems(
     settings: pb.GetSettingsResponse | None,
     now_s: float,
 ) -> list[Problem]:
-    """Fuses that are out, racks that fail together, planned work that waits, a Wall-E that does nothing."""
+    """Fuses that have tripped, racks that fail together, planned work that waits, a Wall-E that does nothing."""
     found = (
         [Problem("bad", "Wall-E begins nothing", settings.stopped, "", url("hosts"))]
         if settings and settings.stopped

@@ -34,7 +34,9 @@ def locations(answer: object) -> list[Location]:
 def _location(source: pb.Source) -> Location:
     name = source.cluster or "HQ"
     if source.error and not source.replica:
-        return Location(name, "silent", f"does not answer for {_age(lasting(source.staleness))}: {_calm(source.error)}")
+        return Location(
+            name, "silent", f"has not answered for {_age(lasting(source.staleness))}: {_calm(source.error)}"
+        )
     if source.trust == pb.EPOCH_TRUST_DOUBTED:
         return Location(name, "old", f"in doubt: {_calm(source.error)}")
     if source.stale:

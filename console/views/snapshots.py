@@ -228,7 +228,7 @@ def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | No
         why = f"by {control.frozen.author}: {control.frozen.comment}. No roll-out begins."
         found.append(Problem("warn", "Nanny is frozen", why, "", "", seconds(control.frozen.time)))
     elif control is not None and control.why_not:
-        found.append(Problem("bad", "Nanny does not act", control.why_not))
+        found.append(Problem("bad", "No Nanny process is the leader", control.why_not))
     return found
 
 
@@ -241,10 +241,10 @@ def _of_service(one: pb.Service) -> list[Problem]:
         ways = "Roll back on its page, or activate a better snapshot."
         found.append(Problem("bad", f"{one.id}: the roll-out failed", said, ways, href, since))
     if one.stuck:
-        found.append(Problem("bad", f"{one.id}: nothing happens", one.stuck, "", href))
+        found.append(Problem("bad", f"{one.id} is stuck", one.stuck, "", href))
     if one.HasField("paused"):
         why = f"by {one.paused.author}: {one.paused.comment or 'no reason given'}. No action begins."
-        ways = "An operations manager resumes it."
+        ways = f"Somebody with the role operator can resume it: nanny resume {one.id}"
         found.append(Problem("warn", f"{one.id} is paused", why, ways, href, seconds(one.paused.time)))
     if one.drift:
         more = f" and {plural(len(one.drift) - 1, 'more difference')}" if len(one.drift) > 1 else ""

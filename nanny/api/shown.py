@@ -84,7 +84,7 @@ class Shown:
         failures = [self._controller.failures(name).get(service_id) for name in ("work", "events.service")]
         told = [failure.error for failure in failures if failure is not None]
         if not self._controller.acting_process:
-            told.append("no process of Nanny acts")
+            told.append("no Nanny process is the leader")
         if not self._controller.is_open:
             told.append(
                 "Nanny's store was restored or replaced: compare the targets with HQ, then run `nanny control open`"

@@ -129,7 +129,7 @@ async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWall
     assert "140 hosts wait, the limit is 10" in page
     assert "it would trip at once" in page
     assert "1d:10" in page
-    assert "it would hold" in (await at.browser.get("/projects/search?credits=ssh%3D200")).text
+    assert "it would not trip" in (await at.browser.get("/projects/search?credits=ssh%3D200")).text
     assert (await at.browser.get("/projects/search?credits=nonsense")).status_code == 400
 
 

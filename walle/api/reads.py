@@ -38,7 +38,7 @@ def decisions(walle: Automaton, project: Project) -> Iterator[tuple[Host, Decisi
 
 
 def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
-    """With what would be done, also while a fuse is out."""
+    """With what would be done, also after a fuse has tripped."""
     decision = decided(walle, host)
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:

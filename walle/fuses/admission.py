@@ -62,7 +62,7 @@ class Admission:
     is_allowed: the action may be asked for.
     project, everywhere: the fuses as they must be stored, also when it is not allowed.
     reason: why not.
-    tripped: the fuse that went out just now: its id.
+    tripped: the fuse that tripped just now: its id.
     """
 
     is_allowed: bool

@@ -1,6 +1,6 @@
 """What should be done about a host now: the next step of its scheme for a failing check; after the last it is dead.
 
-Worked out also while a fuse is out: then it is shown and not done.
+Worked out also after a fuse has tripped: then it is shown and not done.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -
 
 
 def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
-    """CONFIRMED: store the intent, if the check still fails and both fuses are in. False: nothing was stored."""
+    """CONFIRMED: store the intent, if the check still fails and neither fuse has tripped. False: nothing was stored."""
     host, project = _host_and_project(book, name)
     if host is None or project is None or not is_confirmed(host.operation):
         return False

@@ -1,6 +1,6 @@
 """After the store was restored or replaced: what it has forgotten may still be under way.
 
-CMSs hold tasks of operations that were asked for after the backup. Until people have looked, all fuses are out, no
+CMSs hold tasks of operations that were asked for after the backup. Until people have looked, all fuses have tripped, no
 task is collected as garbage, and the hosts of tasks that nobody knows count as busy.
 """
 
@@ -17,7 +17,7 @@ from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
 def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
-    """The fuse of a project and the global one go out: once per epoch, and for each evidence beside it."""
+    """The fuse of a project and the global one trip: once per epoch, and for each evidence beside it."""
     notices = []
     for owner in (project, GLOBAL):
         restored = book.get(RESTORED, owner)

@@ -136,7 +136,12 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
     """
     session = session.of_cluster(where) if ids else session
     if bool(ids) != is_everything(where):
-        raise click.UsageError("choose instances: either ids or selection options")
+        hint = (
+            "; --ready selects instances; to wait for readiness: --for ready (the default)"
+            if ids and where.readiness
+            else ""
+        )
+        raise click.UsageError(f"choose instances: either ids or selection options{hint}")
     where.instance_id.extend(ids)
 
     async def work(client: Client) -> Exit:

@@ -94,7 +94,7 @@ def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None
 @output_option("table", "json")
 @nanny_server
 def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
-    """Show which process acts; freeze or unfreeze all of Nanny; open a store that was restored."""
+    """Show which process is the leader; freeze or unfreeze all of Nanny; open a store that was restored."""
     run(_controlled(server, order, by, output))
 
 
@@ -107,7 +107,7 @@ async def _controlled(server: NannyServer, order: str, by: pb.Authorship, output
         print_json(answer)
         return Exit.OK
     state = answer.control
-    click.echo(f"{state.acting or 'no process'} acts" + (f"; {state.why_not}" if state.why_not else ""))
+    click.echo(f"{state.acting or 'no process'} is the leader" + (f"; {state.why_not}" if state.why_not else ""))
     click.echo(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
     for location, why in sorted(state.location.items()):
         click.echo(f"location {location}: {why or 'ok'}")

@@ -24,9 +24,9 @@ def settings() -> None:
 
 @settings.command()
 def get() -> None:
-    """Show which process acts, what is switched off, and why nothing begins."""
+    """Show which process is the leader, what is switched off, and why nothing begins."""
     shown = call("GetSettings", pb.GetSettingsRequest())
-    click.echo(f"installation {shown.installation}, acting: {shown.acting or 'no process'}")
+    click.echo(f"Wall-E {shown.installation}, leader: {shown.acting or 'no process'}")
     for line in fuse_lines(shown.fuse):
         click.echo(line)
     if shown.stopped:

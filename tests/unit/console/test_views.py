@@ -41,7 +41,7 @@ def test_the_age_of_a_silent_location_does_not_run_by_seconds() -> None:
         texts.append(locations(pb.CountInstancesResponse(sources=[west]))[0].text)
     assert texts[0] == texts[1]
     assert "for under a minute" in texts[0]
-    assert "does not answer for 3 min" in texts[2]
+    assert "has not answered for 3 min" in texts[2]
 
 
 def test_silent_stale_and_doubted_locations_are_problems() -> None:
