@@ -39,10 +39,10 @@ class Instances:
             "id": instance,
             "host": None if isinstance(host, Trouble) else host,
             "cluster": cluster,
-            "row": row(one) if one is not None else None,
+            "row": row(one, visit.now_s) if one is not None else None,
             "one": one,
             "why": None if isinstance(why, Trouble) else why,
-            "revisions": [] if isinstance(why, Trouble) else revisions(why),
+            "revisions": [] if isinstance(why, Trouble) else revisions(why, visit.now_s),
             "story": []
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),

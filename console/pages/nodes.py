@@ -67,7 +67,7 @@ class Nodes:
             self._registry.suspensions(),
             host_of(self._walle, node),
         )
-        rows = [row(one) for one in good(found, pb.FindInstancesResponse()).instances]
+        rows = [row(one, visit.now_s) for one in good(found, pb.FindInstancesResponse()).instances]
         rows.sort(key=lambda one: (one.state == "good", one.id))
         groups = good(counted, pb.CountInstancesResponse()).groups
         shown = {

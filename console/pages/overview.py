@@ -11,7 +11,7 @@ from console.backends.asking import Trouble, good, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
-from console.views.disruptions import cms_problems
+from console.views.disruptions import cms_problems, totals
 from console.views.disruptions import floors as floors_of
 from console.views.hosts import dead_problem, fuses_out, walle_problems
 from console.views.instances import moves_of, row
@@ -42,7 +42,7 @@ class Overview:
     async def first(self, visit: Visit) -> Page:
         """Problems first."""
         registry = self._servers.registry
-        (counted, guards, planned, moved), (floors, others) = await asyncio.gather(
+        (counted, guards, planned, moved), (budgets, others) = await asyncio.gather(
             asyncio.gather(
                 registry.counts(pb.COUNT_GROUP_SERVICE),
                 registry.guards(),
@@ -52,15 +52,16 @@ class Overview:
             self._controllers.problems(visit.now_s),
         )
         counts = good(counted, pb.CountInstancesResponse())
-        known = locations(counted)
+        known, floors = locations(counted), floors_of(budgets)
+        silent = [one.name for one in known if one.state == "silent"]
         below = views.lacking(counts.groups, floors)
-        reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED])
+        reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED], visit.now_s)
         found = views.sorted_problems(
             [
                 *views.trouble_problems(troubles(counted, *_heard(guards, known))),
                 *location_problems(counts.sources, visit.now_s),
                 *views.guard_problems(guards, visit.now_s),
-                *views.service_problems(below, floors, reasons),
+                *views.service_problems(below, floors, reasons, totals(budgets), silent),
                 *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
                 *views.planned_problems(planned, visit.now_s),
                 *others,
@@ -81,12 +82,12 @@ class Overview:
         }
         return Page("overview.html", "Problems", shown)
 
-    async def _reasons(self, services: list[str]) -> dict[str, str]:
+    async def _reasons(self, services: list[str], now_s: float) -> dict[str, str]:
         """What instances of these say that are not ready."""
         pages = await asyncio.gather(*(self._servers.registry.lacking(one, _SAMPLE) for one in services))
         found = [good(page, pb.FindInstancesResponse()).instances for page in pages]
         return {
-            service: views.common_reasons(map(row, instances))
+            service: views.common_reasons(row(one, now_s) for one in instances)
             for service, instances in zip(services, found, strict=True)
         }
 
@@ -156,12 +157,12 @@ class Controllers:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def problems(self, now_s: float) -> tuple[dict[str, int], list[views.Problem]]:
-        """The floors of services by the CMS's budgets, and all problems."""
-        rolled, (floors, held), repairs = await asyncio.gather(
+    async def problems(self, now_s: float) -> tuple[cpb.ListBudgetsResponse, list[views.Problem]]:
+        """The CMS's budgets, and all problems."""
+        rolled, (budgets, held), repairs = await asyncio.gather(
             self.roll_outs(), self.disruptions(now_s), self.repairs(now_s)
         )
-        return floors, [*rolled, *held, *repairs]
+        return budgets, [*rolled, *held, *repairs]
 
     async def roll_outs(self) -> list[views.Problem]:
         """Nothing where there is no Nanny."""
@@ -173,16 +174,16 @@ class Controllers:
         known = good(listed, npb.ListServicesResponse()).service
         return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control)]
 
-    async def disruptions(self, now_s: float) -> tuple[dict[str, int], list[views.Problem]]:
-        """The floors of services, and what is wrong; nothing where there is no CMS."""
+    async def disruptions(self, now_s: float) -> tuple[cpb.ListBudgetsResponse, list[views.Problem]]:
+        """The budgets, and what is wrong; nothing where there is no CMS."""
         cms = self._servers.cms
         if cms is None:
-            return {}, []
+            return cpb.ListBudgetsResponse(), []
         budgets, tasks, status = await asyncio.gather(cms.budgets(), cms.tasks(), cms.status())
         found = views.trouble_problems(troubles(budgets, tasks, status))
         known = good(tasks, cpb.ListTasksResponse()).state
         found += cms_problems(known, None if isinstance(status, Trouble) else status, now_s)
-        return floors_of(good(budgets, cpb.ListBudgetsResponse())), found
+        return good(budgets, cpb.ListBudgetsResponse()), found
 
     async def repairs(self, now_s: float) -> list[views.Problem]:
         """Nothing where there is no Wall-E."""

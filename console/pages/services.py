@@ -10,9 +10,10 @@ from console.backends.asking import Trouble, good, not_heard, status_of, trouble
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
 from console.views.disruptions import floors as floors_of
+from console.views.disruptions import totals as totals_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, locations
-from console.views.problems import common_reasons, floor_of
+from console.views.problems import common_reasons, floor_of, unseen
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
@@ -55,7 +56,9 @@ class Services:
             key=lambda one: (one.ready >= floor_of(one.total, floors.get(one.key)), one.ready - one.total, one.key)
         )
         size = visit.number("show", 200, 5_000)
+        totals, silent = totals_of(good(budgets, cpb.ListBudgetsResponse())), _silent(locations(counted))
         shown = {
+            "unseen": lambda one: unseen(one, totals, silent),
             "services": groups[:size],
             "total": len(groups),
             "more": url("services", q=wanted, show=size * 5) if len(groups) > size else "",
@@ -84,9 +87,16 @@ class Services:
         placed = await self._by_location(service, locations(counted))
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
-        rows = [row(one) for one in listed[:_ROWS]]
+        rows = [row(one, visit.now_s) for one in listed[:_ROWS]]
         all_of_it = total[0] if total else pb.InstanceCount()
+        silent = _silent(locations(counted))
         shown = {
+            "silent": ", ".join(silent),
+            "unseen": unseen(
+                pb.InstanceCount(key=service, total=all_of_it.total),
+                totals_of(good(budgets, cpb.ListBudgetsResponse())),
+                silent,
+            ),
             "service": service,
             "all": all_of_it,
             "floor": floor_of(all_of_it.total, floors.get(service)),
@@ -157,7 +167,7 @@ class Services:
         page = good(found, pb.FindInstancesResponse())
         readiness = query.get("readiness", "")
         shown = {
-            "rows": [row(one) for one in page.instances],
+            "rows": [row(one, visit.now_s) for one in page.instances],
             "given": given,
             "readiness": readiness if readiness in _READINESS else "",
             "next_page": url("instances", **given, readiness=readiness, page=page.next_page_token)
@@ -168,3 +178,7 @@ class Services:
             "troubles": troubles(found),
         }
         return Page("instances.html", "Instances", shown)
+
+
+def _silent(known: list[Location]) -> list[str]:
+    return [one.name for one in known if one.state == "silent"]

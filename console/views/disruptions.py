@@ -168,6 +168,15 @@ def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:
     return found
 
 
+def totals(answer: pb.ListBudgetsResponse) -> dict[str, int]:
+    """By service: how many instances count, those of silent locations too."""
+    found: dict[str, int] = {}
+    for row in budget_rows(answer):
+        if row.service:
+            found[row.service] = max(found.get(row.service, 0), row.state.total)
+    return found
+
+
 def cms_problems(tasks: Iterable[pb.TaskState], status: pb.GetStatusResponse | None, now_s: float) -> list[Problem]:
     """A CMS that grants nothing, approvals that wait too long and for whom, holds that are overdue."""
     found = []

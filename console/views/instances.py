@@ -8,12 +8,13 @@ from typing import Final
 
 from console.backends.asking import Trouble
 from console.views.urls import url
-from console.views.words import Moment, lasting, plural, seconds, spaced, span
+from console.views.words import Moment, absolute, lasting, plural, seconds, spaced, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import instance_pb2 as ipb
 from hqpb.v1 import service_pb2 as pb
 
 _TRUE: Final = ipb.CONDITION_STATUS_TRUE
+_SILENT: Final = "HeartbeatTimeout"
 _TARGETS: Final = {
     ipb.REVISION_TARGET_UNSPECIFIED: "installed",
     ipb.REVISION_TARGET_INSTALLED: "installed",
@@ -40,12 +41,14 @@ class Row:
     heard: Moment
 
 
-def row(one: ipb.Instance) -> Row:
-    """What a table says of it."""
+def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
+    """What a table says of it. `now_s`: for how long it has been silent."""
     status, spec = one.status, one.spec
     ready = status.ready
     state = "good" if ready.status == _TRUE else "bad" if status.revision else "unknown"
     worst = _speaking(one)
+    heard = status.last_heartbeat_time if status.HasField("last_heartbeat_time") else None
+    is_silent = state == "bad" and worst.reason == _SILENT and heard is not None
     host = spec.allocation.host or spec.node_name
     return Row(
         id=one.meta.id,
@@ -55,13 +58,20 @@ def row(one: ipb.Instance) -> Row:
         node=spec.node_name,
         state=state,
         reason={"good": "", "unknown": "never reported"}.get(state, spaced(worst.reason) or "not ready"),
-        message="" if state == "good" else worst.message,
+        message="" if state == "good" else silence(heard, now_s) if is_silent else worst.message,
         since=ready.last_transition_time if ready.HasField("last_transition_time") else None,
         endpoints=[f"{port.name} {host}:{port.number}" for port in spec.allocation.port],
         wanted=next((r.id for r in spec.revision if r.target == ipb.REVISION_TARGET_READY), ""),
         ready=[r.id for r in status.revision if r.ready.status == _TRUE],
-        heard=status.last_heartbeat_time if status.HasField("last_heartbeat_time") else None,
+        heard=None if is_silent else heard,
     )
+
+
+def silence(heard: Moment, now_s: float) -> str:
+    """Since when, and for how long; the condition's own words say how long it was when it expired."""
+    at_s = seconds(heard)
+    lasts = f" ({span(now_s - at_s)})" if now_s - at_s >= 60 else ""
+    return f"silent since {absolute(at_s, now_s or at_s)}{lasts}"
 
 
 def _speaking(one: ipb.Instance) -> ipb.Condition:
@@ -190,9 +200,10 @@ class RevisionRow:
     ready: str
     summary: str
     heard: Moment
+    silence: str
 
 
-def revisions(why: pb.ExplainInstanceResponse) -> list[RevisionRow]:
+def revisions(why: pb.ExplainInstanceResponse, now_s: float) -> list[RevisionRow]:
     """Those that are wanted, or still report."""
     return [
         RevisionRow(
@@ -202,6 +213,9 @@ def revisions(why: pb.ExplainInstanceResponse) -> list[RevisionRow]:
             _mark(one.ready) if one.target == ipb.REVISION_TARGET_READY or one.ready.status == _TRUE else "note",
             one.summary,
             one.last_heartbeat_time if one.HasField("last_heartbeat_time") else None,
+            silence(one.last_heartbeat_time, now_s)
+            if one.HasField("last_heartbeat_time") and one.ready.reason == _SILENT
+            else "",
         )
         for one in why.revision
     ]

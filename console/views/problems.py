@@ -81,12 +81,27 @@ def named(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def unseen(one: pb.InstanceCount, totals: Mapping[str, int], silent: Sequence[str]) -> int:
+    """Instances of a service that stand in silent locations, as far as budgets know them."""
+    return max(0, totals.get(one.key, 0) - one.total) if silent else 0
+
+
 def service_problems(
-    below: Iterable[pb.InstanceCount], floors: Mapping[str, int], reasons: Mapping[str, str]
+    below: Iterable[pb.InstanceCount],
+    floors: Mapping[str, int],
+    reasons: Mapping[str, str],
+    totals: Mapping[str, int],
+    silent: Sequence[str],
 ) -> list[Problem]:
-    """Those of `lacking`, each with the reasons of its instances where they were looked up."""
+    """Those of `lacking`, each with the reasons of its instances where they were looked up.
+
+    `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted.
+    """
     found = []
     for one in below:
+        if hidden := unseen(one, totals, silent):
+            found.append(_in_part(one, hidden, floors[one.key], reasons.get(one.key, ""), silent))
+            continue
         floor = floor_of(one.total, floors.get(one.key))
         default = "" if one.key in floors else " (the default: a tenth may be away)"
         told = f"Its floor is {floor}{default}." if floor else "None is ready."
@@ -101,6 +116,19 @@ def service_problems(
             )
         )
     return found
+
+
+def _in_part(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:
+    """A service of which a silent location has some."""
+    where = f"{', '.join(silent)} ({hidden}) {'does' if len(silent) == 1 else 'do'} not answer"
+    return Problem(
+        "bad" if one.ready < one.total else "warn",
+        f"{one.key}: {one.ready} of {one.total + hidden} known to be ready; {where}",
+        f"Whether it stands above its floor of {floor} is not known. {reasons}".strip(),
+        "",
+        url("services", one.key),
+        bar=(one.ready, one.total + hidden, floor),
+    )
 
 
 def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trouble]], now_s: float) -> list[Problem]:
@@ -155,18 +183,20 @@ def _planned(those: Sequence[admin_pb2.Suspension], now_s: float) -> Problem:
 
 
 def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[Problem]:
-    """Expiries of the last hour, in one line."""
+    """Expiries of the last hour, in one line; `moves` come newest first."""
     lately = [one for one in moves if not one.ready and seconds(one.time) > now_s - 3_600]
     if not lately:
         return []
-    nodes = sorted({one.node_name for one in lately})
-    return [
-        Problem(
-            "warn",
-            f"{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}",
-            f"Agents on {named(nodes)} were silent for too long, and HQ marked their instances not ready.",
-            "Is a node down, or its network?",
-            "/events",
-            seconds(lately[0].time),
-        )
-    ]
+    last = {(one.node_name, one.instance_id): one for one in reversed(moves)}
+    places = {(one.node_name, one.instance_id) for one in lately}
+    nodes = sorted({node for node, _ in places})
+    still = sorted({node for node, name in places if not last[node, name].ready})
+    title = f"{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}"
+    silent = f"Agents on {named(still or nodes)} were silent for too long, and HQ marked their instances not ready."
+    if still:
+        again = sum(last[place].ready for place in places)
+        more = f" {plural(again, 'instance is', 'instances are')} ready again." if again else ""
+        since_s = seconds(lately[0].time)
+        return [Problem("warn", title, silent + more, "Is a node down, or its network?", "/events", since_s)]
+    healed_s = max(seconds(last[place].time) for place in places)
+    return [Problem("note", f"{title}: all are ready again", silent, "", "/events", healed_s)]

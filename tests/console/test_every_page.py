@@ -76,7 +76,7 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/projects/{project}/automation": [
         ("/projects/search/automation", {"automation": "healing", "on": on, "reason": "x"}) for on in ("yes", "no")
     ],
-    "/scenarios": [("/scenarios", {"scenario": "s2", "switch": "s2", "reason": "x"})],
+    "/scenarios": [("/scenarios", {"scenario": "s2", "switch": "s1", "reason": "x"})],
     "/scenarios/{scenario}/end": [
         ("/scenarios/s1-upgrade/end", {"done": done, "reason": "x"}) for done in ("yes", "no")
     ],

@@ -39,6 +39,13 @@ async def fill(started: Mapping[str, str]) -> None:
         await _create_service(NannyServiceStub(channel))
 
 
+async def second_version(started: Mapping[str, str]) -> None:
+    """One more snapshot of the service, so that there is one to go back to."""
+    async with grpc.aio.insecure_channel(started["nanny"]) as channel:
+        await _until_active(NannyServiceStub(channel))
+        await _activate(NannyServiceStub(channel), "v2", "second version", ["serve"])
+
+
 async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[None]]) -> None:
     """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end at once was
     rolled out, and a switch upgrade waits for a host that somebody holds and for the services below their floor.

@@ -28,15 +28,19 @@ _DATA = ".hq-cloud"
 _LOOK_S = 0.5
 _EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError, grpc.aio.AioRpcError, TimeoutError)
 _NEXT = """
-try:
+three things to try in the browser, http://{console}
+  1. Services fall below their floor; Problems says which, why, and what heals them:
+       touch {broken}/east-n0{{1..5}}     # a rack falls silent; rm ends it, or Wall-E's reboots
+  2. Roll shop back: Services, shop, "Snapshots, roll back", "Roll back to this..."
+     {shop}
+  3. Upgrade a switch: Planned work, "Switch maintenance...", s-west-r1. Its page says who agrees and who blocks.
+
+and in a terminal (docs/walle.md has a longer walk):
   hqctl --server {gateway} find web
   hqctl disruptions --cms {cms}
-  nanny --help; and http://{console} in a browser
-
-break a host, and see it healed with the CMS's approval (docs/walle.md has a longer walk):
   export WALLE_SERVER={walle}
-  touch {broken}/east-n03      # all its agents fall silent; a reboot removes the file
-  walle hosts get east-n03
+  touch {broken}/east-n08            # one host: it is rebooted with approval of the CMS, which removes the file
+  walle hosts get east-n08
 """
 
 
@@ -129,9 +133,16 @@ class Cloud:
             started[part.name] = await self._start(part, known)
             click.echo(f"  {part.name:<8} {started[part.name]}")
         await contents.fill(started)
-        if self._trouble:
+        if not self._trouble:
+            await contents.second_version(started)
+        else:
             await contents.trouble(started, self._darken)
         shown = {name: started[name] for name in ("cms", "walle", "console")}
+        shown["shop"] = (
+            "(its newest version ends at once: that is the trouble)"
+            if self._trouble
+            else "(its second version is being rolled out, one instance at a time, as its budget allows)"
+        )
         click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
         click.echo("Ctrl-C stops everything.")
 

@@ -9,10 +9,12 @@ from console.backends.asking import Trouble
 from console.site.shield import Shield
 from console.site.visits import Refused
 from console.views import problems
-from console.views.instances import Row
+from console.views.instances import Row, row
 from console.views.locations import location_problems, locations
 from console.views.urls import url
 from console.views.words import number, plural, relative, span, when
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import instance_pb2 as ipb
 from hqpb.v1 import service_pb2 as pb
 
 SOURCES = [
@@ -89,6 +91,46 @@ def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
         for level, title, since in [("note", "c", 1), ("bad", "b", 9), ("bad", "a", 5), ("warn", "d", 1)]
     ]
     assert [one.title for one in problems.sorted_problems(made)] == ["a", "b", "d", "c"]
+
+
+def _move(name: str, at_s: int, *, ready: bool) -> admin_pb2.Transition:
+    made = admin_pb2.Transition(instance_id=name, node_name="n1", revision_id="r1", ready=ready)
+    made.time.seconds = at_s
+    return made
+
+
+def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
+    moves = [_move("a", 9_500, ready=True), _move("b", 9_000, ready=False), _move("a", 9_000, ready=False)]
+    [current] = problems.expiry_problem(moves, 10_000)
+    assert (current.level, current.next) == ("warn", "Is a node down, or its network?")
+    assert "1 instance is ready again" in current.why
+    [over] = problems.expiry_problem([_move("b", 9_600, ready=True), *moves], 10_000)
+    assert (over.level, over.next, over.since_s) == ("note", "", 9_600)
+    assert over.title == "2 expiries in the last hour, on 1 node: all are ready again"
+
+
+def test_a_service_of_which_a_silent_location_has_some_is_not_said_to_lack_them() -> None:
+    shop = pb.InstanceCount(key="shop", total=8, ready=8)
+    floors, totals = {"shop": 11}, {"shop": 12}
+    [found] = problems.service_problems([shop], floors, {}, totals, ["west"])
+    assert found.title == "shop: 8 of 12 known to be ready; west (4) does not answer"
+    assert (found.level, found.bar) == ("warn", (8, 12, 11))
+    [all_heard] = problems.service_problems([shop], floors, {}, totals, [])
+    assert all_heard.title == "shop: 8 of 8 ready"
+
+
+def test_a_silent_instance_says_since_when_and_that_grows() -> None:
+    one = ipb.Instance()
+    one.meta.id = "web-1"
+    one.spec.revision.add(id="r1", target=ipb.REVISION_TARGET_READY)
+    one.status.revision.add(id="r1").ready.CopyFrom(
+        ipb.Condition(status=ipb.CONDITION_STATUS_FALSE, reason="HeartbeatTimeout", message="no report for 11 s")
+    )
+    one.status.last_heartbeat_time.seconds = 12_564
+    shown = row(one, 12_564 + 190)
+    assert (shown.reason, shown.message) == ("heartbeat timeout", "silent since 03:29:24 (3 min)")
+    assert shown.heard is None
+    assert row(one, 12_564 + 20).message == "silent since 03:29:24"
 
 
 def test_times_say_both_how_long_ago_and_when() -> None:
