@@ -52,7 +52,8 @@ class Grpc(Wire):
         if request_id := call.echoed_request_id:
             call.answer_trailer("x-request-id", request_id)
         trailers = hpack.encode([_OK_STATUS, *call.trailer_fields]) if call.trailer_fields else _OK_TRAILERS
-        self._exchange.answer(with_extra(self._ok, call.head_fields), payload, trailers, prefix(payload))
+        head = with_extra(self._ok, call.head_fields) if call.head_fields else self._ok
+        self._exchange.answer(head, payload, trailers, prefix(payload))
 
     def end(self, call: ExchangeCall) -> None:
         self._finish([_OK_STATUS, *call.trailer_fields])
