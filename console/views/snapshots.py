@@ -139,7 +139,8 @@ def told(what: str) -> str:
     before, _, after = what.partition(" -> BROKEN (")
     if after and not after.startswith("failed"):
         return f"{before} \N{RIGHTWARDS ARROW} to be switched off ({after}"
-    return what.replace("->", "\N{RIGHTWARDS ARROW}")
+    arrow = "\N{RIGHTWARDS ARROW}"
+    return what.replace("BROKEN -> DEACTIVATING", f"{arrow} DEACTIVATING").replace("->", arrow)
 
 
 def named(snapshot: str, made: Iterable[pb.Snapshot]) -> str:

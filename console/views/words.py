@@ -14,7 +14,7 @@ from markupsafe import Markup
 _DAY_S: Final = 86_400.0
 _NAME_CHARS: Final = 24
 HASH_CHARS: Final = 12
-_HASH: Final = re.compile(r"[0-9a-f]{20,}")
+_HASH: Final = re.compile(r"[0-9a-f]{16,}")
 Moment = Timestamp | float | int | None
 
 

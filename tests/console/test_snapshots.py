@@ -15,6 +15,7 @@ from console.backends.controllers import Nanny
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
+from console.views.snapshots import told
 from hqclient import CredentialFiles, Credentials
 from nannypb.v1 import service_pb2 as npb
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
@@ -121,6 +122,7 @@ async def test_what_is_switched_off_next_is_not_called_broken_in_the_history(at:
     page = (await at.browser.get(PAGE)).text
     assert "DEACTIVATE_PENDING → to be switched off (another one became ACTIVE)" in page
     assert "DEACTIVATE_PENDING → BROKEN (failed)" in page
+    assert told("BROKEN -> DEACTIVATING (towards PREPARED)") == "→ DEACTIVATING (towards PREPARED)"
 
 
 async def test_a_snapshot_shows_what_it_contains(at: WithNanny) -> None:

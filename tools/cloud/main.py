@@ -29,11 +29,13 @@ _LOOK_S = 0.5
 _EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError, grpc.aio.AioRpcError, TimeoutError)
 _NEXT = """
 three things to try in the browser, http://{console}
-  1. Services fall below their floor; Problems says which, why, and what heals them:
-       touch {broken}/east-n0{{1..5}}     # a rack falls silent; rm ends it, or Wall-E's reboots
+  1. Services fall below their floor; Problems says which and why:
+       touch {broken}/east-n0{{1..5}}     # a rack falls silent; rm ends it
+     Wall-E reboots these hosts within half a minute; to prevent that: Projects, cloud, Healing, "Switch off..."
   2. Roll shop back: Services, shop, "Snapshots, roll back", "Roll back to this..."
      {shop}
-  3. Upgrade a switch: Planned work, "Switch maintenance...", s-west-r1. Its page says who agrees and who blocks.
+  3. Upgrade a switch: Planned work, "Switch maintenance...". s-east-r3 is approved;
+     s-west-r1 never is, and its page says why.
 
 and in a terminal (docs/walle.md has a longer walk):
   hqctl --server {gateway} find web
