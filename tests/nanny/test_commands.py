@@ -207,6 +207,6 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
         (("target", "web", "PREPARED"), 1, "stop"),
         (("instances", "web", "--set", "web-9", "--target", "ACTIVE"), 1, "web-9"),
         (("service", "delete", "web"), 1, "still has snapshots with a state"),
-        (("service", "list", "--nanny", "127.0.0.1:1"), 5, "Nanny does not respond"),
+        (("service", "list", "--nanny", "127.0.0.1:1"), 5, "Nanny at 127.0.0.1:1 refuses connections"),
     ):
         assert told in (await scene.run(*words, code=code)).err, words
