@@ -73,5 +73,5 @@ class Patience:
     def _hangs(self) -> Trouble:
         since_s = self._hangs_since if self._hangs_since is not None else self._wall_s()
         at = datetime.fromtimestamp(since_s, UTC).strftime("%H:%M:%S")
-        text = f"{self._server} does not answer since {at} UTC"
+        text = f"{self._server} has not answered since {at} UTC"
         return Trouble(self._server, "away", text, "What it knows is missing here. The console keeps trying.")

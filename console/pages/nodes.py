@@ -12,7 +12,7 @@ from console.pages import orders
 from console.pages.hosts import host_of
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views.instances import row
-from console.views.locations import locations
+from console.views.locations import locations, silent
 from console.views.urls import url
 from console.views.words import plural
 from hqpb.v1 import admin_pb2
@@ -81,7 +81,8 @@ class Nodes:
             "host": None if isinstance(host, Trouble) else host,
             "troubles": troubles(counted, found, host),
         }
-        return Page("node.html", node, shown, status_of(rows, found))
+        is_there = rows or shown["host"] or silent(counted)
+        return Page("node.html", node, shown, status_of(is_there, found))
 
     async def suspend(self, visit: Visit, node: str) -> Redirect:
         """Planned work: nothing on this node expires for some hours."""

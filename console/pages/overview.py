@@ -15,7 +15,7 @@ from console.views.disruptions import cms_problems, totals
 from console.views.disruptions import floors as floors_of
 from console.views.hosts import dead_problem, fuses_out, walle_problems
 from console.views.instances import moves_of, row
-from console.views.locations import Location, location_problems, locations
+from console.views.locations import Location, location_problems, locations, silent
 from console.views.snapshots import nanny_problems
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
@@ -53,7 +53,6 @@ class Overview:
         )
         counts = good(counted, pb.CountInstancesResponse())
         known, floors = locations(counted), floors_of(budgets)
-        silent = [one.name for one in known if one.state == "silent"]
         below = views.lacking(counts.groups, floors)
         reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED], visit.now_s)
         found = views.sorted_problems(
@@ -61,7 +60,7 @@ class Overview:
                 *views.trouble_problems(troubles(counted, *_heard(guards, known))),
                 *location_problems(counts.sources, visit.now_s),
                 *views.guard_problems(guards, visit.now_s),
-                *views.service_problems(below, floors, reasons, totals(budgets), silent),
+                *views.service_problems(below, floors, reasons, totals(budgets), silent(counted)),
                 *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
                 *views.planned_problems(planned, visit.now_s),
                 *others,

@@ -13,6 +13,7 @@ from console.views.disruptions import floors as floors_of
 from console.views.disruptions import totals as totals_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, locations
+from console.views.locations import silent as silent_in
 from console.views.problems import common_reasons, floor_of, unseen
 from console.views.snapshots import squares
 from console.views.urls import url
@@ -56,7 +57,7 @@ class Services:
             key=lambda one: (one.ready >= floor_of(one.total, floors.get(one.key)), one.ready - one.total, one.key)
         )
         size = visit.number("show", 200, 5_000)
-        totals, silent = totals_of(good(budgets, cpb.ListBudgetsResponse())), _silent(locations(counted))
+        totals, silent = totals_of(good(budgets, cpb.ListBudgetsResponse())), silent_in(counted)
         shown = {
             "unseen": lambda one: unseen(one, totals, silent),
             "services": groups[:size],
@@ -89,7 +90,7 @@ class Services:
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
         rows = [row(one, visit.now_s) for one in listed[:_ROWS]]
         all_of_it = total[0] if total else pb.InstanceCount()
-        silent = _silent(locations(counted))
+        silent = silent_in(counted)
         shown = {
             "silent": ", ".join(silent),
             "unseen": unseen(
@@ -112,7 +113,7 @@ class Services:
             "locations": locations(counted),
             "troubles": troubles(counted, revisions, bad, fine, *not_heard(budgets, asked)),
         }
-        return Page("service.html", service, shown, status_of(all_of_it.total, counted))
+        return Page("service.html", service, shown, status_of(all_of_it.total or silent, counted))
 
     async def _budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
         """Of the CMS, for floors; none where there is no CMS: the default counts then."""
@@ -178,7 +179,3 @@ class Services:
             "troubles": troubles(found),
         }
         return Page("instances.html", "Instances", shown)
-
-
-def _silent(known: list[Location]) -> list[str]:
-    return [one.name for one in known if one.state == "silent"]

@@ -31,6 +31,11 @@ def locations(answer: object) -> list[Location]:
     return [_location(source) for source in getattr(answer, "sources", ())]
 
 
+def silent(answer: object) -> list[str]:
+    """The locations of which an answer says nothing; none where it is no answer."""
+    return [] if isinstance(answer, Trouble) else [one.name for one in locations(answer) if one.state == "silent"]
+
+
 def _location(source: pb.Source) -> Location:
     name = source.cluster or "HQ"
     if source.error and not source.replica:

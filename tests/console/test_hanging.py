@@ -60,7 +60,7 @@ async def test_the_first_page_waits_once_and_shows_hqs_numbers_beside_what_hangs
     assert again_s < 1
     assert "cart: 1 of 4 ready" in page
     for name in ("Nanny", "CMS", "Wall-E"):
-        assert f"{name} does not answer since" in page
+        assert f"{name} has not answered since" in page
     assert "is missing here" in page
 
 
@@ -74,5 +74,5 @@ async def test_no_page_of_hq_waits_for_a_part_that_is_known_to_hang(at: Cloud) -
 async def test_a_service_keeps_its_way_back_while_nanny_hangs_and_says_why_it_may_fail(at: Cloud) -> None:
     _, page = await _seconds(at, "/services/cart")
     assert "Snapshots, roll back" in page
-    assert "Nanny does not answer since" in page
-    assert "CMS does not answer since" in page
+    assert "Nanny has not answered since" in page
+    assert "CMS has not answered since" in page

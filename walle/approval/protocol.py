@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from walle.tables import NAMES
+from walle.texts import shortened
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DEACTIVATE,
     OPERATION_KIND_DNS_FIX,
@@ -161,7 +162,7 @@ def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
 def message_of(answer: Any) -> str:
     """What an error says; empty: nothing that can be read."""
     message = answer.get("message") if isinstance(answer, dict) else ""
-    return message[:300] if isinstance(message, str) else ""
+    return shortened(message) if isinstance(message, str) else ""
 
 
 def _check_hosts(task: dict[str, Any]) -> None:

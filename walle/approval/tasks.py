@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from walle.approval.protocol import is_told
+from walle.texts import shortened
 from wallepb.v1.host_pb2 import (
     VERDICT_IN_PROCESS,
     VERDICT_OK,
@@ -84,7 +85,12 @@ def answered(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisi
     """The task after an answer of its CMS."""
     changed = Task()
     changed.CopyFrom(task)
-    changed.created, changed.verdict, changed.message, changed.provisional = True, verdict, message[:1000], provisional
+    changed.created, changed.verdict, changed.message, changed.provisional = (
+        True,
+        verdict,
+        shortened(message),
+        provisional,
+    )
     changed.confirmed = task.confirmed and verdict == VERDICT_OK
     if verdict == VERDICT_OK and task.verdict != VERDICT_OK:
         changed.ok_since_ms = now_ms

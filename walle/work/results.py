@@ -11,6 +11,7 @@ from walle.executors.port import Progress, Seen
 from walle.fuses.fuse import Moment
 from walle.healing.operation import MAX_FAILURES, Do, Effect, with_task
 from walle.tables import Event
+from walle.texts import shortened
 from walle.work.book import HOST, Book, Notice
 from walle.work.repairs import move
 from wallepb.v1.host_pb2 import (
@@ -65,9 +66,9 @@ def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: s
     if host is not None and host.operation.message != text:
         for task in host.operation.task:
             if task.id == task_id:
-                task.message = text[:1000]
+                task.message = shortened(text)
         if host.operation.stage != STAGE_ENDING:  # why it ended stays to be read
-            host.operation.message = text[:1000]
+            host.operation.message = shortened(text)
         book.put(HOST, name, host)
 
 

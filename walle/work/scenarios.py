@@ -23,6 +23,7 @@ from walle.maintenance import (
     with_task,
 )
 from walle.tables import NAMES
+from walle.texts import shortened
 from walle.work.book import HOST, PROJECT, SCENARIO, Book, Notice, World
 from walle.work.orders import start_operation
 from walle.work.results import Result, changed_task
@@ -207,7 +208,7 @@ def show_waiting(book: Book, name: str, text: str) -> None:
     """What the scenario waits for."""
     scenario = book.get(SCENARIO, name)
     if scenario is not None and scenario.stage not in OVER:
-        scenario.message = text[:1000]
+        scenario.message = shortened(text)
         book.put(SCENARIO, name, scenario)
 
 
@@ -218,5 +219,5 @@ def take_scenario_failure(book: Book, name: str, task_id: str, text: str) -> Non
         return
     for _, task in tasks(scenario):
         if task.id == task_id:
-            task.message = text[:1000]
+            task.message = shortened(text)
     book.put(SCENARIO, name, scenario)

@@ -33,7 +33,7 @@ async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> 
 
     first = await patience.read(late)
     assert isinstance(first, Trouble)
-    assert (first.kind, first.text) == ("away", "Nanny does not answer since 01:00:00 UTC")
+    assert (first.kind, first.text) == ("away", "Nanny has not answered since 01:00:00 UTC")
     assert await patience.read(late) == first
     assert asked == 1
     gate.set()
