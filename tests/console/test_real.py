@@ -83,7 +83,7 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
             "/hosts": "rack-1",
             "/hosts/node-a": "No check ever failed here",
             "/projects": "search",
-            "/projects/search": "it would hold",
+            "/projects/search": "it would not trip",
             "/scenarios": "No planned work",
         }
         for path, text in pages.items():
