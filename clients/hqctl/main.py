@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "wait": ("waiting", "wait", "Wait until instances are ready or deleted."),
     "report": ("reporting", "report", "Report the status of a revision, as an agent would."),
     "guard": ("orders", "guard", "Show, release or force the guard, which holds expiries."),
-    "epoch": ("store", "epoch", "Show or confirm the contents of a replaced store."),
+    "epoch": ("store", "epoch", "Show whether HQ trusts the store after it was replaced; confirm it."),
     "status": ("status", "status", "Show what is wrong, since when, why, and what to do next."),
     "top": ("counting", "top", "Show services by size, readiness and churn."),
     "events": ("events", "events", "Show recent expiries and recoveries, and how they were decided."),

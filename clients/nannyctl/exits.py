@@ -24,7 +24,7 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.OK: "success; everything is as described",
-    Exit.REFUSED: "the description is invalid, or instances were refused or failed in different ways",
+    Exit.REFUSED: "refused, not found or failed (also `--wait`), or the description is invalid",
     Exit.USAGE: "usage error",
     Exit.CONFLICT: "conflict: some instances kept changing; run it again",
     Exit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",

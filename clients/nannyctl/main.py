@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "instances": ("services", "instances", "List instances, or set the target of one."),
     "history": ("services", "history", "Show who did what."),
     "watch": ("services", "watch", "Follow a service."),
-    "control": ("targets", "control", "Show which process is the leader, freeze, unfreeze, open."),
+    "control": ("targets", "control", "Show the leader; freeze, unfreeze, or resume after a restore."),
 }
 
 DIRECT = ("plan", "upload", "activate", "rollback", "status")

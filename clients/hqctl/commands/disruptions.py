@@ -193,11 +193,11 @@ def unfreeze(cms: Cms, reason: str, by: str) -> None:
     _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen")
 
 
-@_command("Start granting in a new epoch before every issuer has declared its work.", "open")
+@_command("Resume granting after the CMS's store was restored.", "open")
 @ordering
 def open_epoch(cms: Cms, reason: str, by: str) -> None:
-    """Grant in a new epoch: you made sure that all work that is under way is known, or over."""
-    _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "open: grants go on")
+    """Resume granting after the CMS's store was restored. First make sure the CMS knows all work that is under way."""
+    _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "granting resumed")
 
 
 @_command("Show whether approvals are granted, and how current HQ's data is.")
@@ -210,7 +210,7 @@ def status(cms: Cms, output: str) -> None:
         if is_data(output):
             print_data(answer, output)
         else:
-            click.echo(f"closed: {answer.closed}" if answer.closed else "grants go on")
+            click.echo(f"closed: {answer.closed}" if answer.closed else "approvals are granted")
             click.echo(f"decided by {answer.acting or 'nobody'}, epoch {answer.epoch}")
             rows = [(one.name, str(one.instances), one.reason or "up to date") for one in answer.location]
             print_table(("LOCATION", "INSTANCES", "STATE"), rows)

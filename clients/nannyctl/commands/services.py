@@ -125,7 +125,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 @why_options
 @nanny_server
 def delete(server: NannyServer, name: str, by: pb.Authorship) -> None:
-    """Delete a service whose snapshots have no states left."""
+    """Delete a service; all its snapshots must be DESTROYED first."""
     request = pb.DeleteServiceRequest(service_id=name, by=by, request_id=new_request_id())
     run(_shown(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
 

@@ -25,7 +25,9 @@ _CONTROL = {
 @click.argument("name")
 @click.argument("target", type=_TARGETS)
 @click.argument("snapshot_id", default="")
-@click.option("--fill", is_flag=True, help="For CREATED: write its revisions to the instances in HQ already.")
+@click.option(
+    "--fill", is_flag=True, help="With CREATED: write the revisions to HQ now, instead of when preparing begins."
+)
 @why_options
 @wait_option
 @output_option("table", "json")
@@ -94,7 +96,7 @@ def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None
 @output_option("table", "json")
 @nanny_server
 def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
-    """Show which process is the leader; freeze or unfreeze all of Nanny; open a store that was restored."""
+    """Show the leader; freeze or unfreeze all of Nanny, or resume after a restore of its store."""
     run(_controlled(server, order, by, output))
 
 

@@ -54,7 +54,7 @@ def show_service(service: pb.Service) -> str:
 def progress_table(state: pb.SnapshotState) -> str:
     """Locations of one action."""
     action = state.action
-    done = f", {action.batches_done} batches done" if action.batches_done else ""
+    done = f", {action.batches_done} batch{'es' * (action.batches_done > 1)} done" if action.batches_done else ""
     task = f", CMS task {action.cms_task}" if action.cms_task else ""
     rows = [
         (one.location, one.total, one.done, one.under_way, one.left, one.failed, one.error)

@@ -69,4 +69,4 @@ def unkill(reason: str) -> None:
 def open_epoch(reason: str) -> None:
     """Resume on a store that was restored or replaced, after you have checked its contents."""
     call("OpenEpoch", pb.OpenEpochRequest(reason=reason))
-    click.echo("the epoch is open")
+    click.echo("Wall-E resumes on the restored store")
