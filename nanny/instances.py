@@ -95,7 +95,7 @@ STATES: Final = (
         "DAEMON_CANCELLED",
         "Cancelled",
         STARTING,
-        "its start was broken off, for a newer revision perhaps",
+        "its start was cancelled, possibly for a newer revision",
         ("StartCancelled",),
     ),
     InstanceState(
@@ -109,14 +109,14 @@ STATES: Final = (
         "PORTO_CONSTRAINTS_ERROR",
         "Resource overcommit",
         COMMON,
-        "the instances of the host were promised more than it has, so its container cannot be made",
+        "more resources are allocated on the host than it has, so its container cannot be made",
         ("ResourceOvercommit",),
     ),
     InstanceState(
         "UNKNOWN",
         "Unknown",
         COMMON,
-        "nothing is known: the host has not been heard of for long, is switched off or out of control; or the "
+        "nothing is known: the host has not been heard of for long, is switched off or not managed any more; or the "
         "instance has no configuration yet",
         ("HeartbeatTimeout", "ReportsRefused"),
     ),
@@ -144,10 +144,18 @@ STATES: Final = (
         ),
     ),
     InstanceState(
-        "HOOK_IN_PROGRESS", "Hook in progress", COMMON, "a hook is at work: a stop, say", ("Stopping", "Removing")
+        "HOOK_IN_PROGRESS",
+        "Hook in progress",
+        COMMON,
+        "a hook is running, for example a stop script",
+        ("Stopping", "Removing"),
     ),
     InstanceState(
-        "HOOK_CANCELLED", "Hook cancelled", COMMON, "a hook was killed: its order was broken off", ("HookCancelled",)
+        "HOOK_CANCELLED",
+        "Hook cancelled",
+        COMMON,
+        "a hook was killed because its operation was cancelled",
+        ("HookCancelled",),
     ),
     InstanceState(
         "TIME_LIMIT_VIOLATION",

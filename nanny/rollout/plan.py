@@ -115,9 +115,11 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
         return Begin(batch, batch)
     if costly:
         failed = f" ({_some(sorted(progress.failed))})" if progress.failed else ""
-        used = f"max_unavailable is used up by instances that are not ready{failed} or still changing"
-        why = f"waits: {used} (nanny instances {policy.service})"
-        return Failed(why) if stalled_s >= policy.progress_deadline_s else Wait(why)
+        used = f"because max_unavailable is used up by instances that are not ready{failed} or still changing"
+        why = f"{used}; see `nanny instances {policy.service}`"
+        if stalled_s < policy.progress_deadline_s:
+            return Wait(f"waits, {why}")
+        return Failed(f"stopped: no instance could be switched for {policy.progress_deadline_s:g} s, {why}")
     return _nothing_left(policy, stages, progress, stalled_s)
 
 
