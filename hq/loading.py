@@ -41,12 +41,13 @@ class Loading:
     def check(self) -> None:
         """Raises NotLoaded until reads can be served."""
         if not self.loaded.is_set():
-            raise NotLoaded(f"{self.why_not()}; use another one or retry", 0.5)
+            hint = "" if self.restoring else ": retry, or use another replica"
+            raise NotLoaded(self.why_not() + hint, 0.5)
 
     def why_not(self) -> str:
         """As a message for callers and operators."""
         if self.restoring:
-            return "a restore is in progress or was interrupted: complete it with `hq restore`"
+            return "a restore is in progress or was interrupted: wait for it, or complete it with `hq restore`"
         return "this replica is still loading"
 
 

@@ -29,7 +29,8 @@ def _addressed(method: Method, cluster: str) -> Method:
         requested = requested_cluster(call)
         if requested and requested != cluster:
             raise invalid(
-                CLUSTER_HEADER, f"this is cluster {cluster}, not {requested[:100]}: call a replica of that cluster"
+                CLUSTER_HEADER,
+                f"this replica belongs to cluster {cluster}; send the call to a replica of {requested[:100]}",
             )
         return await settled(run(request, call))
 

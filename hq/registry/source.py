@@ -145,7 +145,7 @@ class Freshness:
         if not epoch or epoch == self._cache.epoch:
             return
         if epoch == self._epoch.current:
-            raise NotLoaded("this replica is loading the store's new history; use another one or retry", 0.5)
+            raise NotLoaded("this replica is loading the store's new history: retry, or use another replica", 0.5)
         raise EpochChanged(epoch, self._cache.epoch)
 
     async def _wait_for(self, version: int, deadline: float | None) -> None:

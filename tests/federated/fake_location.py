@@ -175,7 +175,9 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         await self._arrived(method)
         requested = dict(context.invocation_metadata() or ()).get(CLUSTER_HEADER, "")
         if requested not in ("", self.location.name):
-            await refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST", f"this is cluster {self.location.name}")(context)
+            await refuse(
+                Code.INVALID_ARGUMENT, "INVALID_REQUEST", f"this replica belongs to cluster {self.location.name}"
+            )(context)
 
     async def CreateInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._ordered("CreateInstance", context)

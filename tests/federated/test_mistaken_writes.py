@@ -32,7 +32,7 @@ async def test_an_order_for_a_location_changes_nothing_at_an_address_of_another_
         ):
             error = await refused(order)
             assert error.code() is Code.INVALID_ARGUMENT
-            assert "this is cluster" in (error.details() or "")
+            assert "belongs to cluster" in (error.details() or "")
     assert (east.instances, west.instances) == ({}, {})
 
 

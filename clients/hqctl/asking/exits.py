@@ -68,7 +68,7 @@ def _next(error: HqApiError, writing: bool, look: str) -> str:
     if writing and error.outcome_unknown:
         return f"It may or may not be stored: check with `{look}` before you retry."
     if CLUSTER_HEADER in error.message:
-        return "Choose one with --server or --context." if "this is cluster" in error.message else NAME_IT
+        return "Choose one with --server or --context." if "belongs to cluster" in error.message else NAME_IT
     if error.retry_delay_s is not None:
         store = "See `hqctl status` about the store. " if error.reason.startswith("STORE_") else ""
         return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
