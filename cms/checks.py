@@ -34,7 +34,9 @@ def check_task(task: ledger_pb2.Task, actions: Iterable[str] = ACTIONS) -> None:
         *_targets(task),
     ]
     if not found and task.ByteSize() > _MOST_RECORD_BYTES:
-        found.append(Violation("hosts", f"the task has {task.ByteSize()} bytes, of {_MOST_RECORD_BYTES}: split it"))
+        found.append(
+            Violation("hosts", f"the task is {task.ByteSize()} bytes; the limit is {_MOST_RECORD_BYTES}: split it")
+        )
     if found:
         raise InvalidRequest(*found)
 
@@ -111,7 +113,7 @@ def _text(value: str, field: str, most: int) -> list[Violation]:
 
 def _size(value: str, field: str, most: int) -> list[Violation]:
     size = len(value.encode("utf-8", "surrogatepass"))
-    return [] if size <= most else [Violation(field, f"has {size} bytes; the limit is {most}")]
+    return [] if size <= most else [Violation(field, f"is {size} bytes; the limit is {most}")]
 
 
 def _shown(value: str, shown: Callable[[str], str] = ascii) -> str:

@@ -45,7 +45,7 @@ def cli() -> None:
 def serve(**given: Any) -> None:
     """Run one process of the CMS on an existing etcd.
 
-    Run two or more: one decides, all answer. See docs/cms.md.
+    Run two or more: one is the leader, all answer reads and accept requests. See docs/cms.md.
     """
     make_store, security = etcd_store_from(given), security_from(given)
     run_program("cms", given, lambda: _serve(make_store, given, security))
@@ -75,7 +75,7 @@ async def _dev(given: dict[str, Any]) -> None:
 async def _serve(
     make_store: Callable[[], Store], given: dict[str, Any], security: Security | None, own: DevStore | None = None
 ) -> None:
-    config = config_of(given, "cms")
+    config = config_of(given, "cms", "hqctl disruptions open")
     # Their channels belong to the loop that runs when they are made, as the store's do.
     sites, locations = options.sites_of(given), locations_of(given, options.DEFAULT_LOCATION)
     credentials = credentials_of(given, (one for each in locations.values() for one in each))

@@ -129,15 +129,15 @@ class Acting:
         if self.holds():
             return ""
         if self._is_ours():
-            return f"this process could not renew its acting lease for {self._term_s:g} s: the store does not answer"
-        return f"{self.process} acts, not this process" if self.process else "no process acts"
+            return f"this process could not renew its lease as leader for {self._term_s:g} s: the store does not answer"
+        return f"{self.process} is the leader, not this process" if self.process else "no process is the leader"
 
     def why_no_effect(self) -> str:
         """Why no effect may begin; empty: no successor can act for half a term, even if this process pauses now."""
         if why := self.why_not():
             return why
         is_sure = self._tenure.is_sure(self._clock.now())
-        return "" if is_sure else f"this process could not renew its acting lease for {self._term_s / 2:g} s"
+        return "" if is_sure else f"this process could not renew its lease as leader for {self._term_s / 2:g} s"
 
     def doubt(self) -> None:
         """A transaction was refused by its guards: look at once."""
@@ -174,7 +174,7 @@ class Acting:
         try:
             await self._changes.store("acting", Write((), deletes=(self._key(WORD),)), (guard,), self._term_s / 10)
         except ServiceError as error:
-            log.info("the acting lease was not released: %s", error)
+            log.info("the lease as leader was not released: %s", error)
 
     async def _step(self) -> None:
         if self._word:
@@ -202,7 +202,7 @@ class Acting:
         await self._changes.memory.shown_soon(version, self._term_s)
         stored = self._records.stored(WORD)
         if stored is not None and stored.message.word == word:
-            log.info("this process acts from now on: it alone changes records")
+            log.info("this process is the leader from now on: it alone changes records")
             self._word, self._refreshes = word, 0
             self._tenure.refreshed(sent_at)
             self._tell()
@@ -241,7 +241,7 @@ class Acting:
     def _seen(self, name: str) -> None:
         """The word changed, or its refresh."""
         if self._word and not self._is_ours():
-            log.warning("%s took over: this process no longer acts", self.process or "nobody yet")
+            log.warning("%s took over: this process is no longer the leader", self.process or "nobody yet")
             self._lose()
         if name == WORD and not self._records.version(WORD):
             self._soon.set()  # it was given back

@@ -113,7 +113,7 @@ class Change:
         check_id(kind.name, record_id)
         key = self._key_read(kind, record_id)
         if self._acting is None and self._read[key]:
-            raise NotActing(f"{kind.name} {record_id} exists: only the acting process changes it")
+            raise NotActing(f"{kind.name} {record_id} exists: only the leader changes it")
         if (size := message.ByteSize()) > MAX_RECORD_BYTES:
             raise TooLarge(f"{kind.name} {record_id} has {size} bytes; the limit is {MAX_RECORD_BYTES}")
         stored = self._changes.memory.table(kind).stored(record_id)
@@ -125,7 +125,7 @@ class Change:
     def delete(self, kind: Kind[M], record_id: str) -> None:
         """Delete the record, which must have been read by this change; nothing happens if there is none."""
         if self._acting is None:
-            raise NotActing(f"{kind.name} {record_id}: only the acting process deletes it")
+            raise NotActing(f"{kind.name} {record_id}: only the leader deletes it")
         self._new[self._key_read(kind, record_id)] = None
 
     async def commit(self, timeout_s: float = 5.0) -> int:

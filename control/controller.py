@@ -134,7 +134,7 @@ class Controller:
     def check_loaded(self) -> None:
         """Raises NotLoaded until reads can be served."""
         if not self.loaded.is_set():
-            raise NotLoaded("this process is still loading; use another one or retry", 0.5)
+            raise NotLoaded("this process is still loading: retry, or use another process", 0.5)
 
     async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call. Raises StoreUnavailable."""
@@ -248,15 +248,20 @@ class Controller:
         opening = self._openings.get(ALL)
         if self._epoch.is_first or (opening is not None and opening.epoch == self._epoch.current):
             return ""
-        return f"the store was restored or replaced (epoch {self._epoch.current}) and was not opened yet"
+        command = self.config.open_command
+        opens = f"runs `{command}`" if command else "opens the epoch"
+        return (
+            f"the store was restored or replaced (epoch {self._epoch.current}): nothing begins until an operator has "
+            f"checked it and {opens}"
+        )
 
     def _may_handle(self, epoch: str) -> bool:
         return epoch == self._epoch.current or self.is_open
 
     def _why_waiting(self) -> str:
         if not self.acting_process:
-            return "no process acts"
-        return self._why_closed() or f"{self.acting_process} acts"
+            return "no process is the leader"
+        return self._why_closed() or f"the leader is {self.acting_process}"
 
 
 class _Failures:

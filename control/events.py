@@ -86,7 +86,8 @@ class Events(Generic[E]):
                 await self._until_handled(subject, request_id)
         except TimeoutError:
             raise NotHandledYet(
-                f"{self.name} {subject}: stored, not handled yet: {self._parts.why_waiting()}"
+                f"{self.name} {subject}: the request is stored but not yet carried out; {self._parts.why_waiting()}; "
+                "look again before you repeat it"
             ) from None
         outcome = find(self._inboxes.get(subject, control_pb2.Inbox()).answered, request_id)
         if outcome is not None and outcome.refused:

@@ -37,6 +37,7 @@ class Config:
         term_s: a silent acting process is succeeded after this long; effects begin within half of it.
         compact_every_s: how often the store's history is compacted; 0: somebody else does.
         stop_file: while it exists, no effect of this process begins; None: no such file.
+        open_command: what operators type to open a new epoch, for messages.
     """
 
     prefix: str
@@ -44,6 +45,7 @@ class Config:
     term_s: float = 10.0
     compact_every_s: float = 0.0
     stop_file: Path | None = None
+    open_command: str = ""
 
 
 class Following:

@@ -59,7 +59,10 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
         storage("--prefix", default=prefix, help="Prefix of all keys in the store."),
         option("--process", default="", help="Name of this process, never reused; default: generated."),
         option(
-            "--term", type=Duration(), default="10s", help="Take over from a silent acting process after this time."
+            "--term",
+            type=Duration(),
+            default="10s",
+            help="Take over as leader when the leader has been silent this long.",
         ),
         storage(
             "--compact-every",
@@ -86,14 +89,15 @@ def dev_flags(flags: Flags, data: str) -> Callable[[F], F]:
     )
 
 
-def config_of(given: Mapping[str, Any], name: str) -> Config:
+def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Config:
     """What `kit_flags` say; `name`: of the program, for the name of the process. Raises UsageError."""
     if given["term"] < 1.0:
         raise click.UsageError(f"--term {given['term']:g}s: must be at least 1s")
     generated = f"{socket.gethostname()}-{name}-{secrets.token_hex(4)}"
     stop_file = Path(given["stop_file"]) if given["stop_file"] else None
     compact_s = given["compact_every"] or (_DEV_COMPACT_S if "store" in given else 0.0)
-    return Config(given["prefix"], given["process"] or generated, given["term"], compact_s, stop_file)
+    process = given["process"] or generated
+    return Config(given["prefix"], process, given["term"], compact_s, stop_file, open_command)
 
 
 def security_from(given: Mapping[str, Any]) -> Security | None:
@@ -201,7 +205,7 @@ async def release(controller: Controller) -> None:
         async with asyncio.timeout(_LEAVE_S):
             await controller.leave()
     except TimeoutError:
-        log.warning("could not release the acting lease: another process takes over after one term")
+        log.warning("could not release the lease as leader: another process takes over after one term")
 
 
 @dataclass(frozen=True, slots=True)

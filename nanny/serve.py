@@ -40,7 +40,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 def serve(**given: Any) -> None:
     """Run one process of Nanny on an existing etcd.
 
-    Run two or more: one acts, all answer reads and take orders. See docs/nanny-service.md.
+    Run two or more: one is the leader, all answer reads and accept requests. See docs/nanny-service.md.
     """
     make_store, security = etcd_store_from(given), security_from(given)
     run_program("nanny", given, lambda: _serve(make_store, given, security))
@@ -70,7 +70,7 @@ async def _dev(given: dict[str, Any]) -> None:
 async def _serve(
     make_store: Callable[[], Store], given: dict[str, Any], security: Security | None, own: DevStore | None = None
 ) -> None:
-    config = config_of(given, "nanny")
+    config = config_of(given, "nanny", "nanny control open")
     locations, leave = options.world_of(given)
     shared, addresses = context_of(given, "nanny", config, security), addresses_of(given, "NANNY_")
     rng = random.SystemRandom()

@@ -78,7 +78,7 @@ _TRYING = dev_flags(FLAGS, ".walle")
 def serve(**given: Any) -> None:
     """Run a process of Wall-E on an existing etcd.
 
-    Run two or more: one acts, all answer reads and take orders. See docs/walle.md.
+    Run two or more: one is the leader, all answer reads and accept requests. See docs/walle.md.
     """
     make_store, security = etcd_store_from(given), security_from(given)
     _run(given, lambda settings: _serve(make_store, settings, given, security))
@@ -143,7 +143,7 @@ async def _serve(
     own: DevStore | None = None,
 ) -> None:
     """`make_store`: a store of etcd belongs to the loop that it was made in."""
-    config = config_of(given, "walle")
+    config = config_of(given, "walle", "walle open-epoch")
     shared = context_of(given, "walle", config, security)
     clients = clients_of(settings.locations, settings.credentials)
     server = Server(

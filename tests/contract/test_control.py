@@ -131,7 +131,7 @@ async def test_a_new_epoch_stops_effects_and_old_orders_until_it_is_opened(shop:
     await until(lambda: one.controller.epoch == "another" and one.controller.loaded.is_set())
     await one.acting()
     assert not one.controller.is_open
-    with pytest.raises(MayNotBegin, match="not opened yet"):
+    with pytest.raises(MayNotBegin, match="until an operator has checked it"):
         await one.controller.intend(one.controller.change())
     await one.write("b", "c")  # an order of the new epoch is handled
     await one.controller.open("me", "looked at it")
@@ -158,5 +158,5 @@ async def test_only_creations_need_no_acting_process(shop: Shop) -> None:
     again = two.controller.creation()
     found = again.get(BOOK, "b")
     assert found is not None
-    with pytest.raises(NotActing, match="only the acting process changes it"):
+    with pytest.raises(NotActing, match="only the leader changes it"):
         again.put(BOOK, "b", Word(value="changed"))
