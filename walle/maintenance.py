@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -178,7 +178,11 @@ def event_now(scenario: Scenario, now_ms: int) -> Event | None:
     late = event_by_time(scenario, now_ms)
     if late is not None:
         return late
-    if scenario.stage == SCENARIO_STAGE_ASKING and said == VERDICT_OK and not by_hand(scenario.host):
+    if (
+        scenario.stage == SCENARIO_STAGE_ASKING
+        and said == VERDICT_OK
+        and not any(host.by_hand for host in scenario.host)
+    ):
         return Event.ALL_OK
     return Event.WITHDRAWN if scenario.stage == SCENARIO_STAGE_CONFIRMING and said != VERDICT_OK else None
 
@@ -189,11 +193,25 @@ def is_confirmed(scenario: Scenario) -> bool:
     return scenario.stage == SCENARIO_STAGE_CONFIRMING and is_ok
 
 
-def blocking(scenario: Scenario) -> list[str]:
-    """Who has not agreed, in their own words; then what people have to agree on."""
+def blocking(scenario: Scenario, projects: Mapping[str, str] | None = None) -> list[str]:
+    """Who has not agreed, in their own words; then what people have to agree on.
+
+    Args:
+        projects: of hosts, by name; None: nobody can agree any more.
+    """
     waited = (pair for pair in tasks(scenario) if pair[1].verdict != VERDICT_OK)
     asked_ = [f"{host.name}: {task.cms}: {task.message or 'no answer yet'}" for host, task in waited]
-    return [*asked_, *(f"by hand: {one}" for one in by_hand(scenario.host))]
+    return [*asked_, *(_unasked(scenario, host, projects) for host in scenario.host if host.by_hand)]
+
+
+def _unasked(scenario: Scenario, host: ScenarioHost, projects: Mapping[str, str] | None) -> str:
+    cannot = f"{host.name}: CMS {', '.join(f'`{cms}`' for cms in host.by_hand)} cannot be asked"
+    if projects is None:
+        return f"{cannot}, and no owner agreed"
+    project = projects.get(host.name, "PROJECT")
+    return (
+        f"{cannot}; an owner of {project} has to run `walle scenarios agree {scenario.id} --project {project} -m WHY`"
+    )
 
 
 def with_task(scenario: Scenario, old: Task, new: Task | None) -> Scenario:
@@ -205,11 +223,6 @@ def with_task(scenario: Scenario, old: Task, new: Task | None) -> Scenario:
         del host.task[:]
         host.task.extend(task for task in kept if task is not None)
     return changed
-
-
-def by_hand(hosts: Iterable[ScenarioHost]) -> list[str]:
-    """What is left to agree on by hand."""
-    return [f"{host.name}: {', '.join(host.by_hand)}" for host in hosts if host.by_hand]
 
 
 def agree_by_hand(host: ScenarioHost, by: str, reason: str, wall: Timestamp) -> None:

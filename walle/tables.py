@@ -135,8 +135,12 @@ def told(change: Change, state: HostState) -> Told:
     try:
         return MEMBERSHIP[change, state]
     except KeyError:
-        name = HostState.Name(state).removeprefix("HOST_STATE_").lower()
-        raise NotPossible(f"{change}: not possible in state {name}") from None
+        possible = ", ".join(_name(one) for other, one in MEMBERSHIP if other is change)
+        raise NotPossible(f"{change}: not possible in state {_name(state)}, only in: {possible}") from None
+
+
+def _name(state: HostState) -> str:
+    return HostState.Name(state).removeprefix("HOST_STATE_").lower()
 
 
 class Event(StrEnum):

@@ -132,7 +132,7 @@ async def test_planned_work_is_refused_on_hosts_of_forgotten_tasks_until_somebod
             wanted = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, ticket="T-1", hosts=["h2", "h1"])
             refused = await walle.call(wanted, 400)
             assert lost in refused["message"]
-            assert "release the tasks of project web" in refused["message"]
+            assert "`walle projects release-tasks web -m WHY`" in refused["message"]
             await walle.call(pb.ReleaseTasksRequest(project="web", reason="its reboot is over"))
             await walle.call(wanted)
 
@@ -150,7 +150,7 @@ async def test_a_store_that_was_restored_while_no_process_ran_is_known_by_tasks_
             await walle.until(lambda: is_out(walle, "web") and is_out(walle, "global"), "all fuses are out")
             await walle.until(lambda: len(tasks_of(walle)) == 2, "both tasks are kept")
             seen = await shown(walle)
-            assert any("asked for after this store was saved" in one for one in seen["warnings"])
+            assert any("newer than anything in this store" in one for one in seen["warnings"])
             assert len(seen["restored"]["task"]) == 2
             await walle.report("h1", "UNREACHABLE")
             assert "before the store was restored" in (await walle.call(pb.GetHostRequest(host="h1")))["blocked"]

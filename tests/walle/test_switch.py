@@ -106,7 +106,7 @@ async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_
     assert [(body["hosts"], body["action"]) for body in new.bodies] == [(["h1"], "temporary-unreachable")]
     assert new.bodies[0]["host_group_id"]
     assert not old.calls
-    assert f"by hand: h1: {old.url}" in shown["blocking"]
+    assert [line for line in shown["blocking"] if line.startswith(f"h1: CMS `{old.url}` cannot be asked; ")]
 
 
 async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cannot_be_asked() -> None:
@@ -117,7 +117,8 @@ async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cann
         await walle.call(SWITCH)
         await walle.call(pb.AgreeScenarioRequest(scenario="net-7", project="web", reason="nobody needs it"))
         blocking = (await walle.call(pb.GetScenarioRequest(scenario="net-7")))["blocking"]
-        assert blocking == ["by hand: db1: default"]
+        agree = "an owner of db has to run `walle scenarios agree net-7 --project db -m WHY`"
+        assert blocking == [f"db1: CMS `default` cannot be asked; {agree}"]
         assert walle.scenario("net-7").stage == SCENARIO_STAGE_ASKING
         await walle.call(pb.AgreeScenarioRequest(scenario="net-7", project="db", reason="moved away"))
         await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")

@@ -17,7 +17,7 @@ from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project
 
-ORDER: Final = Rule("order", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
+ORDER: Final = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 TELL: Final = Rule("report checks", frozenset({Role.AGENT, Role.OPERATOR, Role.ADMIN}), Record.DENIALS)
 
 

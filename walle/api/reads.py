@@ -150,7 +150,8 @@ class Reads:
         found = self._walle.scenarios.get(request.scenario)
         if found is None:
             raise NotFound(f"scenario {request.scenario} does not exist")
-        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=blocking(found)))
+        projects = {one.name: host.project for one in found.host if (host := self._walle.hosts.get(one.name))}
+        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=blocking(found, projects)))
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()

@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from walle.fuses.fuse import Automation, Moment, Use, charge, exceeded, hosts_in_window, switch_of, trip
+from walle.fuses.fuse import (
+    ALL_PROJECTS,
+    GLOBAL,
+    Automation,
+    Moment,
+    Use,
+    charge,
+    exceeded,
+    hosts_in_window,
+    switch_of,
+    trip,
+)
 from walle.fuses.limits import DEAD, GLOBAL_COUNTERS, MAX_DEAD_HOSTS, Limits, format_limit, limit_of, project_counter
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, OPERATION_KIND_DNS_FIX, HostState, OperationKind
 from wallepb.v1.project_pb2 import Credit, Fuse
@@ -77,7 +88,8 @@ def switched_off(fuses: Fuses, automation: Automation) -> str:
     for fuse in (fuses.everywhere, fuses.project):
         switch = switch_of(fuse, automation)
         if switch.off:
-            return f"{automation} is off in {fuse.id}: {switch.reason} ({switch.by})"
+            where = f"for {ALL_PROJECTS}" if fuse.id == GLOBAL else f"in {fuse.id}"
+            return f"{automation} is off {where}: {switch.reason} ({switch.by})"
     return ""
 
 

@@ -18,6 +18,7 @@ from walle.fuses.limits import MAX_PERIOD_S, Limits, format_period, limit_of
 from wallepb.v1.project_pb2 import Credit, Fuse, Mark, Switch, Switching
 
 GLOBAL: Final = "global"
+ALL_PROJECTS: Final = "all projects (the global fuse)"
 AUTOMATION: Final = "automation"
 _KEPT_CREDIT_MARKS: Final = 1000
 _KEPT_SWITCHINGS: Final = 50

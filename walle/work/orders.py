@@ -82,7 +82,9 @@ def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
     """Between assigned, maintenance and probation; out of use only goes by way of the CMSs."""
     host = _idle(book, order.host)
     if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
-        raise Refused(f"host {host.name}: use `prepare` to take it into use, or release it to free it")
+        if order.state == HOST_STATE_FREE:
+            raise Refused(f"host {host.name}: `walle hosts switch-project {host.name} PROJECT --release` frees it")
+        raise Refused(f"host {host.name}: it is free; `walle hosts prepare {host.name}` takes it into use")
     if order.state:
         host.state, host.state_reason = order.state, f"{by}: {order.reason}"
     if order.status:
@@ -184,7 +186,7 @@ def _idle(book: Book, name: str) -> Host:
 def _check_not_busy(book: Book, host: Host) -> None:
     why = why_busy(book.get(RESTORED, host.project), host.name)
     if why:
-        raise Refused(f"host {host.name}: {why}; look at it, then release the tasks of project {host.project}")
+        raise Refused(f"host {host.name}: {why}")
 
 
 def _host(book: Book, name: str) -> Host:

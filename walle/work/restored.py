@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from control.errors import Refused
-from walle.fuses.fuse import AUTOMATION, GLOBAL, Automation, Moment, switch_off
+from walle.fuses.fuse import ALL_PROJECTS, AUTOMATION, GLOBAL, Automation, Moment, switch_off
 from walle.work.book import FUSE, RESTORED, Book, Notice, World
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, Fuse, Project, Restored, UnknownTask
@@ -28,12 +28,9 @@ def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = ""
             fuse = switch_off(fuse, automation, AUTOMATION, why, now)
         book.put(FUSE, owner, fuse)
         book.put(RESTORED, owner, Restored(project=owner, epoch=epoch, evidence=evidence))
-        told = "" if owner == GLOBAL else owner
-        notices.append(
-            Notice(
-                SEVERITY_CRITICAL, told, f"all automation of {owner} is off: {why}; check it before you switch it on"
-            )
-        )
+        told, whose = ("", ALL_PROJECTS) if owner == GLOBAL else (owner, owner)
+        text = f"all automation of {whose} is off: {why}; check it before you switch it on"
+        notices.append(Notice(SEVERITY_CRITICAL, told, text))
     return notices
 
 
@@ -78,9 +75,17 @@ def busy_hosts(restored: Restored | None) -> set[str]:
 
 
 def why_busy(restored: Restored | None, host: str) -> str:
-    """The task that nobody knows and that holds this host; empty: none does."""
-    found = next((task for task in (restored.task if restored else ()) if host in task.host), None)
-    return f"task {found.id} of {found.cms} has held it since before the store was restored" if found else ""
+    """The task that nobody knows and that holds this host, and what to do; empty: none does."""
+    for task in restored.task if restored else ():
+        if host in task.host:
+            since = f"task {task.id} of {task.cms} has held it since before the store was restored"
+            return f"{since}: {_look(restored)}"
+    return ""
+
+
+def _look(restored: Restored | None) -> str:
+    project = restored.project if restored else ""
+    return f"check whether its work is over, then `walle projects release-tasks {project} -m WHY`"
 
 
 def why_untouched(restored: Restored | None, host: Host, project: Project, world: World) -> str:
@@ -91,7 +96,7 @@ def why_untouched(restored: Restored | None, host: Host, project: Project, world
     listed = restored.listed if restored is not None and restored.epoch == epoch else ()
     waited = sorted({one.url for one in project.cms} - set(listed))
     if waited:
-        return f"the store was restored, and {waited[0]} has not listed its tasks since"
+        return f"the store was restored, and {waited[0]} has not listed its tasks since: see whether that CMS answers"
     return why_busy(restored, host.name)
 
 
@@ -110,7 +115,7 @@ def why_unclear(
         project = projects.get(host.project) or Project(id=host.project)
         why = why_untouched(known.get(project.id), host, project, world)
         if why:
-            return f"host {host.name}: {why}; look at it, then release the tasks of project {project.id}"
+            return f"host {host.name}: {why}"
     return ""
 
 
@@ -121,7 +126,7 @@ def left_to_look_at(restored: Restored | None) -> list[str]:
     name = restored.project
     shown = [f"project {name}: {restored.evidence}"] if restored.evidence else []
     return shown + [
-        f"project {name}: task {task.id} at {task.cms} for {', '.join(task.host)} is unknown since the restore: check "
-        f"whether its work is over, then `walle projects release-tasks {name}`"
+        f"project {name}: task {task.id} at {task.cms} for {', '.join(task.host)} is unknown since the restore: "
+        f"{_look(restored)}"
         for task in restored.task
     ]

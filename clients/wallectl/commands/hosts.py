@@ -91,7 +91,11 @@ def get(host: str, as_json: bool) -> None:
 @click.option("--switch", default="", help="Switch.")
 @click.option("--bmc", default="", metavar="ADDRESS", help="Management controller.")
 @click.option("--address", multiple=True, help="Address that its name should resolve to; repeatable.")
-@click.option("--preordered", is_flag=True, help="The host comes from a preorder.")
+@click.option(
+    "--preordered",
+    is_flag=True,
+    help="The host was ordered but is not in use yet: it stays free unless you give --prepare.",
+)
 @click.option("--prepare", is_flag=True, help="With --preordered: take it into use.")
 @_ignore_cms
 def add(host: str, state: str, dc: str, rack: str, switch: str, **given: Any) -> None:

@@ -55,7 +55,7 @@ def test_everything_but_preorders_can_ignore_cms() -> None:
 
 
 def test_what_makes_no_sense_is_refused_by_name() -> None:
-    with pytest.raises(NotPossible, match="hosts add: not possible in state maintenance"):
+    with pytest.raises(NotPossible, match="hosts add: not possible in state maintenance, only in: free, assigned"):
         told(Change.ADD, HOST_STATE_MAINTENANCE)
 
 
