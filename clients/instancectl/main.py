@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from hqcli.options import addresses_in, credential_options
+from hqcli.options import Span, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.workshop import RestartSettings
 from instancectl.processes.output import OutputSettings
@@ -164,7 +164,12 @@ def _supervise(settings: RunSettings) -> NoReturn:
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--host-agent", type=click.Path(path_type=Path), help="Show the host agent at this socket instead.")
 @click.option(
-    "--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Wait until everything is as desired."
+    "--wait",
+    "wait_s",
+    type=Span(),
+    default=0.0,
+    metavar="SPAN",
+    help="Wait this long until everything is as desired, e.g. 20s.",
 )
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
     """Show the status of the supervisor of a directory, or of a host agent.
