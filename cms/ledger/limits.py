@@ -8,7 +8,8 @@ from typing import Final
 
 from cms.ledger.tasks import Task
 
-KINDS: Final = ("host", "rack", "switch", "dc")
+PLURALS: Final = {"host": "hosts", "rack": "racks", "switch": "switches", "dc": "data centres"}
+KINDS: Final = tuple(PLURALS)
 
 
 @dataclass(frozen=True, slots=True)

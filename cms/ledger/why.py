@@ -12,7 +12,7 @@ from cms.ledger.book import Book
 from cms.ledger.claims import Obstacle, Wait, claim_of
 from cms.ledger.decide import Decision, Waiting, consider
 from cms.ledger.instances import Instance, Standing
-from cms.ledger.limits import DomainLimit
+from cms.ledger.limits import PLURALS, DomainLimit
 from cms.ledger.states import State
 from cms.ledger.tally import Place
 from cms.ledger.tasks import Task
@@ -94,7 +94,7 @@ def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
         waiting = decision.waiting.get(task.unit, Waiting())
         return _with_facts(book, tasks, waiting.obstacles, *_waiting_words(book, task, waiting))
     words = {
-        State.GRANTED: _granted_words(task, now),
+        State.GRANTED: _granted_words(book, task, now),
         State.PROVISIONAL: "ok for now: confirm it just before the work begins, and poll until then",
         State.LAPSED: "its ok lapsed because nobody polled it; it is waiting again now that somebody does",
         State.REJECTED: "rejected: it was impossible when it was decided",
@@ -110,7 +110,7 @@ def explain_new(book: Book, decision: Decision, tasks: Sequence[Task]) -> tuple[
     obstacles = consider(book, decision, tasks)
     if book.closed and any(task.disrupts for task in tasks):
         return obstacles, _with_facts(book, tasks, obstacles, book.closed, 30)
-    words = describe(book, obstacles) if obstacles else "it could be granted now"
+    words = describe(book, obstacles) if obstacles else f"it could be granted now{_unknown(book, tasks)}"
     return obstacles, _with_facts(book, tasks, obstacles, words, _retry_s(obstacles))
 
 
@@ -135,10 +135,17 @@ def _retry_s(obstacles: Sequence[Obstacle]) -> int:
     return max((_RETRY_S[obstacle.wait] for obstacle in obstacles), default=0)
 
 
-def _granted_words(task: Task, now: float) -> str:
+def _granted_words(book: Book, task: Task, now: float) -> str:
     if task.overdue_at <= now:
         return f"granted; overdue for {now - task.overdue_at:.0f} s: {task.issuer or 'its issuer'} has not deleted it"
-    return "granted"
+    return f"granted{_unknown(book, [task])}"
+
+
+def _unknown(book: Book, tasks: Sequence[Task]) -> str:
+    """Hosts without instances: perhaps a slip of the pen."""
+    unknown = sorted({host for task in tasks for host in task.hosts if not book.picture.on(host)})
+    more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+    return f"; no instance is known on {', '.join(unknown[:3])}{more}" if unknown else ""
 
 
 def _with_facts(book: Book, tasks: Sequence[Task], obstacles: Sequence[Obstacle], words: str, retry_s: int) -> Why:
@@ -181,7 +188,7 @@ def _culprits(seen: BudgetView) -> str:
 
 def _limit_words(book: Book, obstacle: Obstacle) -> str:
     limit = book.limits.by_name[obstacle.name]
-    rule = f"limit {limit.name}: at most {limit.most} {limit.kind}s under work at once"
+    rule = f"limit {limit.name}: at most {limit.most} {PLURALS[limit.kind]} under work at once"
     if obstacle.wait is Wait.IMPOSSIBLE:
         return f"{rule}, and it asks for more: split it"
     busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])

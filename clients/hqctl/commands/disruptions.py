@@ -25,6 +25,7 @@ _STATUS = {
     pb.TASK_STATUS_IN_PROCESS: "in-process",
     pb.TASK_STATUS_REJECTED: "rejected",
 }
+_PLURALS = {"switch": "switches", "dc": "data centres"}
 
 
 @click.group(invoke_without_command=True, short_help="Show disruptions, and control what may be taken down.")
@@ -240,7 +241,8 @@ def story(answer: pb.WhyTaskResponse) -> Iterator[str]:
             yield f"  and {one.not_ready_total - len(one.not_ready)} more"
     for limit in answer.limit:
         mark = "blocks" if limit.blocks else "allows"
-        yield f"limit {limit.name} {mark}: {len(limit.busy)} of {limit.most} {limit.kind}s under work"
+        kinds = _PLURALS.get(limit.kind, f"{limit.kind}s")
+        yield f"limit {limit.name} {mark}: {len(limit.busy)} of {limit.most} {kinds} under work"
     for note in state.note:
         yield f"note: {note}"
     if state.retry_after_seconds:
