@@ -59,5 +59,5 @@ Request = pb.FreezeRequest | pb.UnfreezeRequest | pb.OpenRequest | pb.ExtendTask
 def _by(request: Request, call: Call) -> str:
     """Who orders it, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
     check_reason(request.reason)
-    call.access.check_all("this order")
+    call.access.check_all()
     return owner_of(call) or request.by or "unknown"

@@ -56,7 +56,7 @@ class AdminApi:
         self, kind: int, request: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest, call: Call
     ) -> service_pb2.GuardState:
         check_guard_order(request)
-        call.access.check_all("the guard")
+        call.access.check_all()
         return await self._admin.order_guard(kind, *_words(request, call), self._registry.deadline(call.deadline))
 
     async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
@@ -72,7 +72,7 @@ class AdminApi:
         return MessageAnswer(answer)
 
     async def _quarantine(self, request: admin_pb2.ListQuarantineRequest, call: Call) -> Answer:
-        call.access.check_all("records that cannot be read")
+        call.access.check_all()
         answer = admin_pb2.ListQuarantineResponse(records=self._admin.quarantine(), source=self._source())
         return MessageAnswer(answer)
 
@@ -107,7 +107,7 @@ class AdminApi:
 
     async def _confirm_epoch(self, request: admin_pb2.ConfirmEpochRequest, call: Call) -> Answer:
         check_confirmation(request)
-        call.access.check_all("the epoch")
+        call.access.check_all()
         identity = call.access.identity
         state = await self._admin.confirm_epoch(
             request.epoch,

@@ -23,7 +23,8 @@ _SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(reque
 _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
 _MANAGERS: Final = (Role.OPERATOR,)
 _PAGE: Final = 1_000
-ORDER: Final = Rule("order", frozenset(_OWNERS), Record.WRITES)
+ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.WRITES)
+DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.WRITES)
 
 
 class NannyApi:
@@ -44,7 +45,7 @@ class NannyApi:
             _SERVICE.unary(pb.GetServiceRequest, self._get, READ),
             _SERVICE.unary(pb.ListServicesRequest, self._list, READ),
             _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER),
-            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, ORDER),
+            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE),
             _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ),
             _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER),
             _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER),
@@ -164,7 +165,7 @@ class NannyApi:
         return MessageAnswer(pb.GetControlResponse(control=self._state()))
 
     async def _set_control(self, request: pb.SetControlRequest, call: Call) -> Answer:
-        call.access.check_all("Nanny")
+        call.access.check_all()
         identity = call.access.identity
         by, reason = identity.name if identity else request.by.author, request.by.comment
         orders = {

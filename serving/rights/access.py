@@ -95,10 +95,10 @@ class Access:
         """The nodes that are within reach by their full names."""
         return [node for s in self._scopes(roles) if s.services is None and s.nodes for node in s.nodes.exact]
 
-    def check_all(self, what: str) -> None:
+    def check_all(self) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
         if not self.is_unlimited:
-            self.deny(what, scope="affects all services and nodes, the granted scope has only some")
+            self.deny("this", scope="concerns all services and nodes, and the role is granted only for some")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""

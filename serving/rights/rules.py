@@ -52,7 +52,7 @@ NOBODY: Final = Rule("call this method")
 OPEN: Final = Rule("open", is_open=True)
 READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
-OPERATE: Final = Rule("operate", frozenset({Role.OPERATOR}), Record.ORDERS)
+OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Record.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
 LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)

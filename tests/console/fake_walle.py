@@ -14,7 +14,7 @@ from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
 
-ORDER = Rule("order", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
+ORDER = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 _ORDERS = (
     *(pb.SwitchAutomationRequest, pb.SetHostStateRequest, pb.StartOperationRequest),
     *(pb.CancelOperationRequest, pb.AddScenarioRequest, pb.EndScenarioRequest, pb.AgreeScenarioRequest),
@@ -114,7 +114,7 @@ class FakeWalle:
         if access.is_checked and not {Role.OPERATOR, Role.ADMIN} & access.grants.keys():
             assert access.identity is not None
             if access.identity.name not in self.project.project.owners:
-                raise PermissionDenied(f"{access.identity.name} is not authorized to order in project search")
+                raise PermissionDenied(f"{access.identity.name} is not authorized to change project search")
         name = type(request).__name__.removesuffix("Request")
         self.orders.append((name, request))
         if name == "SwitchAutomation" and request.on:
