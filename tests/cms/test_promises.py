@@ -152,7 +152,7 @@ async def test_what_is_impossible_is_refused_dry_and_waited_for_otherwise() -> N
         await budget(cms, "web", "web", minReady="2")
         dry = (await cms.ask("t", "h0", path="?dry_run=true")).body
         assert dry["status"] == "rejected"
-        assert "--ignore-cms" in dry["message"]
+        assert "lower the floor" in dry["message"]
         assert (await cms.ask("t", "h0")).body["status"] == "in-process"
         await made.crews["ams"].add("web-2", "web", "h9")  # a scale-up ends it
         await cms.becomes("t", "ok")
@@ -279,7 +279,7 @@ async def test_a_plan_says_in_which_waves_it_could_be_done() -> None:
         assert [wave["host"] for wave in made.body["wave"]] == [["h0", "h1"], ["h2", "h3"], ["h4", "h5"]]
         await budget(cms, "web", "web", minReady="6")
         impossible = await cms.call_connect("Plan", {"host": ["h0"]})
-        assert "impossible" in impossible.body["misfit"][0]["reason"]
+        assert "cannot be granted even when all are ready" in impossible.body["misfit"][0]["reason"]
 
 
 async def test_while_a_record_cannot_be_read_nothing_is_granted_and_the_verdict_names_it() -> None:

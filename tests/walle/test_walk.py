@@ -70,7 +70,7 @@ def squeezed(text: str) -> str:
 async def test_the_walk_goes_as_the_page_says(env: dict[str, str]) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + WAIT_S
-    while re.search("acting: (?!nobody)", shown := await output_of("walle settings get", env)) is None:
+    while re.search("leader: (?!no process)", shown := await output_of("walle settings get", env)) is None:
         assert loop.time() < deadline, shown
     for command, expected in commands():
         deadline = loop.time() + WAIT_S
