@@ -70,7 +70,7 @@ def _by_severity(counted: Callable[[Automaton], Mapping[str, int]]) -> Callable[
 
 
 METRICS: Final[tuple[Declared[Automaton], ...]] = (
-    Declared("gauge", "walle_acting", "1 at the process that acts.", lambda walle: float(walle.controller.is_acting)),
+    Declared("gauge", "walle_acting", "1 at the leader.", lambda walle: float(walle.controller.is_acting)),
     Declared(
         "gauge",
         "walle_stopped",
