@@ -26,7 +26,7 @@ SWITCH: Final = "s-east-r3"
 SCENARIO: Final = "NET-7"
 _FIRST_NODE: Final = 6  # of the service: neither the dark rack, nor that of the switch, has any of it
 _MOVED: Final = "east-n10"  # somebody's host, in another rack than the switch's
-_EACH: Final = 4  # instances of the service in each location
+EACH: Final = 4  # instances of the service in each location
 _AGAIN_S: Final = 0.2
 _TRIES: Final = 150
 
@@ -115,7 +115,7 @@ async def _activate(nanny: Any, title: str, comment: str, command: list[str]) ->
     instances = [
         {"id": f"{SERVICE}-{name}-{n + 1}", "node": node_name(name, n + _FIRST_NODE), "installation": name}
         for name in NODES
-        for n in range(_EACH)
+        for n in range(EACH)
     ]
     container = {"name": SERVICE, "command": command}
     content = yaml.safe_dump(

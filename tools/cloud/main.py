@@ -30,12 +30,13 @@ _EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError, grpc.a
 _NEXT = """
 three things to try in the browser, http://{console}
   1. Services fall below their floor; Problems says which and why:
-       touch {broken}/east-n0{{1..5}}     # a rack falls silent; rm ends it
-     Wall-E reboots these hosts within half a minute; to prevent that: Projects, cloud, Healing, "Switch off..."
+       touch {broken}/east-n0{{1..5}}     # a rack falls silent; rm -f ends it
+     Wall-E asks to reboot these hosts within half a minute, unless it has declared the rack an incident by then; the
+     CMS does not agree while another rack is under work. To prevent it: Projects, cloud, Healing, "Switch off..."
   2. Roll shop back: Services, shop, "Snapshots, roll back", "Roll back to this..."
      {shop}
-  3. Upgrade a switch: Planned work, "Switch maintenance...". s-east-r3 is approved;
-     s-west-r1 never is, and its page says why.
+  3. Upgrade a switch: first rm -f {broken}/east-n0{{1..5}};
+     then Planned work, "Switch maintenance...". s-east-r3 is approved; s-west-r1 never is, and its page says why.
 
 and in a terminal (docs/walle.md has a longer walk):
   hqctl --server {gateway} find web
@@ -91,8 +92,9 @@ class Cloud:
 
     async def run(self) -> None:
         """Start everything and go on. Raises ChildFailed, and others in an ExceptionGroup."""
-        instances = len(NODES) * len(SERVICES) * PER_SERVICE
-        click.echo(f"starting three locations, {instances} simulated instances on {sum(NODES.values())} hosts ...")
+        simulated, shop = len(NODES) * len(SERVICES) * PER_SERVICE, len(NODES) * contents.EACH
+        told = f"{simulated + shop} instances, {shop} of them of Nanny's service {contents.SERVICE}"
+        click.echo(f"starting three locations, {told}, on {sum(NODES.values())} hosts ...")
         playing, breaking = asyncio.create_task(self._stage.play()), asyncio.create_task(self._silence_the_broken())
         try:
             while not self._stage.gateway.is_up:
@@ -143,7 +145,7 @@ class Cloud:
         shown["shop"] = (
             "(its newest version ends at once: that is the trouble)"
             if self._trouble
-            else "(its second version is being rolled out, one instance at a time, as its budget allows)"
+            else "(its second version was rolled out, one instance at a time, as its budget allows)"
         )
         click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
         click.echo("Ctrl-C stops everything.")
