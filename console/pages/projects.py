@@ -24,6 +24,8 @@ from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
 
 _CREDITS: Final = re.compile(r"([\w.:-]{1,100})=(\d{1,6})")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # Wall-E's rule
+_MAINTENANCE: Final = "-maintenance"
 _MARKS: Final = 50
 _AUTOMATIONS: Final = ("healing", "dns")
 
@@ -164,22 +166,22 @@ class Projects:
     async def add_scenario(self, visit: Visit) -> Redirect:
         """Maintenance of a switch."""
         form = visit.form
-        for name, shown in (("scenario", "a name for the work"), ("switch", "the switch")):
-            if not form.get(name):
-                raise Refused(400, f"{name}: {shown} is missing")
+        if not form.get("switch"):
+            raise Refused(400, "switch: the switch is missing")
+        name = form.get("scenario") or _proposed(form["switch"])
+        if not _NAME.fullmatch(name):
+            raise Refused(400, f"Name: {name[:63]!r} does not fit; write 1 to 63 letters, digits, dots, dashes")
         if self._walle is not None and (wrong := await self._unknown_switch(self._walle, form["switch"])):
             raise Refused(400, f"switch: {wrong}")
         request = pb.AddScenarioRequest(
-            scenario=form["scenario"],
+            scenario=name,
             kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE,
             switch=form["switch"],
             dc=form.get("dc", ""),
             ticket=form.get("ticket", ""),
             reason=orders.reason(visit),
         )
-        return await self._order(
-            url("scenarios", form["scenario"]), "AddScenario", request, "Approval has been requested."
-        )
+        return await self._order(url("scenarios", name), "AddScenario", request, "Approval has been requested.")
 
     async def _unknown_switch(self, walle: Walle, switch: str) -> str:
         """What to say of a switch that no host is behind; empty: there are some, or Wall-E shall say it."""
@@ -199,6 +201,11 @@ class Projects:
 
     async def _order(self, to: str, name: str, request: Any, said: str) -> Redirect:
         return orders.told(to, MISSING if self._walle is None else await self._walle.order(name, request), said)
+
+
+def _proposed(switch: str) -> str:
+    """A name for work on it."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", switch)[: 63 - len(_MAINTENANCE)] + _MAINTENANCE
 
 
 def _credits(given: Mapping[str, str]) -> dict[str, int]:

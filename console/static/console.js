@@ -175,7 +175,8 @@ async function send(form, dialog) {
   said.dataset.failed = "";
   said.setAttribute("role", "alert");
   form.querySelector("h2").after(said);
-  const field = form.elements[text.split(":")[0]];
+  const about = text.split(":")[0]; // a field, or the word above it
+  const field = form.elements[about] || [...form.elements].find((one) => one.labels && one.labels[0] && one.labels[0].textContent === about);
   if (field && field.focus) field.focus();
 }
 

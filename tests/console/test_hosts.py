@@ -169,6 +169,14 @@ async def test_a_switch_is_chosen_from_those_that_are_known_and_an_unknown_one_i
     assert at.walle.orders == []
 
 
+async def test_a_name_that_does_not_fit_is_refused_with_its_rule(at: WithWalle) -> None:
+    form = {"scenario": "new firmware", "switch": "s1", "reason": "upgrade"}
+    answer = await at.browser.submit("/scenarios", form, **{"x-dialog": "1"})
+    assert (answer.status_code, answer.text.split(":")[0]) == (400, "Name")
+    assert "up to 63" in (await at.browser.get("/scenarios")).text
+    assert at.walle.orders == []
+
+
 async def test_work_that_waits_says_when_it_gives_up(at: WithWalle) -> None:
     assert "It gives up unless all agree: " in (await at.browser.get("/scenarios/s1-upgrade")).text
 
@@ -180,6 +188,8 @@ async def test_orders_to_a_host_and_a_new_scenario(at: WithWalle) -> None:
     assert at.walle.orders[-1][1].state == hpb.HOST_STATE_MAINTENANCE
     await at.browser.submit("/scenarios", {"scenario": "s2", "switch": "s1", "reason": "upgrade"})
     assert at.walle.orders[-1][0] == "AddScenario"
+    await at.browser.submit("/scenarios", {"scenario": "", "switch": "s1", "reason": "upgrade"})
+    assert at.walle.orders[-1][1].scenario == "s1-maintenance"
     orders = len(at.walle.orders)
     for path, form in (
         ("/hosts/host-00/operation", {"kind": "explode", "reason": "x"}),
