@@ -79,7 +79,7 @@ class H2Side(Connection):
                 self._handle_rest(kind, stream, what)
             elif kind == state.HEADERS:
                 self._open(stream, what, end=end)
-            else:
+            elif stream.owner is not None:  # else its connection was turned away with it
                 if end and self._incomplete:
                     self._incomplete.pop(stream.owner, None)
                 stream.owner.receive(what if kind == state.DATA else b"", end=end)
@@ -100,7 +100,7 @@ class H2Side(Connection):
             exchange.receive(b"", end=True)
 
     def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
-        if stream is not None:
+        if stream is not None and stream.owner is not None:
             self._incomplete.pop(stream.owner, None)
             stream.owner.leave()
         elif kind == state.PONG:

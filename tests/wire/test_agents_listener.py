@@ -48,14 +48,17 @@ async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
 
 
 @pytest.mark.long
-async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(server: Server) -> None:
+async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     door = server.replica.liveness.reachability.door
     await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")
     address = server.listening.result().agents
     full: list[asyncio.StreamWriter] = []
+    enough = asyncio.Event()
 
     async def keep_full() -> None:
-        while True:
+        while not enough.is_set():
             with suppress(OSError):
                 full.extend(await connected(address, 3))
             await asyncio.sleep(0.02)
@@ -65,10 +68,12 @@ async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_d
         await eventually(lambda: door.is_shut or door.is_spent, timeout_s=30, what="the door is shut")
         assert "agents' listener" in door.why
     finally:
-        filling.cancel()
+        enough.set()
+        await filling
         for writer in full:
             writer.transport.abort()
     await eventually(lambda: not door.is_shut and not door.is_spent, timeout_s=30, what="it is open again")
+    assert [one.message for one in caplog.records if one.name == "asyncio"] == []
 
 
 async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() -> None:
