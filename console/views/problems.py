@@ -16,6 +16,7 @@ from hqpb.v1 import service_pb2 as pb
 _ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
 _REASONS: Final = 3
 _NAMED: Final = 5
+_GUARD_LOOKS_S: Final = 60.0  # a hold that is younger asks nothing of anybody
 _DEFAULT_SHARE: Final = 10  # one in ten may be away, where nobody set a budget
 
 
@@ -68,7 +69,8 @@ def common_reasons(rows: Iterable[Row]) -> str:
         groups.setdefault(one.reason, []).append(one)
     listed = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:_REASONS]
     said = [
-        f"{reason} ({len(those)})" + (f": {those[0].message}" if those[0].message else "") for reason, those in listed
+        f"{plural(len(those), 'instance')}: {reason}" + (f": {those[0].message}" if those[0].message else "")
+        for reason, those in listed
     ]
     nodes = sorted({one.node for those in groups.values() for one in those if one.node})
     place = f" All on {nodes[0]}." if len(nodes) == 1 else f" On {named(nodes)}." if nodes else ""
@@ -145,17 +147,22 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
             since_s = seconds(guard.override.since)
             found.append(Problem("warn", f"the guard of {cluster} was {word}", why, "", "/nodes#guard", since_s))
         elif guard.holding:
-            found.append(
-                Problem(
-                    "bad",
-                    f"the guard of {cluster} holds {plural(guard.waiting, 'expiry')} back",
-                    f"{guard.verdict.removeprefix('holding: ')}.",
-                    "Many agents at once: check the network first. If they are really gone, release the guard.",
-                    "/nodes#guard",
-                    seconds(guard.since),
-                )
-            )
+            found.append(_held_back(cluster, guard, now_s))
     return found
+
+
+def _held_back(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
+    """What a guard keeps from expiring: first something to know, after a minute something to act on."""
+    since_s = seconds(guard.since)
+    why, href = f"{guard.verdict.removeprefix('holding: ')}.", "/nodes#guard"
+    if not guard.waiting:
+        return Problem("note", f"the guard of {cluster} holds, and nothing waits to expire", why, "", href, since_s)
+    many = f"{plural(guard.waiting, 'instance is', 'instances are')} silent in {cluster}"
+    title = f"{many}; HQ still counts {'it' if guard.waiting == 1 else 'them'} ready (guard)"
+    if now_s - since_s < _GUARD_LOOKS_S:
+        return Problem("warn", title, why, "Many agents at once: HQ waits whether they come back.", href, since_s)
+    ways = "Many agents at once: check the network first. If they are really gone, release the guard."
+    return Problem("bad", title, why, ways, href, since_s)
 
 
 def planned_problems(

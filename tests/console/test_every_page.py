@@ -232,5 +232,5 @@ async def test_planned_work_names_who_holds_what_and_which_services_have_no_room
 async def test_a_service_says_at_its_head_why_it_lacks() -> None:
     async with whole_cloud() as (at, _):
         page = (await at.browser.get("/services/cart")).text
-        assert "readiness check failed (3): GET /ping answered 503. On node-1, node-2, node-3." in page
+        assert "3 instances: readiness check failed: GET /ping answered 503. On node-1, node-2, node-3." in page
         assert "Not ready:" not in (await at.browser.get("/services/web")).text

@@ -29,8 +29,8 @@ async def test_the_first_page_tells_what_is_below_its_floor_and_why(at: Cloud) -
     assert page.status_code == 200
     assert "cart: 1 of 4 ready" in page.text
     assert "mail: 0 of 2 ready" in page.text
-    assert "never reported (2)" in page.text
-    assert "readiness check failed (3): GET /ping answered 503" in page.text
+    assert "2 instances: never reported" in page.text
+    assert "3 instances: readiness check failed: GET /ping answered 503" in page.text
     assert "web:" not in page.text
 
 

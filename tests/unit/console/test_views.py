@@ -81,8 +81,25 @@ def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> Non
         return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
 
     rows = [row("exited", "code 1", "n1"), row("timed out", "", "n2"), row("exited", "code 2", "n3")]
-    assert problems.common_reasons(rows) == "exited (2): code 1; timed out (1). On n1, n2, n3."
+    assert problems.common_reasons(rows) == "2 instances: exited: code 1; 1 instance: timed out. On n1, n2, n3."
     assert problems.common_reasons(rows[:1] * 2).endswith("All on n1.")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "age_s", "level", "title", "asks"),
+    [
+        (50, 20, "warn", "50 instances are silent in east; HQ still counts them ready (guard)", False),
+        (1, 90, "bad", "1 instance is silent in east; HQ still counts it ready (guard)", True),
+        (0, 90, "note", "the guard of east holds, and nothing waits to expire", False),
+    ],
+)
+def test_a_guard_asks_something_of_people_after_a_minute(
+    waiting: int, age_s: int, level: str, title: str, *, asks: bool
+) -> None:
+    answer = admin_pb2.GetGuardResponse()
+    answer.guard.holding, answer.guard.waiting, answer.guard.since.seconds = True, waiting, 10_000 - age_s
+    [found] = problems.guard_problems([("east", answer)], 10_000)
+    assert (found.level, found.title, "release the guard" in found.next) == (level, title, asks)
 
 
 def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
