@@ -66,7 +66,9 @@ class Hosts:
             "rows": listed_rows[:_MOST],
             "is_all": is_all,
             "troubled": len(troubled),
-            "incidents": good(incidents, pb.ListIncidentsResponse()).incidents,
+            "incidents": views.incidents(
+                good(incidents, pb.ListIncidentsResponse()).incidents, good(listed, pb.ListHostsResponse()).hosts
+            ),
             "settings": good(settings, pb.GetSettingsResponse()),
             "troubles": troubles(listed, incidents, settings, planned),
         }

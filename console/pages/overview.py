@@ -14,6 +14,7 @@ from console.views import problems as views
 from console.views.disruptions import cms_problems, totals
 from console.views.disruptions import floors as floors_of
 from console.views.hosts import dead_problem, fuses_out, walle_problems
+from console.views.hosts import incidents as incidents_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, location_problems, locations, silent
 from console.views.snapshots import nanny_problems
@@ -194,10 +195,11 @@ class Controllers:
         )
         known = None if isinstance(settings, Trouble) else settings
         out = fuses_out(good(projects, wpb.ListProjectsResponse()).projects, known.fuse if known else None)
-        failing = good(incidents, wpb.ListIncidentsResponse()).incidents
+        troubled = good(hosts, wpb.ListHostsResponse()).hosts
+        failing = incidents_of(good(incidents, wpb.ListIncidentsResponse()).incidents, troubled)
         planned = good(scenarios, wpb.ListScenariosResponse()).scenarios
         return [
             *views.trouble_problems(troubles(*asked)),
-            *dead_problem(good(hosts, wpb.ListHostsResponse()).hosts),
+            *dead_problem(troubled),
             *walle_problems(out, failing, planned, known, now_s),
         ]

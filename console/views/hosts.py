@@ -225,9 +225,52 @@ def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | 
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What fails together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen."""
+
+    title: str
+    href: str
+    asked: str
+
+
+def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list[Incident]:
+    """Wall-E's words, each with the hosts of its place that fail; a rack and its switch with the same ones are one."""
+    failing: dict[str, list[hpb.Host]] = defaultdict(list)
+    places: dict[str, str] = {}
+    for host in (one.host for one in hosts):
+        if any(check.failing for check in host.check):
+            dc = f"{host.location.dc}/" if host.location.dc else ""
+            for kind, name in (("rack", host.location.rack), ("switch", host.location.switch)):
+                failing[f"{kind} {dc}{name}"].append(host)
+                places[f"{kind} {dc}{name}"] = url("hosts", **{kind: name})
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for text in texts:
+        place, _, what = text.partition(": ")
+        names = sorted(host.name for host in failing.get(place, ()))
+        found[what, *(names or [place])].append(place)
+    return [
+        Incident(
+            f"{' and '.join(those)}: {key[0]}" if key[0] else those[0],
+            places.get(those[0], url("hosts")),
+            _asked_before(failing.get(those[0], ())),
+        )
+        for key, those in found.items()
+    ]
+
+
+def _asked_before(hosts: Iterable[hpb.Host]) -> str:
+    waiting = [host.operation for host in hosts if host.operation.check and host.operation.stage < hpb.STAGE_RUNNING]
+    if not waiting:
+        return ""
+    kinds = {kind_of(one.kind) for one in waiting}
+    many = plural(len(waiting), kinds.pop() if len(kinds) == 1 else "repair")
+    return f"{many} {'was' if len(waiting) == 1 else 'were'} requested before this was seen; no more begin."
+
+
 def walle_problems(
     out: Iterable[FuseRow],
-    incidents: Iterable[str],
+    incidents: Iterable[Incident],
     scenarios: Iterable[ppb.Scenario],
     settings: pb.GetSettingsResponse | None,
     now_s: float,
@@ -241,7 +284,7 @@ def walle_problems(
     found += map(_of_fuse, out)
     together = "What fails together is rarely the fault of each host."
     ways = "Check power, links and the switch first; Wall-E waits."
-    found += [Problem("bad", incident, together, ways, url("hosts")) for incident in incidents]
+    found += [Problem("bad", one.title, f"{together} {one.asked}".strip(), ways, one.href) for one in incidents]
     for one in scenarios:
         waited_s = now_s - seconds(one.created)
         if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:

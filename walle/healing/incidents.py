@@ -44,7 +44,7 @@ class Incident:
     hosts: int
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.failing} of {self.hosts} hosts fail together: none is repaired"
+        return f"{self.place}: {self.failing} of {self.hosts} hosts fail together: no repair begins"
 
 
 def places_of(location: Location) -> list[Place]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from cmspb.v1 import cms_pb2 as cpb
 from console.views.disruptions import in_the_way, lacking_by_reason, task_rows
-from console.views.hosts import blockers
+from console.views.hosts import blockers, incidents
 from console.views.snapshots import way_back
 from console.views.words import clauses, short
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
+from wallepb.v1 import service_pb2 as wpb
 
 
 def _task(id_: str, group: str = "") -> cpb.TaskState:
@@ -49,6 +50,24 @@ def test_who_blocks_says_it_once_for_all_hosts() -> None:
     ]
     work.stage = ppb.SCENARIO_STAGE_WORKING
     assert blockers(work) == []
+
+
+def test_a_rack_and_its_switch_with_the_same_hosts_are_one_incident() -> None:
+    hosts = []
+    for number in range(4):
+        host = wpb.GetHostResponse().host
+        host.name, host.location.dc, host.location.rack, host.location.switch = f"h{number}", "dc", "r1", "s1"
+        host.check.add(name="hq", failing=number < 3)
+        if number < 2:
+            host.operation.check, host.operation.kind = "hq", hpb.OPERATION_KIND_REBOOT
+            host.operation.stage = hpb.STAGE_APPROVAL
+        hosts.append(wpb.GetHostResponse(host=host))
+    what = "3 of 4 hosts fail together: no repair begins"
+    [both, other] = incidents([f"rack dc/r1: {what}", f"switch dc/s1: {what}", f"rack dc/r2: {what}"], hosts)
+    assert both.title == f"rack dc/r1 and switch dc/s1: {what}"
+    assert both.href == "/hosts?rack=r1"
+    assert both.asked == "2 reboots were requested before this was seen; no more begin."
+    assert (other.title, other.href, other.asked) == (f"rack dc/r2: {what}", "/hosts", "")
 
 
 def test_the_way_back_is_what_was_active_before() -> None:

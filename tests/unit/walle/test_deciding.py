@@ -135,7 +135,7 @@ def rack(failing: int, total: int, **where: str) -> list[Host]:
 def test_when_most_hosts_of_a_rack_or_switch_fail_it_is_one_incident_and_no_host_is_touched(kind: str) -> None:
     incidents, hosts = Incidents(), rack(21, 40, **{kind: "r7"})
     assert [str(one) for one in incidents.observe(hosts, NOW_MS)] == [
-        f"{kind} r7: 21 of 40 hosts fail together: none is repaired"
+        f"{kind} r7: 21 of 40 hosts fail together: no repair begins"
     ]
     assert f"not now: incident: {kind} r7" in decided(hosts[0], incidents)
     assert incidents.observe(hosts, NOW_MS + 1) == []  # it is said once
