@@ -188,7 +188,8 @@ def _culprits(seen: BudgetView) -> str:
 
 def _limit_words(book: Book, obstacle: Obstacle) -> str:
     limit = book.limits.by_name[obstacle.name]
-    rule = f"limit {limit.name}: at most {limit.most} {PLURALS[limit.kind]} under work at once"
+    noun = PLURALS[limit.kind] if limit.most != 1 else {"dc": "data centre"}.get(limit.kind, limit.kind)
+    rule = f"limit {limit.name}: at most {limit.most} {noun} under work at once"
     if obstacle.wait is Wait.IMPOSSIBLE:
         return f"{rule}, and it asks for more: split it"
     busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])

@@ -88,7 +88,7 @@ class Activation:
         if asks:
             record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
         said = "" if asks or not costs else ", by max_unavailable alone: there is no CMS"
-        record.message = f"batch {record.batches_done + 1}: {len(batch)} instances{said}"
+        record.message = f"batch {record.batches_done + 1}: {_many(batch)}{said}"
         await self._effects.store(subject, running, record)
         return 0.0
 
@@ -97,10 +97,10 @@ class Activation:
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
         answer = await self._effects.ask(record.cms_task, subject, batch, comment)
         if answer.granted:
-            record.granted, record.message = True, f"batch {record.batches_done + 1}: {len(batch)} instances"
+            record.granted, record.message = True, f"batch {record.batches_done + 1}: {_many(batch)}"
             await self._effects.store(subject, running, record)
             return 0.0
-        record.message = f"waiting for the CMS to approve {len(batch)} instances: {answer.why}"
+        record.message = f"waiting for the CMS to approve {_many(batch)}: {answer.why}"
         fewer = _fewer(len(batch), answer.at_most, waited_s)
         if fewer and await self._effects.leave.give_back(record.cms_task):
             record.at_most, record.cms_task = fewer, ""
@@ -263,3 +263,7 @@ def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
     if ready != content.id:
         return f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.id}"
     return f"{name} ({location}) is not as snapshot {content.id} describes it"
+
+
+def _many(batch: Sequence[Key]) -> str:
+    return "1 instance" if len(batch) == 1 else f"{len(batch)} instances"

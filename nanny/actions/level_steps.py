@@ -57,7 +57,8 @@ class LevelSteps:
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         if look.is_over or _may_go_on(subject, running, look):
             outcome = Event.FAILED if look.left else Event.DONE
-            why = f"may still run on {look.left} instances, which are left to the next roll-out" if look.left else ""
+            many = "1 instance, which is" if look.left == 1 else f"{look.left} instances, which are"
+            why = f"may still run on {many} left to the next roll-out" if look.left else ""
             await self._effects.end(subject, running, outcome, why)
             return None
         deadline_s = subject.policy.progress_deadline_s
