@@ -128,6 +128,7 @@ async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWall
     assert "It switched itself off: limit ssh 1d:10 would be exceeded" in page
     assert "140 hosts wait, the limit is 10" in page
     assert "it would trip at once" in page
+    assert 'Switch <span data-show="automation">automation</span> of search on</h2>' in page
     assert "1d:10" in page
     assert "it would not trip" in (await at.browser.get("/projects/search?credits=ssh%3D200")).text
     assert (await at.browser.get("/projects/search?credits=nonsense")).status_code == 400
