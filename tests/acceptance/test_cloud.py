@@ -96,5 +96,5 @@ async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> No
         done = [one for one in host.get("history", []) if one["kind"] == "OPERATION_KIND_REBOOT"]
         return bool(done) and done[0]["outcome"] == "OUTCOME_DONE"
 
-    await eventually(is_rebooted, 120)
+    await eventually(is_rebooted, 200)
     assert not (broken / "east-n03").exists()
