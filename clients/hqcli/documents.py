@@ -79,7 +79,7 @@ def _text_of(file: Path) -> str:
 def value_of(text: str) -> Any:
     """The one document in a text; None: it is empty. Raises BadDocument: where and why."""
     try:
-        return yaml.load(text, Loader=_Loader)
+        return _Loader(text).get_single_data()
     except yaml.YAMLError as error:
         raise BadDocument(_yaml_fault(error)) from None
 
