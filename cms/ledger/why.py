@@ -142,7 +142,7 @@ def _granted_words(book: Book, task: Task, now: float) -> str:
 
 
 def _unknown(book: Book, tasks: Sequence[Task]) -> str:
-    """Hosts without instances: perhaps a slip of the pen."""
+    """Hosts on which no instance is known: perhaps mistyped."""
     unknown = sorted({host for task in tasks for host in task.hosts if not book.picture.on(host)})
     more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
     return f"; no instance is known on {', '.join(unknown[:3])}{more}" if unknown else ""

@@ -56,7 +56,7 @@ class CmsLeave:
         return found if found.granted or len(instances) < 2 else replace(found, at_most=await self._at_most(task))
 
     async def _at_most(self, task: str) -> int:
-        """What the floors of its budgets leave were all ready, if it asks for more; found out once for each task."""
+        """How many its budgets could ever give at once, if it asks for more; 0: not known. Asked once for each task."""
         if task not in self._bounds:
             try:
                 why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))

@@ -17,7 +17,7 @@ class Stream:
     )
 
     def __init__(self, stream_id: int, window: int, credit: int, opened_in: int = 0) -> None:
-        self.id, self.window, self.credit = stream_id, window, credit  # bytes of DATA that we may send; the peer, too
+        self.id, self.window, self.credit = stream_id, window, credit  # bytes of DATA we may send, and the peer may
         self.opened_in = opened_in  # the turn, to tell a rapid reset
         self.queue: deque[bytes | memoryview] | None = None  # what waits to be sent
         self.queued = self.sent = 0  # bytes that wait; that became frames

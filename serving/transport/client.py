@@ -38,7 +38,7 @@ _DEFAULTS: Final = Options()
 
 
 class Channel:
-    """Calls to one server, in one event loop. They raise CallFailed; cancelled ones are cancelled there, too."""
+    """Calls to one server, in one event loop. They raise CallFailed; a cancelled one is cancelled at the server."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:
 
 
 class Handler:
-    """What serves one exchange; this one is nobody. None of its methods raises."""
+    """Serves one exchange. This one ignores all that happens to it. None of its methods raises."""
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; each chunk is given back by `Exchange.consumed`."""

@@ -17,7 +17,7 @@ from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
 def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
-    """The fuse of a project and the global one trip: once per epoch, and for each evidence beside it."""
+    """Trip the fuse of a project and the global one: once per epoch, and again for each further evidence."""
     notices = []
     for owner in (project, GLOBAL):
         restored = book.get(RESTORED, owner)

@@ -160,7 +160,7 @@ def suspensions(session: Session, output: str) -> None:
 
 
 async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
-    """A slip of the pen would protect nothing; that it cannot be found out is no fault."""
+    """Warn of a name that may be mistyped: it would protect nothing. Not being able to ask is no error."""
     from hqclient.client import HqApiError
     from hqpb.v1 import service_pb2
 

@@ -1,4 +1,4 @@
-"""The option -f FILE: instances and revisions from the files that it names, or the end with every fault."""
+"""The option -f FILE: reads instances and revisions, or ends the process and names every fault."""
 
 from __future__ import annotations
 
