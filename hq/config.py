@@ -26,6 +26,7 @@ class ReplicaConfig:
         json_bytes: of instances kept as JSON.
         max_store_bytes: of live records, at which nothing may add to them; 0: no limit. (etcd's default quota: 2 GiB.)
         compact_every_s: how often the store's history is compacted; 0: never by HQ.
+        checkpoint: file for what memory holds at an orderly stop, so that the next start is fast; empty: none.
         write_timeout_s: how long a write may take if the caller sets no deadline.
     """
 
@@ -43,4 +44,5 @@ class ReplicaConfig:
     json_bytes: int = 64 * MIB
     max_store_bytes: int = 1536 * MIB
     compact_every_s: float = 300.0
+    checkpoint: str = ""
     write_timeout_s: float = 10.0

@@ -48,6 +48,7 @@ def cli() -> None:
 @options.etcd
 @options.listening
 @options.behaviour
+@options.state
 @options.workers
 @options.security
 @options.logs
@@ -131,6 +132,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         json_bytes=given["json_bytes"],
         max_store_bytes=given["max_store_bytes"],
         compact_every_s=given["compact_every"],
+        checkpoint=_checkpoint(given),
     )
     return Server(
         config,
@@ -143,6 +145,14 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         security,
         tracing_to(given["otlp"], "hq", config.replica),
     )
+
+
+def _checkpoint(given: dict[str, Any]) -> str:
+    """The file of this process: each worker has its own."""
+    if not given.get("state_dir"):
+        return ""
+    worker = given["worker"]
+    return str(Path(given["state_dir"]) / ("checkpoint" if worker is None else f"checkpoint.worker-{worker}"))
 
 
 def _name(given: dict[str, Any]) -> str:

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import random
 from functools import partial
+from pathlib import Path
 from typing import Final
 
+from hq import checkpoint
 from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.epoch_trust import EpochTrust, Strangers
@@ -69,6 +71,8 @@ class Replica:
 
     async def run(self) -> None:
         """Follow, write and judge for ever."""
+        if path := self.config.checkpoint:
+            self.follower.kept = checkpoint.found(Path(path), self.cache, self.key_names.prefix)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
@@ -78,6 +82,11 @@ class Replica:
             tasks.create_task(self.compactor.run(), name="compactor")
             tasks.create_task(self._finish_loading_each_time(), name="loading")
             tasks.create_task(self.liveness.sweep.run(), name="sweep")
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is to be one, when `run` has ended."""
+        if (path := self.config.checkpoint) and self.loading.loaded.is_set():
+            checkpoint.save(Path(path), self.cache, self.key_names.prefix, self.follower.footing())
 
     async def _finish_loading_each_time(self) -> None:
         while True:

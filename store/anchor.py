@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from operator import attrgetter
 
+from store.kept import Footing, footing_of
 from store.port import Batch, Compacted, FutureRevision, Record, Store
 
 _WORDS_KEPT = 20
@@ -30,6 +31,14 @@ class Anchor:
     def clear(self) -> None:
         """A listing follows."""
         self._put = self._gone = None
+
+    def footing(self) -> Footing | None:
+        """What a later process may look for; None: nothing was applied yet."""
+        return footing_of(self._put, self._put_at, self._gone) if self._put is not None else None
+
+    def stand_on(self, put: Record, footing: Footing) -> None:
+        """Go on from where an earlier process ended."""
+        self._put, self._put_at, self._gone = put, footing.at, footing.gone
 
     def listed(self, records: Sequence[Record], revision: int) -> None:
         """Part of a listing at a revision."""

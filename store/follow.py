@@ -15,13 +15,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
 from contextlib import aclosing
 from enum import Enum, auto
-from typing import Protocol
 
 from store.anchor import Anchor
 from store.epoch import Epoch
+from store.kept import Footing, Kept, NotKept, Refuted, other_ranges, restored
 from store.keys import Keys
 from store.listing import Difference, listing, marked_revision
 from store.port import (
@@ -33,6 +32,7 @@ from store.port import (
     NoSpace,
     Record,
     Rejected,
+    Sink,
     Store,
     Unavailable,
     UnknownOutcome,
@@ -42,28 +42,6 @@ from store.port import (
 log = logging.getLogger(__name__)
 
 _BACKOFF_S = (0.05, 2.0)
-
-
-class Sink(Protocol):
-    """Who is told what the store says. Calls come in order and are never concurrent."""
-
-    def reset(self) -> None:
-        """Forget everything; a listing follows. Told before another epoch is believed in; perhaps several times."""
-
-    def load(self, records: list[Record]) -> None:
-        """Part of a listing."""
-
-    def listed(self, revision: int) -> None:
-        """The listing is complete; it shows the store at this revision."""
-
-    def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        """Complete revisions. Collapsed: the difference over a time that was missed, a key at most once, unordered."""
-
-    def connection(self, up: bool) -> None:
-        """A watch is open, or it is not."""
-
-    def keys(self) -> Iterable[bytes]:
-        """The keys of all records that are in."""
 
 
 class EpochMoved(Exception):
@@ -95,6 +73,7 @@ class Follower:
         restarts: how often the watch was opened again.
         following: set while a watch is open.
         key_count: how many keys lie below the prefix at `applied`.
+        kept: what an earlier process kept, to be looked at once, before the first listing.
     """
 
     def __init__(self, store: Store, keys: Keys, sink: Sink, epoch: Epoch, rng: random.Random) -> None:
@@ -103,6 +82,8 @@ class Follower:
         self.restarts = 0
         self.key_count = 0
         self.following = asyncio.Event()
+        self.kept: Kept | None = None
+        self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
         self._anchor = Anchor()
         self._missing = _Missing.ALL
         self._silent = 0  # watches in a row that brought nothing
@@ -116,6 +97,10 @@ class Follower:
     def own_fence(self, key: bytes, value: bytes) -> None:
         """A word is about to be put under this replica's fence key: in the same history it may stand there."""
         self._anchor.sending_fence(key, value)
+
+    def footing(self) -> Footing | None:
+        """What a later process may look for in the store; None: nothing was applied yet."""
+        return self._anchor.footing()
 
     async def run(self) -> None:
         """Follow for ever. Ends only with an error that no retry mends (FormatTooNew), or when cancelled."""
@@ -142,6 +127,8 @@ class Follower:
             await asyncio.sleep(self._rng.uniform(0, delay_s))
 
     def _lack(self, missing: _Missing) -> None:
+        if self._stands_on_kept:
+            missing = _Missing.ALL
         if missing.value > self._missing.value:
             self._missing = missing
 
@@ -160,6 +147,7 @@ class Follower:
         async with self._store.watch(self._keys.prefix, self._keys.end, after=self.applied) as stream:
             if not await self._anchor.holds(self._store):
                 raise OtherHistory
+            self._stands_on_kept = False
             self._connection(True)
             try:
                 await self._take(stream)
@@ -206,6 +194,8 @@ class Follower:
             await self._epoch.moved()
             self._missing = _Missing.ALL
         await self._epoch.settle()
+        if await self._went_on():
+            return
         try:
             revision = await self._list_at(await marked_revision(self._store, self._keys))
         except (Compacted, FutureRevision):
@@ -215,15 +205,45 @@ class Follower:
         self._sink.listed(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
 
+    async def _went_on(self) -> bool:
+        """Begin where an earlier process ended, if the store proves what that one kept. What it left out is listed."""
+        if (kept := self.kept) is None:
+            return False
+        self._forget()
+        try:
+            put = await restored(kept, self._store, self._epoch.current)
+            self.key_count = kept.key_count
+            for start, end in other_ranges(kept, self._keys):
+                await self._load(start, end, kept.version)
+        except (NotKept, Compacted, FutureRevision) as why:
+            log.warning("reading everything, not the checkpoint of the last stop: %s", why)
+            self.kept = None
+            return False
+        except Refuted as why:
+            log.warning("the store was replaced while this process was stopped: %s", why)
+            self.kept = None
+            raise OtherHistory from why
+        self.kept = None
+        self._anchor.stand_on(put, kept.footing)
+        self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True
+        self._sink.listed(kept.version)
+        log.info("read a checkpoint of %d keys at version %d", self.key_count, kept.version)
+        return True
+
     def _forget(self) -> None:
+        self._stands_on_kept = False
         self._sink.reset()
         self._anchor.clear()
         self.key_count = self.applied = 0
 
     async def _list_at(self, at: int) -> int:
         self._forget()
+        return await self._load(self._keys.prefix, self._keys.end, at)
+
+    async def _load(self, start: bytes, end: bytes, at: int) -> int:
+        """Take a range in as it was at a revision (0: is now): at which."""
         words, revision = dict[bytes, bytes](), at
-        async with aclosing(listing(self._store, self._keys, at)) as parts:
+        async with aclosing(listing(self._store, start, end, at)) as parts:
             async for records, revision in parts:
                 self.key_count += len(records)
                 self._anchor.listed(records, revision)
@@ -238,7 +258,7 @@ class Follower:
         await difference.know(self._sink.keys())
         telling: list[Record] = []
         words, revision = dict[bytes, bytes](), self.applied
-        async with aclosing(listing(self._store, self._keys)) as parts:
+        async with aclosing(listing(self._store, self._keys.prefix, self._keys.end)) as parts:
             async for records, revision in parts:  # noqa: B007  # the last one counts
                 difference.see(records)
                 telling += self._anchor.telling(records)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -35,12 +35,14 @@ class Part(NamedTuple):
     revision: int
 
 
-async def listing(store: Store, keys: Keys, revision: int = 0) -> AsyncGenerator[Part, None]:
-    """All records at one revision (0: the head when the first page is read). Raises Compacted, FutureRevision.
+async def listing(store: Store, start: bytes, end: bytes, revision: int = 0) -> AsyncGenerator[Part, None]:
+    """All records of a range at one revision (0: the head when the first page is read).
+
+    Raises Compacted, FutureRevision.
 
     While one part is being used the next page is under way: close the generator where it is left early.
     """
-    pages = _Pages(store, keys)
+    pages = _Pages(store, start, end)
     try:
         page = await pages.read(revision)
         revision = revision or page.revision
@@ -59,7 +61,7 @@ class Stride:
     """Guesses where ranges end, from the keys of the range before."""
 
     def __init__(self, prefix: bytes, end: bytes) -> None:
-        """`end` is the first key behind all keys with the prefix."""
+        """`end` is the first key behind the last; all keys begin with `prefix`."""
         self._prefix, self._end = prefix, end
         self._step = 0  # as numbers go; 0: nothing is known yet
 
@@ -68,7 +70,7 @@ class Stride:
         reached = self._number(start) + self._step
         if not self._step or reached >= 1 << 8 * _WIDTH:
             return self._end
-        return self._prefix + reached.to_bytes(_WIDTH, "big")
+        return min(self._prefix + reached.to_bytes(_WIDTH, "big"), self._end)
 
     def saw(self, keys: Sequence[bytes], stop: bytes, limit: int) -> None:
         """A page brought these keys, which are all there are up to `stop`; it may have `limit` of them."""
@@ -84,13 +86,18 @@ class Stride:
         return int.from_bytes(key[len(self._prefix) :][:_WIDTH].ljust(_WIDTH, b"\0"), "big")
 
 
+def _common(one: bytes, two: bytes) -> bytes:
+    """What both begin with."""
+    return bytes(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
+
+
 class _Pages:
     """The pages of one listing, in order, and the one that is under way."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
-        self._store, self._end = store, keys.end
-        self._stride = Stride(keys.prefix, keys.end)
-        self._start, self._stop, self._limit = keys.prefix, keys.end, _FIRST_PAGE
+    def __init__(self, store: Store, start: bytes, end: bytes) -> None:
+        self._store, self._end = store, end
+        self._stride = Stride(_common(start, end), end)
+        self._start, self._stop, self._limit = start, end, _FIRST_PAGE
         self._ahead: asyncio.Task[Page] | None = None
 
     def read(self, revision: int) -> asyncio.Task[Page]:

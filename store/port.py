@@ -6,7 +6,7 @@ The port speaks of *revisions* in etcd's sense (the store's counter); everywhere
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
@@ -111,6 +111,28 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds on a clock that never steps, that of the event loop; only differences mean anything."""
         ...
+
+
+class Sink(Protocol):
+    """Who is told what the store says. Calls come in order and are never concurrent."""
+
+    def reset(self) -> None:
+        """Forget everything; a listing follows. Told before another epoch is believed in; perhaps several times."""
+
+    def load(self, records: list[Record]) -> None:
+        """Part of a listing."""
+
+    def listed(self, revision: int) -> None:
+        """The listing is complete; it shows the store at this revision."""
+
+    def apply(self, batch: Batch, *, collapsed: bool) -> None:
+        """Complete revisions. Collapsed: the difference over a time that was missed, a key at most once, unordered."""
+
+    def connection(self, up: bool) -> None:
+        """A watch is open, or it is not."""
+
+    def keys(self) -> Iterable[bytes]:
+        """The keys of all records that are in."""
 
 
 class StoreError(Exception):

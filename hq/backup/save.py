@@ -45,7 +45,7 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
     header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
     header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()
     writer.header(header)
-    async with aclosing(listing(store, keys, revision)) as parts:
+    async with aclosing(listing(store, keys.prefix, keys.end, revision)) as parts:
         async for part in parts:
             kept = [record for record in part.records if keys.name(record.key).kind in KEPT]
             for record in kept:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -41,14 +42,12 @@ class Cache:
     def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
         """`listing_bytes`: of lists that are kept joined, because they are asked for often."""
         self._keys, self._listing_bytes = keys, listing_bytes
-        self.version = 0
         self.quarantine = Quarantine()
         self._waiters = Waiters()
         self._clear()
 
     def _clear(self) -> None:
-        self.epoch, self.epoch_at = "", 0
-        self.stored_bytes = 0
+        self.version, self.epoch, self.epoch_at, self.stored_bytes = 0, "", 0, 0
         self.epoch_record = storage_pb2.EpochRecord()
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
@@ -59,8 +58,6 @@ class Cache:
         self._halves: dict[str, Record] = {}
         self._unfiled: list[Entry] = []  # new ones, until the part of the listing is in
         self._decoder = Decoder(self.quarantine)
-
-    # --- reading ----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -125,6 +122,10 @@ class Cache:
         status_at = entry.status_version if entry else orphan.modified if orphan else 0
         return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
+    def is_whole(self) -> bool:
+        """Instances are all that the records of specs and statuses make: none lies in quarantine, or has no spec."""
+        return not (len(self.quarantine) or self._orphans or self._halves)
+
     def is_unreadable(self, instance_id: str) -> bool:
         """Its spec record lies in quarantine: an older state is shown, or none."""
         return self.quarantine.get(k.SPEC, instance_id) is not None
@@ -143,8 +144,6 @@ class Cache:
         """Return when the cache is at this version or a later one; the caller bounds the time. Raises NotLoaded."""
         if self.version < version:
             await self._waiters.wait_for(version)
-
-    # --- following --------------------------------------------------------------------------------------------------
 
     def load(self, records: Iterable[Record]) -> list[tuple[k.Name, Record]]:
         """Take in part of a listing, without events; `advance` to the listing's version when all is in.
@@ -183,10 +182,16 @@ class Cache:
                 self._by_uid[entry.traits.uid] = self._by_id[instance_id] = entry
                 self._unfiled.append(entry)
                 return
-        changes = {k.STATUS: Change(*record)}
-        if half is not None:
-            changes[k.SPEC] = Change(*half)
-        self._take(instance_id, changes)
+        changes = {k.SPEC: Change(*half)} if half is not None else {}
+        self._take(instance_id, {**changes, k.STATUS: Change(*record)})
+
+    def recall(self, kept: Iterable[tuple[Any, ...]]) -> None:
+        """Take in what another process kept of its instances, in order of ids; without events."""
+        pool = self._decoder.trimmed_pool()
+        entries = [Entry.__new__(Entry).recall(one, pool) for one in kept]
+        self._by_id.update([(entry.traits.id, entry) for entry in entries])
+        self._by_uid.update([(entry.traits.uid, entry) for entry in entries])
+        self._indexes.file_new(entries)
 
     def advance(self, version: int) -> None:
         """Nothing else changed up to this version."""
@@ -200,12 +205,10 @@ class Cache:
         Collapsed: the batch is a difference over many versions, told as events of its last one.
         """
         self._complete_halves()
-        events: list[Event] = []
-        if collapsed:
-            events += self._apply_version(batch.revision, batch.changes)
-        else:
-            for version, group in groupby(batch.changes, key=lambda change: change.revision):
-                events += self._apply_version(version, group)
+        versions: Iterable[tuple[int, Iterable[Change]]] = [(batch.revision, batch.changes)]
+        if not collapsed:
+            versions = groupby(batch.changes, key=lambda change: change.revision)
+        events = [event for version, changes in versions for event in self._apply_version(version, changes)]
         self.advance(batch.revision)
         return events
 
@@ -213,7 +216,6 @@ class Cache:
         """Forget everything: the store has a new history."""
         self.quarantine.clear()
         self._clear()
-        self.version = 0
         self._waiters.fail(NotLoaded("the store was replaced: this replica is reloading"))
 
     def _complete_halves(self) -> None:
@@ -240,8 +242,6 @@ class Cache:
         with suppress(DecodeError):
             self.epoch_record = storage_pb2.EpochRecord.FromString(value)
             self.epoch, self.epoch_at = self.epoch_record.epoch, version
-
-    # --- one instance -----------------------------------------------------------------------------------------------
 
     def _take(self, instance_id: str, changes: dict[str, Change]) -> Entry | None:
         """The instance as it is after these changes of its records; the very same entry if nothing shows."""
@@ -286,9 +286,9 @@ class Cache:
 
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
         # Records that HQ did not write may share a uid: whoever came last has it.
-        if before is not None and self._by_uid.get(before.traits.uid) is before:
-            del self._by_uid[before.traits.uid]
         if before is not None:
+            if self._by_uid.get(before.traits.uid) is before:
+                del self._by_uid[before.traits.uid]
             self.stored_bytes -= before.stored_bytes()
         if after is not None:
             self.stored_bytes += after.stored_bytes()

@@ -3,58 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hq.memory import frames
 from hq.memory.joined_lists import Home
-from hq.memory.record import NO_STATUS, RECORD_BYTES, Pool, Spec, Status, Traits, decode_traits
+from hq.memory.record import NO_STATUS, RECORD_BYTES, Mark, Pool, Spec, Status, Traits, decode_traits, pooled
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 _NOT_LOOKED = -1
-
-
-class Mark:
-    """What is known of one revision's reporter, in the order of the status record (a heartbeat names the position).
-
-    Attributes:
-        digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
-        heard_ms: wall time of the last report or heartbeat, display only; 0: never.
-    """
-
-    __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
-
-    def __init__(self, record: storage_pb2.RevisionMark, pool: Pool) -> None:
-        self.id: str = pool.setdefault(record.id, record.id)
-        self.ready = record.ready
-        self.heard_ms = record.heard_unix_ms
-        self.incarnation = record.incarnation
-        self.sequence = record.sequence
-        self.digest = record.digest
-        self.heard_by: str = pool.setdefault(record.heard_by, record.heard_by)
-        self.expired = record.expired
-
-    def report(self) -> tuple[int, int]:
-        """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
-        return self.incarnation, self.sequence
-
-    def recall(self, before: Mark | None) -> None:
-        """Take over what heartbeats told since this very report: no record holds that."""
-        if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
-            self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
-
-    def record(self) -> storage_pb2.RevisionMark:
-        """As it is stored."""
-        return storage_pb2.RevisionMark(
-            id=self.id,
-            ready=self.ready,
-            heard_unix_ms=self.heard_ms,
-            incarnation=self.incarnation,
-            sequence=self.sequence,
-            digest=self.digest,
-            heard_by=self.heard_by,
-            expired=self.expired,
-        )
 
 
 class Entry:
@@ -195,6 +152,25 @@ class Entry:
         return Entry(
             _with_readiness(self.traits, _is_ready(marks)), marks, parts, self.spec_created, self.request_id, pool
         )
+
+    def kept(self) -> tuple[Any, ...]:
+        """All of it in plain tuples, words and numbers, of which `recall` makes it again."""
+        marks = tuple([mark.kept() for mark in self.marks])
+        versions = self.version, self.status_version, self.spec_created
+        return (
+            *(tuple(self.traits), marks, *versions, self.request_id),
+            *(tuple(self._shape), self._frame, self.fresh_frame is not None),
+        )
+
+    def recall(self, kept: tuple[Any, ...], pool: Pool) -> Entry:
+        """Become the entry of which `kept` came, perhaps in another process: for one that is nothing yet."""
+        traits, marks, self.version, self.status_version, self.spec_created, self.request_id, shape, frame, fresh = kept
+        self.traits = pooled(traits, pool)
+        self.marks = tuple([Mark.recalled(mark, pool) for mark in marks])
+        self._shape = pool.get(shape) or pool.setdefault(shape, frames.Shape._make(shape))
+        self._frame, self.fresh_frame = frame, frame if fresh else None
+        self.home, self._told = None, _NOT_LOOKED
+        return self
 
     def _parts(self) -> frames.Parts:
         meta, spec, status = frames.stored(self._frame, self._shape)

@@ -33,7 +33,7 @@ def traits_of(
     """The traits of an instance. `instance_id` is meta.id, as the string that others hold too."""
     once = pool.setdefault
     service, node, cluster = meta.service_id, spec.node_name, meta.cluster
-    labels = _labels(meta, pool)
+    labels = _labels(tuple(sorted(meta.labels.items())), pool)
     revisions = tuple([revision.id for revision in spec.revision])
     return Traits(
         instance_id,
@@ -48,9 +48,18 @@ def traits_of(
     )
 
 
-def _labels(meta: instance_pb2.InstanceMeta, pool: Pool) -> tuple[tuple[str, str], ...]:
+def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
+    """Traits of which others may share parts."""
+    once = pool.setdefault
+    instance_id, uid, service, node, cluster, labels, revisions, ready, allocated = traits
+    return Traits(
+        *(instance_id, uid, once(service, service), once(node, node), once(cluster, cluster)),
+        *(_labels(labels, pool), once(revisions, revisions), ready, allocated),
+    )
+
+
+def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:
     """All of them are kept once; where some are unlike any other, at least their keys, and the others of the same."""
-    labels = tuple(sorted(meta.labels.items()))
     known: tuple[tuple[str, str], ...] | None = pool.get(labels)
     if known is not None or not labels:
         return known or labels
@@ -66,6 +75,64 @@ def _pooled(pair: tuple[str, str], pool: Pool) -> tuple[str, str]:
     found = (pool.setdefault(key, key), value)
     pool[found] = found
     return found
+
+
+class Mark:
+    """What is known of one revision's reporter, in the order of the status record (a heartbeat names the position).
+
+    Attributes:
+        digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
+        heard_ms: wall time of the last report or heartbeat, display only; 0: never.
+    """
+
+    __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
+
+    def __init__(self, record: storage_pb2.RevisionMark, pool: Pool) -> None:
+        self.id: str = pool.setdefault(record.id, record.id)
+        self.ready = record.ready
+        self.heard_ms = record.heard_unix_ms
+        self.incarnation = record.incarnation
+        self.sequence = record.sequence
+        self.digest = record.digest
+        self.heard_by: str = pool.setdefault(record.heard_by, record.heard_by)
+        self.expired = record.expired
+
+    def report(self) -> tuple[int, int]:
+        """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
+        return self.incarnation, self.sequence
+
+    def recall(self, before: Mark | None) -> None:
+        """Take over what heartbeats told since this very report: no record holds that."""
+        if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
+            self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
+
+    def kept(self) -> tuple[Any, ...]:
+        """All of it, of which `recalled` makes it again."""
+        return (
+            *(self.id, self.ready, self.heard_ms, self.incarnation),
+            *(self.sequence, self.digest, self.heard_by, self.expired),
+        )
+
+    @classmethod
+    def recalled(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
+        """The mark of which `kept` came, perhaps in another process."""
+        mark = cls.__new__(cls)
+        name, mark.ready, mark.heard_ms, mark.incarnation, mark.sequence, mark.digest, by, mark.expired = kept
+        mark.id, mark.heard_by = pool.setdefault(name, name), pool.setdefault(by, by)
+        return mark
+
+    def record(self) -> storage_pb2.RevisionMark:
+        """As it is stored."""
+        return storage_pb2.RevisionMark(
+            id=self.id,
+            ready=self.ready,
+            heard_unix_ms=self.heard_ms,
+            incarnation=self.incarnation,
+            sequence=self.sequence,
+            digest=self.digest,
+            heard_by=self.heard_by,
+            expired=self.expired,
+        )
 
 
 RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly

@@ -125,6 +125,12 @@ limits = together(
 logs = flags.logs()
 
 etcd = etcd_flags(flags)
+state = _storage.option(
+    "--state-dir",
+    default="",
+    metavar="DIR",
+    help="At an orderly stop keep what memory holds here, so that the next start need not read everything.",
+)
 data = _storage.option("--data", default=".hq", metavar="DIR", help="Data directory of the embedded etcd.")
 store = _storage.option(
     "--store", type=click.Choice(["etcd", "memory"]), default="etcd", help="memory: nothing is kept after exit."

@@ -118,6 +118,7 @@ class Server:
         """Listen, follow and answer until stopped. Raises OSError if an address cannot be had."""
         try:
             await self._transports.serve(self._work(), self._leave, self._drain)
+            self.replica.save()
         finally:
             await self.replica.store.close()
 

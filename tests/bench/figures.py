@@ -232,6 +232,14 @@ FIGURES = (
     ),
     Figure("1,000,000 instances: ready to serve", 60, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
     Figure(
+        "… again after an orderly stop, with `--state-dir`",
+        20,
+        "s",
+        False,
+        "sizes",
+        _fact("serves again after an orderly stop, 1,000,000"),
+    ),
+    Figure(
         "… lookups under 5,600 heartbeats/s in batches of 50: p99",
         20,
         "ms",

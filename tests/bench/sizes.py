@@ -31,6 +31,7 @@ async def run(bench: Bench) -> None:
             await growth.costs(bench, made, GROUP, size)
             if size == 10_000:
                 await growth.batches(bench, made, GROUP)
+            await _start_again(bench, made, size)
 
 
 async def _empty_memory(bench: Bench) -> int:
@@ -39,6 +40,7 @@ async def _empty_memory(bench: Bench) -> int:
 
 
 async def _cold_start(bench: Bench, made: Stand, size: int, base: int) -> None:
+    (made.directory / "checkpoint").unlink(missing_ok=True)  # of a run before, over the same etcd
     began = time.monotonic()
     replica = await _started(made)
     took_s = time.monotonic() - began
@@ -51,9 +53,26 @@ async def _cold_start(bench: Bench, made: Stand, size: int, base: int) -> None:
     bench.fact(GROUP, f"etcd on disk each, {size:,}", [await _db_bytes(made) / size], "B", size=size)
 
 
+async def _start_again(bench: Bench, made: Stand, size: int) -> None:
+    """The stop that writes a checkpoint, and the start that reads it."""
+    began = time.monotonic()
+    await made.replicas[0].terminate(_READY_S)
+    bench.fact(GROUP, f"orderly stop, {size:,}", [time.monotonic() - began], "s", size=size)
+    began = time.monotonic()
+    replica = await _started(made)
+    took_s = time.monotonic() - began
+    assert "read a checkpoint" in replica.log_text(), replica.log_text()
+    bench.fact(GROUP, f"serves again after an orderly stop, {size:,}", [took_s], "s", size=size)
+    bench.fact(GROUP, f"processor time until it serves again, {size:,}", [cpu_s([replica.pid])], "s", size=size)
+    await asyncio.sleep(3)
+    bench.fact(
+        GROUP, f"memory of a replica that started so, {size:,}", [memory_bytes(replica.pid) / 1e6], "MB", size=size
+    )
+
+
 async def _started(made: Stand) -> ReplicaProcess:
     """The replica, when it serves reads; a million take longer than a test would wait."""
-    replica = await made.replica(until_ready=False)
+    replica = await made.replica("--state-dir", str(made.directory), until_ready=False)
     async with asyncio.timeout(_READY_S):
         while (await replica.get("/readyz"))[0] != 200:
             await asyncio.sleep(0.05)

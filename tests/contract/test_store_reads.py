@@ -83,7 +83,7 @@ async def test_a_listing_reads_everything_below_its_prefix_at_the_head(place: Pl
     for base in range(0, 700, 100):
         await place.commit(*(Write((), ((keys.of("spec", str(base + n)), b"x" * 50),)) for n in range(100)))
     head = await place.put("inn")  # a neighbour
-    parts = [part async for part in listing(place.store, keys)]
+    parts = [part async for part in listing(place.store, keys.prefix, keys.end)]
     assert len(parts) > 1
     assert {part.revision for part in parts} == {head}
     found = [record.key for part in parts for record in part.records]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+import marshal
+
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hq import keys as k
@@ -181,3 +183,26 @@ def test_what_was_lent_to_a_reader_does_not_change_under_it(
     for step in later:
         cache.apply(world.step(step))
     assert [entry.instance() for portion in portions for entry in portion] == truth.matching(wanted)
+
+
+@some
+@given(histories, histories, st.lists(filters(), max_size=4))
+def test_a_cache_that_recalls_what_another_one_kept_shows_it_and_goes_on_from_there(
+    history: list[Step], later: list[Step], wanted: list[pb.InstanceFilter]
+) -> None:
+    world = World()
+    before, truth = lived_through(world, history)
+    assume(before.is_whole())
+    cache = Cache(world.keys)
+    for portion in before.matching(Query(pb.InstanceFilter())):
+        cache.recall(marshal.loads(marshal.dumps([entry.kept() for entry in portion])))
+    cache.stored_bytes = sum(entry.stored_bytes() for entry in before.entries())
+    kept = (world.keys.spec(""), world.keys.status(""))
+    cache.load([record for record in world.records() if not record.key.startswith(kept)])
+    cache.advance(world.version)
+    check(cache, truth, wanted)
+    for step in later:
+        batch = world.step(step)
+        cache.apply(batch)
+        truth.tell(batch)
+        check(cache, truth, wanted)

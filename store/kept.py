@@ -1,0 +1,100 @@
+"""What an earlier process kept of the store that it had followed, and whether the store proves it.
+
+Nothing that lies in a file is believed for itself. The store must have the same epoch, must show what was applied last,
+at its revision and with the same value, and must still hold its history from there on: the watch begins behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from store.keys import Keys, prefix_end
+from store.port import Compacted, FutureRevision, Record, Store
+
+
+class Footing(NamedTuple):
+    """What was applied last, as it can be kept: of the value only a digest, for it may be a secret.
+
+    Attributes:
+        key, created, modified, digest: of the last put.
+        at: a revision at which it stands.
+        gone: the key of a deletion behind it, and its revision; None: there was none.
+    """
+
+    key: bytes
+    created: int
+    modified: int
+    digest: bytes
+    at: int
+    gone: tuple[bytes, int] | None
+
+    async def found(self, store: Store) -> Record | None:
+        """The put, if it stands as it did. Raises Compacted, FutureRevision, Unavailable."""
+        found, _ = await store.get(self.key, revision=self.at)
+        same = found is not None and footing_of(found, self.at, self.gone) == self
+        return found if same else None
+
+
+def footing_of(put: Record, at: int, gone: tuple[bytes, int] | None) -> Footing:
+    """Of the last put and deletion."""
+    digest = hashlib.blake2b(put.value, digest_size=16).digest()
+    return Footing(put.key, put.created, put.modified, digest, at, gone)
+
+
+class NotKept(Exception):
+    """What was kept is damaged, too old, or of another epoch. The sink is to be reset, and all to be read."""
+
+
+class Refuted(Exception):
+    """The store is still in the epoch of what was kept, and does not hold what was applied: its history is another."""
+
+
+class Kept(Protocol):
+    """What was kept: all keys of some kinds, as they were at a version, and what the store must show to prove it."""
+
+    @property
+    def epoch(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def footing(self) -> Footing: ...
+
+    @property
+    def kinds(self) -> Sequence[str]: ...
+
+    @property
+    def key_count(self) -> int: ...
+
+    def restore(self) -> Iterator[None]:
+        """Give it to the sink, part by part. Raises NotKept."""
+
+
+async def restored(kept: Kept, store: Store, epoch: str) -> Record:
+    """Give it to the sink, if the store proves it: what was applied last. Raises NotKept, Refuted, Unavailable."""
+    if kept.epoch != epoch:
+        raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
+    try:
+        found = await kept.footing.found(store)
+    except Compacted as error:
+        raise NotKept(f"it is too old: {error}") from error
+    except FutureRevision as error:
+        raise Refuted(f"the store has not reached version {kept.version}") from error
+    if found is None:
+        raise Refuted(f"the store shows something else at version {kept.version}")
+    for _ in kept.restore():
+        await asyncio.sleep(0)
+    return found
+
+
+def other_ranges(kept: Kept, keys: Keys) -> Iterator[tuple[bytes, bytes]]:
+    """From and to which key there is what it leaves out."""
+    start = keys.prefix
+    for kind in sorted(kept.kinds):
+        yield start, keys.of(kind, "")
+        start = prefix_end(keys.of(kind, ""))
+    yield start, keys.end

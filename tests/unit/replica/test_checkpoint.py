@@ -1,0 +1,117 @@
+"""The file of a checkpoint: what was put into it comes back, and anything else is refused and costs only time."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from hq import checkpoint as files
+from hq import keys as k
+from hq.memory.cache import Cache
+from store.kept import NotKept, footing_of
+from store.port import Record
+from tests.support.cache_entries import Feed, mark, spec_value, status_value
+
+PREFIX = k.Keys().prefix
+FOOTING = footing_of(Record(b"/hq/v1/ops/x", b"a secret", 3, 4), 9, (b"/hq/v1/ops/y", 5))
+
+
+def feed_of(*ids: str) -> Feed:
+    """A cache with these instances, one of which was heard."""
+    feed = Feed()
+    feed.cache.epoch = "e1"
+    for uid, each in enumerate(ids, 1):
+        feed.on(each, spec=spec_value(each, uid=uid), status=status_value(mark(heard_ms=1_000)))
+    first = feed.cache.get(ids[0]) if ids else None
+    if first is not None:
+        first.heartbeat(0, 5_000, "hearer")
+    return feed
+
+
+def restored(path: Path) -> tuple[files.Checkpoint, Cache]:
+    cache = Cache(k.Keys())
+    found = files.found(path, cache, PREFIX)
+    if found is None:
+        raise NotKept("nothing that could be of this store")
+    list(found.restore())
+    return found, cache
+
+
+def test_instances_come_back_with_what_was_heard_of_them_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before, path = feed_of("a", "b", "c").cache, tmp_path / "checkpoint"
+    files.save(path, before, PREFIX, FOOTING)
+    found, cache = restored(path)
+    assert (found.epoch, found.version, found.footing, found.key_count) == ("e1", before.version, FOOTING, 6)
+    assert {e.traits.id: e.instance() for e in cache.entries()} == {e.traits.id: e.instance() for e in before.entries()}
+    assert cache.stored_bytes == before.stored_bytes
+    heard = cache.get("a")
+    assert heard is not None
+    assert (heard.marks[0].heard_ms, heard.marks[0].heard_by) == (5_000, "hearer")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert b"secret" not in path.read_bytes()
+
+
+def test_a_file_without_instances_comes_back_too(tmp_path: Path) -> None:
+    files.save(tmp_path / "checkpoint", feed_of().cache, PREFIX, FOOTING)
+    assert not len(restored(tmp_path / "checkpoint")[1])
+
+
+def test_a_file_with_any_byte_changed_or_lacking_or_too_many_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    files.save(path, feed_of("a", "b").cache, PREFIX, FOOTING)
+    good = path.read_bytes()
+    spoiled = [good[:at] + bytes((good[at] ^ 0x10,)) + good[at + 1 :] for at in range(len(good))]
+    for data in (*spoiled, *(good[:at] for at in range(len(good))), good + b"x", good + good, b"", b"\n" * 9):
+        path.write_bytes(data)
+        with pytest.raises(NotKept):
+            restored(path)
+
+
+def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Path) -> None:
+    path, feed = tmp_path / "checkpoint", feed_of("a")
+    files.save(path, feed.cache, PREFIX, FOOTING)
+    found = files.found(path, Cache(k.Keys()), PREFIX)
+    assert found is not None
+    feed.on("b", spec=spec_value("b", uid=2))
+    files.save(path, feed.cache, PREFIX, FOOTING)
+    with pytest.raises(NotKept, match="replaced"):
+        list(found.restore())
+    path.unlink()
+    with pytest.raises(NotKept, match="No such file"):
+        list(found.restore())
+
+
+def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files.save(tmp_path / "checkpoint", feed_of("a").cache, b"/other/", FOOTING)
+    assert files.found(tmp_path / "checkpoint", Cache(k.Keys()), PREFIX) is None
+    assert "is of prefix /other/: reading everything" in caplog.text
+
+
+@pytest.mark.parametrize("why", ["quarantine", "a status without spec", "nothing applied"])
+def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_path: Path, why: str) -> None:
+    path, feed = tmp_path / "checkpoint", feed_of("a")
+    files.save(path, feed.cache, PREFIX, FOOTING)
+    if why == "quarantine":
+        feed.on("a", spec=b"\xff\xff\xff")
+    elif why == "a status without spec":
+        feed.on("b", status=status_value(mark()))
+    files.save(path, feed.cache, PREFIX, None if why == "nothing applied" else FOOTING)
+    assert not path.exists()
+
+
+def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.save(tmp_path / "missing" / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
+    assert "no checkpoint at" in caplog.text
+
+    def is_full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hq.memory.checkpoint.write", is_full)
+    with caplog.at_level(logging.WARNING):
+        files.save(tmp_path / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
+    assert "No space left on device" in caplog.text
+    assert not list(tmp_path.iterdir())
