@@ -28,11 +28,12 @@ _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 class Arrival(asyncio.Protocol):
     """A connection until it is known which HTTP it speaks."""
 
-    def __init__(self, core: Core, accepted: tuple[Peer, str] | None = None) -> None:
-        """`accepted`: who it is, and the limit beyond which it is or "", if it was counted before its handshake."""
-        self._core, self._accepted = core, accepted
+    def __init__(self, core: Core, peer: Peer, surplus: str) -> None:
+        """`surplus`: the limit beyond which it is; empty: it was counted in."""
+        self._core, self._peer, self._surplus = core, peer, surplus
         self._begun = b""
-        self._is_counted = self.is_made = False
+        self._is_counted = not surplus
+        self.is_made = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
@@ -41,15 +42,10 @@ class Arrival(asyncio.Protocol):
         transport.set_write_buffer_limits(high=1 if secure else 0, low=0)
         self.is_made = True
         self._core.arrivals.add(transport)
-        if self._accepted is not None:
-            peer, self._surplus = self._accepted
+        if secure is not None:
             der = secure.getpeercert(True)
             pem = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
-            self._peer = peer._replace(certificate=pem, is_secure=True)
-        else:
-            self._peer = peer_of(transport.get_extra_info("socket"), transport.get_extra_info("peername"))
-            self._surplus = self._core.open_connection(self._peer)
-        self._is_counted = not self._surplus
+            self._peer = self._peer._replace(certificate=pem, is_secure=True)
         patience_s = SURPLUS_S if self._surplus else self._core.limits.slow_request_s
         self._timer = self._core.loop.call_later(patience_s, self._late)
         if secure is not None and secure.selected_alpn_protocol() == "h2":
@@ -84,10 +80,13 @@ class Arrival(asyncio.Protocol):
         return connection
 
 
-class TlsAcceptor:
-    """Takes connections from a listening socket, counts them, and hands those that have shaken hands to an Arrival."""
+class Acceptor:
+    """Takes connections from a listening socket, few at a time, counts them, and hands each to an Arrival.
 
-    def __init__(self, core: Core, listening: socket.socket, tls: ssl.SSLContext) -> None:
+    With TLS, when it has shaken hands.
+    """
+
+    def __init__(self, core: Core, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._core, self._listening, self._tls = core, listening, tls
         self._handshakes: set[asyncio.Task[None]] = set()
         self._surplus = 0
@@ -136,8 +135,8 @@ class TlsAcceptor:
 
     async def _shake_hands(self, sock: socket.socket, peer: Peer, surplus: str) -> None:
         core, connect = self._core, self._core.loop.connect_accepted_socket
-        arrival = Arrival(core, (peer, surplus))
-        patience_s = SURPLUS_S if surplus else core.limits.slow_request_s
+        arrival = Arrival(core, peer, surplus)
+        patience_s = None if self._tls is None else SURPLUS_S if surplus else core.limits.slow_request_s
         try:
             await connect(lambda: arrival, sock, ssl=self._tls, ssl_handshake_timeout=patience_s)
         except OSError:  # the peer left, spoke something else, was refused by TLS, or took too long

@@ -19,7 +19,7 @@ from serving.standard import reflection, whoami
 from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
-from serving.transport.arrival import Arrival, TlsAcceptor
+from serving.transport.arrival import Acceptor
 from serving.transport.connection import Connection, Core
 from serving.transport.router import Cors, Router
 
@@ -63,7 +63,7 @@ class Server:
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()
-        core, loop = self._core, self._core.loop
+        core = self._core
         is_unix, path = address.startswith("unix:"), Path(address.removeprefix("unix:"))
         if is_unix:
             sock = bound_unix(str(path))
@@ -71,14 +71,8 @@ class Server:
         else:
             size = core.limits.send_buffer_bytes
             sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=size)
-        accepting: asyncio.Server | TlsAcceptor
-        if tls is not None:
-            sock.listen(_BACKLOG)
-            accepting = TlsAcceptor(core, sock, tls)
-        else:
-            create = loop.create_unix_server if is_unix else loop.create_server
-            accepting = await create(lambda: Arrival(core), sock=sock, backlog=_BACKLOG)
-        self._ends += (accepting.close, sock.close)
+        sock.listen(_BACKLOG)
+        self._ends += (Acceptor(core, sock, tls).close, sock.close)
         return 0 if is_unix else int(sock.getsockname()[1])
 
     def connections(self) -> int:

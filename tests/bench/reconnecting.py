@@ -78,10 +78,25 @@ async def run(bench: Bench) -> None:
         shares = [await _watchers(replica) for replica in replicas]
         for name, share in zip(("the one that was restarted", "second", "third"), shares, strict=True):
             bench.fact(GROUP, f"watches afterwards at {name}", [share], "")
-        for when, times_ms in (("before", before), ("during", during)):
+        for crowd in crowds.values():
+            crowd.kill()
+        alone = await _without_watches(made, stack, replicas, flags[0])
+        for when, times_ms in (("before", before), ("during", during), ("during a restart without watches", alone)):
             bench.fact(GROUP, f"lookups {when}: p50", [percentile(times_ms, 0.5)], "ms", size=len(times_ms))
             bench.fact(GROUP, f"lookups {when}: p99", [percentile(times_ms, 0.99)], "ms", size=len(times_ms))
             bench.fact(GROUP, f"lookups {when}: slowest", [times_ms[-1]], "ms", size=len(times_ms))
+
+
+async def _without_watches(
+    made: Stand, stack: AsyncExitStack, replicas: Sequence[ReplicaProcess], flags: Sequence[str]
+) -> list[float]:
+    """Lookups while one replica is killed and starts again, and nobody comes back: what the machine costs them."""
+    await asyncio.sleep(5)
+    await replicas[0].kill()
+    restarted = asyncio.create_task(_started(made, stack, 4, flags))
+    times_ms = await _lookups(replicas[1:], asyncio.create_task(asyncio.sleep(8)))
+    await restarted
+    return times_ms
 
 
 async def _go_program(directory: Path) -> Path | None:
