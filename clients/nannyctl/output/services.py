@@ -100,7 +100,9 @@ def show_instances(answer: pb.ListInstancesResponse) -> str:
         )
         for one in answer.instance
     ]
-    text = table(("INSTANCE", "LOCATION", "NODE", "STATE", "TARGET", "SERVING", ""), rows)
+    text = f"Snapshot {short(answer.snapshot_id)} has no instances."
+    if rows:
+        text = table(("INSTANCE", "LOCATION", "NODE", "STATE", "TARGET", "SERVING", ""), rows)
     return "\n".join([text, *(f"{location}: {why}" for location, why in sorted(answer.missing.items()))])
 
 
