@@ -141,7 +141,8 @@ class Link:
         while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
             if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
                 raise not_connected(
-                    self.address, f"{self.address} refuses connections, cannot be resolved or is not a gRPC server"
+                    self.address,
+                    f"cannot connect to {self.address} (refused, not resolvable, not gRPC, or TLS does not match)",
                 )
             await channel.wait_for_state_change(state)
 

@@ -108,7 +108,7 @@ def _told(error: HqApiError, addresses: Sequence[str]) -> str:
     others = "--installation or HQ_SERVER names others"
     if not error.sent:
         where = f"no server responds ({', '.join(addresses)})"
-        return f"{where}: {what}. Is it the gRPC address of an HQ (usually port 7071)? {others}"
+        return f"{where}: {what}. Is HQ running there (usually port 7071)? {others}"
     if is_no_hq(error):
         return f"{what}. Is {error.endpoint} the gRPC address of an HQ? {others}"
     return what

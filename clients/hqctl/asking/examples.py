@@ -26,7 +26,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "apply": (
         "hqctl apply -f web.yaml",
         "hqctl apply -R -f services/ --dry-run",
-        "hqctl get web-1 -o yaml | sed s/tier=front/tier=back/ | hqctl apply -f -",
+        "hqctl get web-1 -o yaml | sed 's/tier: front/tier: back/' | hqctl apply -f -",
     ),
     "diff": ("hqctl diff -f web.yaml", "hqctl diff -R -f services/ && echo nothing to do"),
     "edit": ("hqctl edit web-1", "EDITOR=nano hqctl edit web-1"),

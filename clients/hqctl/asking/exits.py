@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed (any of several items); diff: differences found; status: problems found",
+    Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; status: problems found",
     Exit.USAGE: "usage error; diff: refused or failed",
     Exit.NOT_FOUND: "not found: no such instance, revision or node",
     Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",
     Exit.UNAVAILABLE: "HQ is unreachable or asked to retry later; nothing was stored",
-    Exit.OUTCOME_UNKNOWN: "unknown whether the write was stored: check",
+    Exit.OUTCOME_UNKNOWN: "it is unknown whether the write was stored: look before you retry",
     Exit.NOT_ALLOWED: "not authenticated or not authorized, or a credential file cannot be used",
     Exit.TIMEOUT: "timed out before a response, or before the condition was met",
     Exit.INTERRUPTED: "interrupted by Ctrl-C",
@@ -62,7 +62,7 @@ def _what(error: HqApiError) -> str:
 
 def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
-        return "Is it the gRPC address of an HQ (usually port 7071)? Choose others with --server or HQ_SERVER."
+        return "Is HQ running there (usually port 7071)? Name other replicas with --server, HQ_SERVER or --context."
     if surely_not_stored(error):
         return "Is the store available? See `hqctl status`."
     if writing and error.outcome_unknown:

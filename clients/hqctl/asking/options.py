@@ -60,7 +60,11 @@ def selecting_by_options(function: F) -> F:
     @click.option("--revision", "revisions", multiple=True, help="Only with this revision in the spec.")
     @click.option("--cluster", "clusters", multiple=True, help="Only in this cluster.")
     @click.option("-l", "--selector", multiple=True, metavar="KEY=VALUE,...", help="Only with these labels.")
-    @click.option("--ready/--not-ready", default=None, help="Only ready, or only not ready instances.")
+    @click.option(
+        "--ready/--not-ready",
+        default=None,
+        help="Only ready instances, or only those that are not (never reported included).",
+    )
     @click.option("--allocated/--unallocated", default=None, help="Only with, or only without, an allocation.")
     @functools.wraps(function)
     def command(

@@ -19,6 +19,8 @@ from hqctl.output.rows import readiness, ready_revisions
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
+ABSENT = "does not exist"
+
 
 @dataclass(slots=True)
 class Awaited:
@@ -56,7 +58,7 @@ class Awaited:
         """Those that are not there yet, with the state they are in."""
         waiting = {i.meta.id: readiness(i) for key, i in self.shown.instances.items() if key not in self.met}
         absent = self._absent() if self.holds is not None else ()
-        return {**dict.fromkeys(absent, "not there"), **waiting}
+        return {**dict.fromkeys(absent, ABSENT), **waiting}
 
     def is_done(self) -> bool:
         """Everything is known, of every location, and as it shall be. Nothing is never ready."""
@@ -97,8 +99,11 @@ class Goal(click.ParamType["Goal"]):
 
     name = "goal"
 
-    def __init__(self, word: str = "", holds: Callable[[instance_pb2.Instance], bool] | None = None) -> None:
+    def __init__(
+        self, word: str = "", holds: Callable[[instance_pb2.Instance], bool] | None = None, pending: str = ""
+    ) -> None:
         self.word = word
+        self.pending = pending or f"not {word} yet"  # what is said of those that are not there
         self.holds = holds  # None: that it is gone
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
@@ -107,11 +112,11 @@ class Goal(click.ParamType["Goal"]):
             case ("ready", "") | ("condition", "ready"):
                 return Goal("ready", lambda instance: truth(instance.status.ready) == "yes")
             case ("not-ready", "") | ("condition", "ready=false"):
-                return Goal("not ready", lambda instance: truth(instance.status.ready) != "yes")
+                return Goal("not ready", lambda instance: truth(instance.status.ready) != "yes", "still ready")
             case ("revision", wanted) if wanted:
                 return Goal(f"ready with {detail}", lambda instance: detail in ready_revisions(instance))
             case ("gone" | "delete" | "deleted", ""):
-                return Goal("gone")
+                return Goal("gone", None, "still there")
         return self.fail(f"{value!r} is not one of ready, not-ready, revision=REVISION, gone", param, ctx)
 
 
@@ -169,17 +174,20 @@ async def _until_done(client: Client, where: pb.InstanceFilter, goal: Goal, awai
 
 
 def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
-    after = f"after {span(timeout_s)}"
+    after = f"timed out after {span(timeout_s)}"
     missing = sorted(awaited.missing().items())
     if not awaited.shown.is_whole:
         whose = ", ".join(awaited.shown.missing) or "HQ"
-        why = f" ({awaited.trouble})" if awaited.trouble else ""
-        return f"{after} {whose} did not respond{why}: see `hqctl status`."
+        why = f"; {awaited.trouble}" if awaited.trouble else ""
+        return f"{after}: {whose} did not respond{why}. See `hqctl status`."
     if not missing:
-        return f"{after} no instance matches."
-    named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])
+        return f"{after}: no instance matches."
+    named = ", ".join(one if state == "yes" else f"{one} ({state})" for one, state in missing[:NAMED])
     more = ", …" if len(missing) > NAMED else ""
-    told = f"{after} {plural(len(missing), 'instance')} not {goal.word}: {named}{more}"
+    verb = "is" if len(missing) == 1 else "are"
+    pending = f"{goal.pending} or missing" if any(state == ABSENT for _, state in missing) else goal.pending
+    told = f"{after}: {plural(len(missing), 'instance')} {verb} {pending}: {named}{more}"
     if awaited.trouble:
         return f"{told}, as far as known: the connection to HQ was lost ({awaited.trouble}). See `hqctl status`."
-    return f"{told}. See `hqctl why`."
+    shown = next((instance_id for instance_id, state in missing if state != ABSENT), "")
+    return f"{told}. See `hqctl why {shown}`." if shown and goal.holds else f"{told}."

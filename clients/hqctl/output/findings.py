@@ -97,7 +97,7 @@ def _servers(facts: Facts) -> Iterator[Finding]:
     for one in facts.reached:
         if one.error:
             yield Finding(
-                f"{one.address} does not respond: {one.error.removeprefix(one.address).lstrip(' :')}.",
+                f"{one.address} does not respond: {_without_address(one)}.",
                 f"{others}. Check its process (`systemctl status hq`) and the address.",
             )
     for peer in facts.replicas:
@@ -113,6 +113,11 @@ def _servers(facts: Facts) -> Iterator[Finding]:
             "replicas serve different epochs: the store was restored or replaced.",
             "Lagging replicas catch up by themselves; if not, check that all use the same --etcd and --prefix.",
         )
+
+
+def _without_address(one: Reached) -> str:
+    """Why a server does not respond; the sentence has named it already."""
+    return one.error.removeprefix(one.address).replace(f" to {one.address} ", " ").lstrip(" :")
 
 
 def _sources(facts: Facts) -> Iterator[Finding]:
@@ -157,7 +162,8 @@ def _store(facts: Facts) -> Iterator[Finding]:
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "etcd has no leader: nothing can be written.",
-            "An election takes seconds. If it lasts, a majority of members is down: restart them.",
+            "An election takes seconds. If it lasts, the members answer HQ but not each other: check the network between "
+            "them (peer port, usually 2380) and their logs.",
         )
 
 

@@ -66,7 +66,7 @@ def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = hqctl("wait", f"{service}-1", f"{service}-2", f"{service}-3", "--timeout", "4s")
     assert (done.code, done.out) == (8, f"{service}-1 ready\n")
-    assert f"2 instances not ready: {service}-2 (unknown), {service}-3 (not there)" in done.err
+    assert f"2 instances are not ready yet or missing: {service}-2 (unknown), {service}-3 (does not exist)" in done.err
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
 def test_waiting_in_vain_for_an_hq_says_what_became_of_it(run: Callable[..., Done]) -> None:
     done = run("wait", "a", "--timeout", "1s", HQ_SERVER="127.0.0.1:1")
     assert done.code == 8
-    assert "HQ did not respond (127.0.0.1:1 refuses connections" in done.err
+    assert "HQ did not respond; cannot connect to 127.0.0.1:1 (refused" in done.err
 
 
 def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done]) -> None:

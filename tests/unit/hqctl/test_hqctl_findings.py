@@ -30,10 +30,10 @@ def test_where_all_is_well_there_is_nothing_to_say() -> None:
 
 
 def test_a_silent_server_is_severe_and_its_address_is_named_once() -> None:
-    reached = [Reached("a:1", (source(),)), Reached("b:1", error="b:1 refuses connections")]
+    reached = [Reached("a:1", (source(),)), Reached("b:1", error="cannot connect to b:1 (refused)")]
     found = only(findings(facts(reached=reached), NOW_S))
     assert found.severe
-    assert found.what == "b:1 does not respond: refuses connections."
+    assert found.what == "b:1 does not respond: cannot connect (refused)."
     assert found.next.startswith("The others keep serving")
 
 
