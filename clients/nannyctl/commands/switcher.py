@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nannyctl.plans.desired import Held
     from nannyctl.sending.holdings import Holdings
 
+_SWITCHED = frozenset({Outcome.UPDATED, Outcome.NOT_READY, Outcome.UNKNOWN})
 F = TypeVar("F", bound=Callable[..., Any])
 Decide = Callable[["dict[str, Held]"], Switch]
 
@@ -54,6 +55,8 @@ class Order:
         pace: of the roll-out; None: everything at once.
         stopped: why and where the roll-out stopped; no further installation is begun then.
         ways_back: commands that undo what was switched.
+        has_switched: something was switched, or may be.
+        is_repeatable: the same command again does the rest, and nothing else.
     """
 
     decide: Decide
@@ -61,6 +64,8 @@ class Order:
     pace: Pace | None
     stopped: str = ""
     ways_back: list[str] = field(default_factory=list)
+    has_switched: bool = False
+    is_repeatable: bool = True
 
 
 def _switching(function: F) -> F:
@@ -130,7 +135,9 @@ def rollback(
     def back(found: dict[str, Held]) -> Switch:
         return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
 
-    _switch(session, choose(session, names, services), _order(back, **how), output)
+    order = _order(back, **how)
+    order.is_repeatable = bool(from_ or to)  # without either, what is done would go one revision further back
+    _switch(session, choose(session, names, services), order, output)
 
 
 def _order(
@@ -162,7 +169,7 @@ def _switch(session: Session, chosen: Chosen, order: Order, output: str) -> None
             asked = await session.each(chosen.installations, one)
         code = tell(asked, output, every=False)
         if order.stopped:
-            complain(f"the roll-out stopped in {order.stopped}. To go back: {'; '.join(order.ways_back)}")
+            complain(_stopped(order))
         if any(one.answer != [] for one in asked):
             return code
         complain(f"no installation holds an instance of {', '.join(chosen.services)}.")
@@ -202,9 +209,20 @@ async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Line
     rolling = Rolling(client, plan, plan.intent.to, order.pace, lambda result: shown.settled(name, result))
     results = await rolling.run()
     order.ways_back += _ways_back(plan, results)
+    order.has_switched |= any(result.outcome in _SWITCHED for result in results)
     if any(result.failed for result in results):
         order.stopped = f"{name} ({plan.service})"
     return results
+
+
+def _stopped(order: Order) -> str:
+    """Where the roll-out stopped, and what can be done now."""
+    told = f"the roll-out stopped in {order.stopped}."
+    if not order.has_switched:
+        told += " Nothing was switched."
+    if order.is_repeatable:
+        told += " To continue with the rest, run the same command again."
+    return told + (f" To go back: {'; '.join(order.ways_back)}" if order.ways_back else "")
 
 
 def _ways_back(plan: Plan, results: Iterable[Result]) -> list[str]:

@@ -73,7 +73,7 @@ async def test_a_switch_goes_one_by_one_and_a_revision_that_exits_at_once_stops_
         )
         assert done.code == 8
         assert "not ready: did not become ready within 5 s" in done.err
-        assert "nanny rollback --service svc --from bad --to r2" in done.err
+        assert "run the same command again. To go back: nanny rollback --service svc --from bad --to r2" in done.err
         done = await nanny(
             *("rollback", "--service", "svc", "--from", "bad", "--to", "r2", "--min-ready-time", "0s"),
             server=replica.grpc,
