@@ -208,7 +208,10 @@ def remarks(found: dict[str, Any]) -> list[str]:
     if found["source_trouble"]:
         lines.append(f"source: {found['source_trouble']}")
     if found["fenced"]:
-        lines.append(f"fenced: {found['fenced']}; restart instancectl to take the instance back")
+        lines.append(
+            f"fenced: {found['fenced']}, so this instancectl no longer reports it. If that is a mistake, "
+            "stop the other one, then restart instancectl."
+        )
     taken = reports.get("last_taken_s_ago")
     lines.append(f"reports to {reports['to']}" + (f", the last one {taken} s ago" if taken is not None else ""))
     return lines + ([f"reports: {reports['trouble']}"] if reports.get("trouble") else [])

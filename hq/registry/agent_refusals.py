@@ -56,7 +56,7 @@ def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int)
     """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
     revision = report.revision
     if revision.incarnation != mark.incarnation:
-        raise Fenced(subject(report), "another reporter has taken over this revision: stop reporting it")
+        raise Fenced(subject(report), "another reporter has taken over this revision")
     # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
