@@ -58,7 +58,7 @@ async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Pa
         reason = ("--reason", "kernel", "--by", "ann")
         assert (await hqctl(cms, "disruptions", "ask", "h0", "--id", "t1", *reason))[0] == 0
         code, told = await hqctl(cms, "disruptions", "ask", "h1", "--id", "t2", *reason)
-        assert (code, "check with: hqctl disruptions why t2" in told) == (8, True)
+        assert (code, "hqctl disruptions why t2; to check again, repeat this command with --id t2" in told) == (8, True)
         code, told = await hqctl(cms, "disruptions", "why", "t2")
         assert code == 0
         for words in ("floor 9 of 10", "held by t1", "ask again in"):

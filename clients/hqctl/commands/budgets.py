@@ -50,7 +50,11 @@ def list_budgets(cms: Cms, service: str, output: str) -> None:
 @click.option("--cluster", "clusters", multiple=True, help="In this cluster only; repeatable.")
 @click.option("--min-ready", default="", metavar="AMOUNT", help="Minimum that must stay available, e.g. 3 or 75%.")
 @click.option("--max-unavailable", default="", metavar="AMOUNT", help="Maximum that may be unavailable, e.g. 1 or 10%.")
-@click.option("--reject-impossible", is_flag=True, help="Reject what is impossible now instead of letting it wait.")
+@click.option(
+    "--reject-impossible",
+    is_flag=True,
+    help="Reject requests that could not be granted even if every instance were ready, instead of letting them wait.",
+)
 @at_cms
 def put(
     cms: Cms,

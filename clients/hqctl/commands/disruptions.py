@@ -63,7 +63,7 @@ def _command(short_help: str, name: str | None = None) -> Callable[[Callable[...
 @click.argument("task")
 @output_option(*TEXTS)
 def why(cms: Cms, task: str, output: str) -> None:
-    """Show why TASK waits: floors, what is available, who holds, who is not ready, and what to do."""
+    """Show why TASK waits: floors, what is available, who holds it, who is not ready, and what to do."""
 
     async def work() -> Exit:
         answer = await cms.call("WhyTask", pb.WhyTaskRequest(id=task))
@@ -107,7 +107,13 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
 )
 @click.option("--group", default="", help="Decide together with the other tasks of this group.")
 @click.option("--comment", default="", help="Comment, kept with the task.")
-@click.option("--confirm", is_flag=True, help="Ask for a provisional grant, to be confirmed later.")
+@click.option(
+    "--confirm",
+    "--provisional",
+    "confirm",
+    is_flag=True,
+    help="Ask for a provisional grant, to be confirmed later with `hqctl disruptions confirm`.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the decision without storing anything.")
 @ordering
 def ask(
@@ -124,7 +130,8 @@ def ask(
 ) -> None:
     """Ask for approval to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards.
 
-    Exits with 0 if it is granted, 1 if it is rejected, 8 if it waits: run it again with the same --id.
+    Exits with 0 if it is granted, 1 if it is rejected, 8 if it waits: repeat the same command with the same
+    --id to learn the outcome.
     """
     task = pb.Task(
         id=task_id,
@@ -260,8 +267,9 @@ def _order(cms: Cms, method: str, request: Any, told: str) -> None:
 
 def _tell(state: pb.TaskState, *, is_stored: bool = True) -> Exit:
     waits = state.status == pb.TASK_STATUS_IN_PROCESS
-    check = f"; check with: hqctl disruptions why {state.task.id}" if waits and is_stored else ""
-    click.echo(f"{state.task.id}: {_status(state)}: {state.message}{check}")
+    task = state.task.id
+    steps = f"; the reasons: hqctl disruptions why {task}; to check again, repeat this command with --id {task}"
+    click.echo(f"{task}: {_status(state)}: {state.message}{steps if waits and is_stored else ''}")
     return Exit.TIMEOUT if waits else Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED
 
 
