@@ -136,7 +136,9 @@ async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
         with pytest.raises(NoEndpoints, match="nothing is known about web yet"):
             web.pick()
         await until(lambda: web.error is not None)
-        with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known about web yet; HQ: cannot connect to .* \(refused"):
+        with pytest.raises(
+            NotReady, match=r"after 0\.2 s: nothing is known about web yet; HQ: cannot connect to .* \(refused"
+        ):
             await web.ready(0.2)
 
 

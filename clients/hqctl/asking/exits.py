@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; status: problems found",
+    Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; "
+    "status: problems found",
     Exit.USAGE: "usage error; diff: refused or failed",
     Exit.NOT_FOUND: "not found: no such instance, revision or node",
     Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",

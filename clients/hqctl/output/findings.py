@@ -162,8 +162,8 @@ def _store(facts: Facts) -> Iterator[Finding]:
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "etcd has no leader: nothing can be written.",
-            "An election takes seconds. If it lasts, the members answer HQ but not each other: check the network between "
-            "them (peer port, usually 2380) and their logs.",
+            "An election takes seconds. If it lasts, the members answer HQ but not each other: check the network "
+            "between them (peer port, usually 2380) and their logs.",
         )
 
 
