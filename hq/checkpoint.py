@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> None:
     """Write all instances to a file, in place of the one that is there; that one goes in any case."""
     began = time.monotonic()
-    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.unlink()
     if footing is None or not cache.epoch or not cache.is_whole():
         return
     versions = cache.epoch, cache.version
@@ -36,6 +37,7 @@ def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> No
     everything = cache.matching(Query(service_pb2.InstanceFilter()))
     new = path.with_name(f"{path.name}.new")
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             checkpoint.write(file, head, everything)
         new.replace(path)

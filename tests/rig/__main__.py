@@ -200,6 +200,11 @@ def _places(namespaces: bool) -> Iterator[Places]:
         sys.exit(2)
 
 
+def _from_checkpoints(directory: Path) -> str:
+    logs = [log.read_text(errors="replace") for log in directory.glob("replica-*-*.log")]
+    return f"{sum('read a checkpoint of' in text for text in logs)} of {len(logs)}"
+
+
 def _outcome(run: Run, directory: Path, title: str) -> int:
     broken: list[str] = []
     try:
@@ -211,6 +216,7 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
     except (NotRecovered, AssertionError) as error:  # the latter: a process of HQ did not start
         broken.append(f"RECOVERED is broken: {error}")
     notes = [f"lists that the gateway gave from memory: {run.hq.followed_answers}"]
+    notes += [f"starts of replicas from a checkpoint: {_from_checkpoints(directory)}"]
     if not broken:
         say("checking the history")
         history = directory / "history.jsonl.gz"

@@ -62,7 +62,9 @@ class Seat:
         self._started += 1
         log = self._directory / f"replica-{self._number}-{self._started}.log"
         log.touch()
+        state = self._directory / f"state-{self._number}"
         flags = [f"--replica=replica-{self._number}-{self._started}", f"--cluster={CLUSTER}", *self._flags]
+        flags += [f"--state-dir={state}"]
         if self.place.cable is not None:
             flags += [f"--grpc={self.place.host}:0", f"--http={self.place.host}:0", "--insecure"]
         launch = ("-m", "tests.rig.launcher", str(self.clock))

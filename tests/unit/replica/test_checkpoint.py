@@ -104,7 +104,8 @@ def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_pat
 def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files.save(tmp_path / "missing" / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
+    (tmp_path / "file").write_text("no directory")
+    files.save(tmp_path / "file" / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
     assert "no checkpoint at" in caplog.text
 
     def is_full(*_: object) -> None:
@@ -114,4 +115,4 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
     with caplog.at_level(logging.WARNING):
         files.save(tmp_path / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
     assert "No space left on device" in caplog.text
-    assert not list(tmp_path.iterdir())
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
