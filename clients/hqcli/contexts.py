@@ -28,6 +28,7 @@ from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
 CONTROLLERS = ("cms", "walle")
+WRITE_ONE = "Write one: `contexts: {east: {servers: [HOST:7071]}}` (docs/hqctl.md)"
 FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", *CONTROLLERS)
 
 
@@ -70,7 +71,7 @@ class Config:
         return found
 
     def _there_are(self) -> str:
-        return f"there are {', '.join(self.contexts)}" if self.contexts else "it has no contexts"
+        return f"there are {', '.join(self.contexts)}" if self.contexts else f"it has no contexts. {WRITE_ONE}"
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:

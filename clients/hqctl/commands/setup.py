@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from hqcli.contexts import Config, with_current
+from hqcli.contexts import WRITE_ONE, Config, with_current
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_data
 from hqcli.terminal import print_table
@@ -16,7 +16,12 @@ from hqctl.asking.session import complain, loaded_config
 def config() -> None:
     """Show and choose contexts: installations by name, with their servers and credentials.
 
-    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
+    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml, which you write yourself:
+
+    \b
+    current-context: east
+    contexts:
+      east: {servers: [hq-1.east:7071, hq-2.east:7071], ca: ca.pem}
     """
 
 
@@ -27,7 +32,7 @@ def get_contexts(no_headers: bool, output: str) -> None:
     """List the contexts; the current one has a star."""
     found = loaded_config()
     if not found.contexts:
-        click.echo(f"There are no contexts in {found.path}.", err=True)
+        click.echo(f"There are no contexts in {found.path}. {WRITE_ONE}.", err=True)
     elif output == "name":
         click.echo("\n".join(found.contexts))
     else:
@@ -51,8 +56,8 @@ def use_context(name: str) -> None:
     """Make a context the current one."""
     found = loaded_config()
     if name not in found.contexts:
-        there = ", ".join(found.contexts) or "none"
-        complain(f"there is no context {name!r} in {found.path}; there are: {there}")
+        there = f"there are: {', '.join(found.contexts)}" if found.contexts else f"it has no contexts. {WRITE_ONE}."
+        complain(f"there is no context {name!r} in {found.path}; {there}")
         raise SystemExit(Exit.NOT_FOUND)
     text = found.path.read_text(encoding="utf-8")
     found.path.write_text(with_current(text, name), encoding="utf-8")

@@ -82,6 +82,7 @@ def test_without_a_config_there_are_no_contexts(run: Run, tmp_path: Path) -> Non
     done = run("config", "get-contexts", HQ_CONFIG=str(tmp_path / "none.yaml"))
     assert (done.code, done.out) == (0, "")
     assert "There are no contexts" in done.err
+    assert "contexts: {east: {servers: [HOST:7071]}}" in done.err
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
