@@ -196,7 +196,7 @@ def _majority(broken: int, count: int) -> str:
     left = count - broken - (count // 2 + 1)
     if left < 0:
         return "The majority is lost: HQ cannot write until members are back."
-    spare = "one more loss stops all writes" if left == 0 else f"{plural(left, 'more loss')} can be borne"
+    spare = "one more loss stops all writes" if left == 0 else f"{plural(left, 'more loss')} can be tolerated"
     return f"Writes go on, {spare}. Look at etcd's log there; `etcdctl endpoint status` says more."
 
 
@@ -209,7 +209,7 @@ def _guard(facts: Facts, now_s: float) -> Iterator[Finding]:
         by = f"by {guard.override.by}: {guard.override.reason}"
         yield Finding(
             f"the guard was {word} at {clock_time(guard.override.since)} {by}.",
-            f"It ends at {clock_time(guard.override.until)}, in {span(guard.override.until.seconds - now_s)}."
+            f"The order ends at {clock_time(guard.override.until)}, in {span(guard.override.until.seconds - now_s)}."
             + (f" {plural(guard.waiting, 'expiry')} waiting." if guard.waiting else ""),
             severe=False,
         )

@@ -28,7 +28,10 @@ def next_steps(answer: pb.ExplainInstanceResponse) -> Iterator[str]:
         yield f"Is the agent alive, and does it reach HQ from {node}? Its next report makes {wanted.id} ready again."
         yield f"Is it the whole node? `hqctl find --node {node} --not-ready`"
     elif truth(wanted.ready) == "unknown":
-        yield f"Its agent began reporting but sent no status yet: check its log on {node}, it may still be installing."
+        yield (
+            f"Its agent has begun reporting but has sent no status yet: check its log on {node}, "
+            "it may still be installing."
+        )
     elif truth(wanted.ready) != "yes":
         yield f"The agent itself reports this: check its containers, `hqctl get {name} -o yaml`, and its log on {node}."
         yield from _way_back(answer, wanted.id)
@@ -66,6 +69,7 @@ def _is_late(revision: pb.RevisionExplanation) -> bool:
 
 
 READY_WORDS = {"yes": "is READY", "no": "is NOT READY", "unknown": "has not been reported yet"}
+SINCE_WORDS = {**READY_WORDS, "yes": "has been READY", "no": "has been NOT READY"}
 _MOMENT = re.compile(r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+  ")
 LABEL = 14  # columns of a label in a revision's part
 
@@ -130,7 +134,7 @@ def _turn(condition: instance_pb2.Condition) -> str:
 
 def _move(move: admin_pb2.Transition) -> str:
     if move.ready:
-        return "ready again, its agent reported"
+        return "ready again: its agent reported"
     receipt = move.condition.receipt
     silence = span(seconds_of(receipt.silence))
     by = f" by {receipt.decided_by}" if receipt.decided_by else ""
@@ -147,9 +151,10 @@ def clock_time_of(moment_s: int) -> str:
 def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
     meta, ready = answer.meta, answer.ready
     known = ready.status and ready.last_transition_time.seconds
+    words = (SINCE_WORDS if known else READY_WORDS)[truth(ready)]
     since = f" since {clock_time(ready.last_transition_time)}" if known else ""
     when = f" ({ago(ready.last_transition_time.seconds, now_s)})" if since else ""
-    yield f"{meta.id} {READY_WORDS[truth(ready)]}{since}{when}."
+    yield f"{meta.id} {words}{since}{when}."
     if answer.summary:
         yield f"  {answer.summary}"
     service = f"service {meta.service_id}, " if meta.service_id else ""

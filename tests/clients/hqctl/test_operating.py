@@ -52,7 +52,7 @@ def fallen(nervous: Hqctl, service: str) -> str:
 def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
     story = nervous("why", fallen).out
     verdict, *rest = story.splitlines()
-    assert verdict.startswith(f"{fallen} is NOT READY since ")
+    assert verdict.startswith(f"{fallen} has been NOT READY since ")
     assert "no report for" in story
     assert any(line.startswith("  next: Is the agent alive, and does it reach HQ from node-x?") for line in rest)
     assert "What happened:" in rest

@@ -70,7 +70,7 @@ def members(broken: int, count: int) -> list[admin_pb2.StoreMember]:
 
 
 def test_lost_members_say_how_many_more_can_be_borne() -> None:
-    assert "1 more loss can be borne" in only(findings(facts(members=members(1, 5)), NOW_S)).next
+    assert "1 more loss can be tolerated" in only(findings(facts(members=members(1, 5)), NOW_S)).next
     assert "one more loss stops all writes" in findings(facts(members=members(2, 5)), NOW_S)[0].next
     assert "The majority is lost" in findings(facts(members=members(3, 5)), NOW_S)[0].next
 
