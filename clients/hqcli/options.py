@@ -39,8 +39,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False)
 _HELP = {
-    "ca": "Use TLS and trust server certificates of this CA (PEM).",
-    "cert": "Client certificate (PEM). All these files are reloaded when they change.",
+    "ca": "Use TLS and trust server certificates of this CA (PEM). The credential files are reloaded when they change.",
+    "cert": "Client certificate (PEM).",
     "key": "Its key (PEM).",
     "token_file": "File with a signed token (JWT), see `hqctl token`.",
 }

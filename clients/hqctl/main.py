@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "revision": ("revising", "revision", "Show, put, delete or activate single revisions."),
     "wait": ("waiting", "wait", "Wait until instances are ready or deleted."),
     "report": ("reporting", "report", "Report the status of a revision, as an agent would."),
-    "guard": ("orders", "guard", "Show, release or force the guard, which holds expiries."),
+    "guard": ("orders", "guard", "Show, release or force the guard, which holds back expiries."),
     "epoch": ("store", "epoch", "Show whether HQ trusts the store after it was replaced; confirm it."),
     "status": ("status", "status", "Show what is wrong, since when, why, and what to do next."),
     "top": ("counting", "top", "Show services by size, readiness and churn."),
@@ -71,6 +71,8 @@ def cli(
     credentials: CredentialFiles,
 ) -> None:
     """Query and change HQ, the registry of instances.
+
+    A revision expires, that is, becomes not ready, when its agent has been silent for too long.
 
     See `hqctl COMMAND --help` for each command.
     """

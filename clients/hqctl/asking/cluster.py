@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 CLUSTER_HEADER = "x-hq-cluster"
-NAME_IT = "Here: --cluster NAME."
+NAME_IT = "With hqctl: add --cluster NAME."
 _KEY = "hqctl.cluster"
 
 

@@ -42,7 +42,7 @@ OUTCOMES = {
     flag_value="server",
     default="none",
     type=click.Choice(["none", "server", "client"]),
-    help="Validate by HQ without storing; client: only parse the files.",
+    help="Store nothing. server (also without a value): HQ validates; client: only parse the files.",
 )
 @connected
 def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:

@@ -20,7 +20,10 @@ _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-
 @click.group()
 @at_cms
 def budget(_: Cms) -> None:
-    """Show and set budgets: how many instances of a service must stay available."""
+    """Show and set budgets: how many instances of a service must stay available.
+
+    They are kept by the CMS (cluster management system, `cms serve`), which approves disruptions.
+    """
 
 
 @budget.command(name="list", short_help="List budgets and their current state.")
@@ -28,7 +31,7 @@ def budget(_: Cms) -> None:
 @output_option(*TEXTS)
 @at_cms
 def list_budgets(cms: Cms, service: str, output: str) -> None:
-    """List budgets and how they stand, of SERVICE or of all. Services without one are named default:SERVICE."""
+    """List budgets and how they stand, of SERVICE or all. A service without a budget is listed as default:SERVICE."""
 
     async def work() -> Exit:
         answer = await cms.call("ListBudgets", pb.ListBudgetsRequest(service=service))
@@ -84,7 +87,7 @@ def put(
 @click.option("-f", "--filename", "names", multiple=True, required=True, help="File, folder, or - for standard input.")
 @at_cms
 def apply(cms: Cms, names: tuple[str, ...]) -> None:
-    """Set budgets from YAML or JSON, each document one: name, service, minReady or maxUnavailable, …"""
+    """Set budgets from YAML or JSON, one per document, e.g. {name: web, service: web, maxUnavailable: 10%}."""
     from google.protobuf.json_format import ParseDict, ParseError
 
     bad: list[str] = []
@@ -109,7 +112,7 @@ def apply(cms: Cms, names: tuple[str, ...]) -> None:
 @click.argument("name")
 @at_cms
 def delete(cms: Cms, name: str) -> None:
-    """Delete budget NAME; its service comes under the default again."""
+    """Delete budget NAME; its service falls back to the default budget."""
 
     async def work() -> Exit:
         await cms.call("DeleteBudget", pb.DeleteBudgetRequest(name=name))

@@ -35,7 +35,10 @@ _PLURALS = {"switch": "switches", "dc": "data centres"}
 @output_option(*TEXTS)
 @at_cms
 def disruptions(cms: Cms, node: str, service: str, issuer: str, output: str) -> None:
-    """Show tasks at the CMS: who takes what down, who waits, and why."""
+    """Show tasks at the CMS (cluster management system, `cms serve`), which approves disruptions.
+
+    They say who takes what down, who waits, and why.
+    """
 
     async def work() -> Exit:
         answer: pb.ListTasksResponse = await cms.call(

@@ -31,7 +31,7 @@ ORDERS = {
 
 @click.group()
 def guard() -> None:
-    """Show, release or force the guard, which holds expiries.
+    """Show, release or force the guard, which holds back expiries.
 
     When many revisions fall silent at once, HQ or the network may be the cause, and HQ waits before they expire.
     """

@@ -19,13 +19,18 @@ from hqpb.v1 import service_pb2 as pb
 if TYPE_CHECKING:
     from hqclient.client import Client
 
+_IF_DOUBTED = (
+    "If this is the wrong etcd, correct --etcd of the replicas; if data was lost, run `hq restore`; "
+    "if this is all there is, `hqctl epoch confirm --reason …`."
+)
+
 
 @click.group()
 def epoch() -> None:
     """Show whether HQ trusts the store's contents, or confirm them.
 
-    A store that was lost comes back empty and looks healthy. HQ doubts an epoch that holds far less than the one
-    before, and discovery keeps its addresses. Restoring a backup (`hq restore`) or `confirm` ends that.
+    An epoch is one history of the store; restoring or replacing etcd begins a new one. HQ doubts a new epoch that holds
+    far less than the last, and clients then keep the addresses they knew, until `hq restore` or `confirm`.
     """
 
 
@@ -52,7 +57,9 @@ def status(session: Session, output: str) -> None:
 @ordering
 @connected
 def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
-    """Confirm that the store's contents are complete: readers trust them, and drop what they kept.
+    """Confirm that the store's contents are complete.
+
+    Clients then trust them, and drop the addresses they had kept that are not in the store.
 
     EPOCH, as shown by `hqctl epoch status`, ensures that you confirm the epoch you have checked. Without it the epoch
     is the current one.
@@ -72,7 +79,7 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
     if state.instances_before:
         click.echo(f"The one before held {state.instances_before}, {state.ready_before} of them ready.")
     if state.trust == pb.EPOCH_TRUST_DOUBTED:
-        complain(f"doubted: {state.doubt}")
+        complain(f"doubted: {state.doubt}. {_IF_DOUBTED}")
     elif state.by:
         click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
     elif state.trust == pb.EPOCH_TRUST_CONFIRMED:

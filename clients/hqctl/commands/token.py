@@ -71,7 +71,10 @@ def token(
 
     now = int(time.time())
     if span_s > _LONG_S:
-        warn("a token cannot be revoked: use hours, not days")
+        warn(
+            "a single token cannot be revoked (only its key), and servers reject those that are valid for longer than "
+            "--max-token-ttl, by default 24h"
+        )
     claims = Claims(subject, issuer, audience, now, now + int(span_s), secrets.token_hex(8))
     with _told():
         _emit(sign(claims, read_private(key), kid), out)
