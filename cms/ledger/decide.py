@@ -210,7 +210,8 @@ def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     book.picture.age(now)
     tasks = [task for task in book.members(unit) if task.state is State.PROVISIONAL]
     if not tasks:
-        return [] if any(task.state is State.GRANTED for task in book.members(unit)) else "there is no ok to confirm"
+        is_final = any(task.state is State.GRANTED for task in book.members(unit))
+        return [] if is_final else "there is no provisional grant to confirm"
     if book.closed:
         return book.closed
     silent = sorted(_claim(book, tasks).silent)

@@ -95,8 +95,11 @@ def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
         return _with_facts(book, tasks, waiting.obstacles, *_waiting_words(book, task, waiting))
     words = {
         State.GRANTED: _granted_words(book, task, now),
-        State.PROVISIONAL: "ok for now: confirm it just before the work begins, and poll until then",
-        State.LAPSED: "its ok lapsed because nobody polled it; it is waiting again now that somebody does",
+        State.PROVISIONAL: (
+            "granted provisionally: confirm it just before the work begins; until then ask for its state "
+            f"at least every {book.rules.lapse_s:.0f} s"
+        ),
+        State.LAPSED: "the provisional grant lapsed because nobody asked for it; it waits again once somebody does",
         State.REJECTED: "rejected: it was impossible when it was decided",
     }[task.state]
     obstacles = consider(book, decision, tasks) if task.state is State.REJECTED else []
