@@ -47,9 +47,9 @@ class Event(StrEnum):
     REJECTED = "a CMS rejected it"
     WITHDRAWN = "a CMS took its ok back"
     CONFIRMED = "approved, and HQ expires nothing on these nodes: the work may begin"
-    TOO_LATE = "not everybody agreed within 30 min: the work is forbidden"
+    TOO_LATE = "not everybody agreed within 30 min: the work may not begin"
     DONE = "the work is done"
-    HOUR_OVER = "the hour is over"
+    HOUR_OVER = "the hour allowed for the work is over"
     CANCEL = "cancelled"
     RETURNED = "the hosts are back in automation"
 

@@ -15,6 +15,8 @@ from wallepb.v1.project_pb2 import Limit, PeriodCount
 F = TypeVar("F", bound=Callable[..., Any])
 _LONGEST_S: Final = 10**9
 
+OPERATIONS: Final = ("reboot", "profile", "redeploy", "power-off", "change-disk", "change-memory", "repair-link")
+
 # Option: the counter it stands for. Every other check goes by -o.
 COUNTERS: Final = {
     "--unreachable": "UNREACHABLE",
@@ -104,7 +106,7 @@ def kind_named(text: str) -> OperationKind:
     try:
         return cast("OperationKind", OperationKind.Value(f"OPERATION_KIND_{text.upper().replace('-', '_')}"))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not an operation") from None
+        raise click.BadParameter(f"{text!r} is not an operation: use {', '.join(OPERATIONS)}") from None
 
 
 def _name(flag: str) -> str:

@@ -158,10 +158,10 @@ class Waiting:
         who = "1 host waits" if self.hosts == 1 else f"{self.hosts} hosts wait"
         waits = f"{self.counter}: {who}, the {scope}limit is {self.limit}"
         if not self.trips:
-            return f"{waits}: it would not trip"
+            return f"{waits}: the fuse would not trip"
         if self.is_global:
-            return f"{waits}: it would trip at once; credits do not raise a global limit"
-        return f"{waits}: it would trip at once; enough credits: {self.credit_needed}"
+            return f"{waits}: the fuse would trip at once; credits do not raise a global limit"
+        return f"{waits}: the fuse would trip at once; credits needed: {self.credit_needed}"
 
 
 def forecast(

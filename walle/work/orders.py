@@ -46,7 +46,7 @@ _CHANGES = {
 
 def add_host(book: Book, order: AddHostRequest, by: str, world: World, now: Moment) -> None:
     if book.get(HOST, order.host) is not None:
-        raise Refused(f"host {order.host} exists already", "ALREADY_EXISTS")
+        raise Refused(f"host {order.host} already exists", "ALREADY_EXISTS")
     project = _project(book, order.project)
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
     tells = _told(_adding(order), state)

@@ -29,7 +29,7 @@ GLOBAL_DNS = "max_dns_fixes"
 
 def create_project(book: Book, order: CreateProjectRequest, by: str) -> None:
     if book.get(PROJECT, order.project.id) is not None:
-        raise Refused(f"project {order.project.id} exists already", "ALREADY_EXISTS")
+        raise Refused(f"project {order.project.id} already exists", "ALREADY_EXISTS")
     project = Project()
     project.CopyFrom(order.project)
     if not project.cms:

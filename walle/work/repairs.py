@@ -149,7 +149,7 @@ def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
     on = "settings set disable_automation false -m WHY"
     if project:
         on = f"projects automation enable -m WHY {project}"
-    hint = f"running work continues. After you found the cause: walle {on}"
+    hint = f"running work continues. Once you have found the cause, run: walle {on}"
     return [Notice(SEVERITY_CRITICAL, project, f"{reason}; {hint}")]
 
 

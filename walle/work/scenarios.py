@@ -57,7 +57,7 @@ def add_scenario(
 ) -> None:
     """`names`: the hosts of the switch, or those that the order names."""
     if book.get(SCENARIO, order.scenario) is not None:
-        raise Refused(f"scenario {order.scenario} exists already", "ALREADY_EXISTS")
+        raise Refused(f"scenario {order.scenario} already exists", "ALREADY_EXISTS")
     if not 0 < len(names) <= MAX_HOSTS:
         raise Refused(f"scenario {order.scenario}: {len(names)} hosts; a scenario has 1 to {MAX_HOSTS}")
     scenario = Scenario(id=order.scenario, kind=order.kind, switch=order.switch, dc=order.dc, ticket=order.ticket)

@@ -78,7 +78,7 @@ def forecast(project: str, only: str | None, other: tuple[tuple[str, str], ...],
     if shown.credits_needed:
         enough = " ".join(credit_words(shown.credits_needed))
         click.echo(
-            f"enough credits for all: walle projects automation enable --credit-time 1h {enough} -m WHY {project}"
+            f"with credits for all of them: walle projects automation enable --credit-time 1h {enough} -m WHY {project}"
         )
 
 

@@ -20,7 +20,9 @@ def told(panel: Panel, actions: list[Action], **credits_: int) -> list[Waiting]:
 
 def test_it_says_how_many_wait_and_that_the_limit_would_trip_and_which_credits_would_do() -> None:
     first = told(Panel(), reboots(140))[0]
-    assert str(first) == ("UNREACHABLE: 140 hosts wait, the limit is 1d:10: it would trip at once; enough credits: 130")
+    assert str(first) == (
+        "UNREACHABLE: 140 hosts wait, the limit is 1d:10: the fuse would trip at once; credits needed: 130"
+    )
 
 
 def test_with_these_credits_all_of_them_pass_indeed() -> None:
