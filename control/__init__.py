@@ -18,7 +18,7 @@ A controller declares what it keeps and does, and runs the kit:
 
         def handle(self, change: Change, task_id: str, event: cms_pb2.TaskEvent) -> None:  # at the acting one, pure
             if change.get(TASK, task_id) is not None:
-                raise Refused(f"task {task_id} exists already", "ALREADY_EXISTS")
+                raise Refused(f"task {task_id} already exists", "ALREADY_EXISTS")
             change.put(TASK, task_id, event.created)
 
         async def bring_about(self, task_id: str) -> float | None:  # at the acting one, once per key at a time

@@ -52,8 +52,10 @@ class AlreadyExists(ServiceError):
     def __init__(self, instance_id: str, current: int, *, readable: bool = True) -> None:
         """`current` 0: the caller may not know the version, nor that the record is in quarantine."""
         at = f", at version {current}" if current else ""
-        next_step = f": {_UNREADABLE}: delete the instance first" if current and not readable else ""
-        super().__init__(f"instance {instance_id} exists already{at}{next_step}")
+        next_step = "choose another id, or update it" if current else "choose another id"
+        if current and not readable:
+            next_step = f"{_UNREADABLE}: delete the instance first"
+        super().__init__(f"instance {instance_id} already exists{at}: {next_step}")
         self.current = current
 
     @property

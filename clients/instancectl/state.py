@@ -131,7 +131,7 @@ def _load(path: Path) -> State:
     except FileNotFoundError:
         return State()
     except (ValueError, KeyError, TypeError) as error:
-        message = f"{path} is damaged ({error}): stop what runs of this instance, then remove the file"
+        message = f"{path} is damaged ({error}): stop this instance's processes, then remove the file"
         raise StateUnreadable(message) from None
 
 

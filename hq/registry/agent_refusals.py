@@ -18,7 +18,7 @@ def of_epoch(error: ServiceError, epoch: str) -> ServiceError:
 def not_on(entry: Entry, node: str) -> WrongNode:
     """The instance does not live there. Where it does is for those to read who may."""
     reporter = node or "none given"
-    where = f"is on another node than the reporter's ({reporter})"
+    where = f"is not on the reporter's node ({reporter})"
     if not entry.traits.node:
         where = f"has no node yet; the report is from {reporter}" if node else "has no node yet"
     return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}")
@@ -60,7 +60,7 @@ def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int)
     # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
-        newer = f"report {mark.sequence} is stored already"
+        newer = f"report {mark.sequence} is already stored"
         raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: ignored")
 
 

@@ -59,7 +59,7 @@ def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
 
 def _create(change: Change, service_id: str, event: ServiceEvent, record: ServiceRecord | None) -> None:
     if record is not None:
-        raise Refused(f"service {service_id} exists already", "ALREADY_EXISTS")
+        raise Refused(f"service {service_id} already exists", "ALREADY_EXISTS")
     made = ServiceRecord(info=event.created, created=event.by, generation=1)
     story = Story(change, service_id, event.by)
     if event.HasField("adopted"):

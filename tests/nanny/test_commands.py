@@ -199,7 +199,7 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
     checked = await scene.run("snapshot", "add", "web", "--check", "-f", scene.description("v2"))
     assert "would be stored" in checked.out
     for words, code, told in (
-        (("service", "create", "web"), 4, "exists already"),
+        (("service", "create", "web"), 4, "already exists"),
         (("service", "create", "none", "--adopt"), 1, "holds no instance"),
         (("service", "create", "web2", "--adopt", "--replace"), 2, "for a new service"),
         (("service", "show", "none"), 1, "there is no service none"),

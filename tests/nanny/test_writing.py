@@ -19,6 +19,6 @@ async def test_an_instance_created_twice_is_there_and_one_of_another_service_is_
         assert (again.versions, again.refused) == (first.versions, {})
         other = await writer.send([Write(key, instance("web-1", "mail"), 0, "")])
         assert other.versions == {}
-        assert "exists already" in other.refused[key]
+        assert "already exists" in other.refused[key]
         gone = await writer.send([Write(key, None, first.versions[key], "")])
         assert (gone.deleted, gone.versions) == ({key}, {})

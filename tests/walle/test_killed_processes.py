@@ -66,7 +66,7 @@ class Ward:
             try:
                 return await call_json(self._process.http, request)
             except (httpx.HTTPError, AssertionError) as error:
-                if isinstance(error, AssertionError) and "exists already" in str(error):
+                if isinstance(error, AssertionError) and "already exists" in str(error):
                     return {}
             await asyncio.sleep(0.2)
 

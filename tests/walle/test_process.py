@@ -141,7 +141,7 @@ async def test_what_is_wrong_with_an_order_is_named_and_nothing_is_stored() -> N
     async with running() as walle:
         await walle.project(Project(id="web"))
         refused = await walle.call(pb.CreateProjectRequest(project=Project(id="web")), 409)
-        assert "exists already" in refused["message"]
+        assert "already exists" in refused["message"]
         bad = Project(id="db", cms=[Cms(url="default", max_busy_hosts=0)])
         refused = await walle.call(pb.CreateProjectRequest(project=bad), 400)
         assert "max_busy_hosts of at least 1" in refused["message"]

@@ -118,7 +118,7 @@ def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -
     what = f"volume {volume.name}"
     mount = inside(layout.revision(key), volume.mount_path or volume.name, what)
     if mount.is_symlink() or mount.exists():
-        raise PrepareFailed("VolumePathTaken", f"{what}: {volume.mount_path} exists already: choose another mountPath")
+        raise PrepareFailed("VolumePathTaken", f"{what}: {volume.mount_path} already exists: choose another mountPath")
     place = _place(volume, key, desired, layout)
     if place is None:
         mount.mkdir()

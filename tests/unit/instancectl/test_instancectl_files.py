@@ -189,7 +189,7 @@ def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found
 
 def test_a_damaged_state_is_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"owner":')
-    with pytest.raises(StateUnreadable, match="stop what runs of this instance"):
+    with pytest.raises(StateUnreadable, match="stop this instance's processes"):
         StateFile(tmp_path / "state.json")
 
 

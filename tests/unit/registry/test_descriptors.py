@@ -21,7 +21,7 @@ async def test_secrets_are_served_to_the_agent_only() -> None:
         assert b"canary-id" not in created.SerializeToString()
         fetched = await registry.revisions.get("a-1", "r1", "node-1")
         assert fetched.revisions[0].secret[0].id == "canary-id"
-        with pytest.raises(Exception, match="is on another node than the reporter's \\(node-2\\)"):
+        with pytest.raises(Exception, match="is not on the reporter's node \\(node-2\\)"):
             await registry.revisions.get("a-1", "r1", "node-2")
 
 

@@ -120,7 +120,7 @@ async def test_a_move_to_another_node_clears_statuses_and_fences_the_old_agent()
         await ready_agent(registry, "a-1")
         moved = await update(registry, instance("a-1", node="node-2"))
         assert not moved.status.revision
-        with pytest.raises(Exception, match="is on another node than the reporter's \\(node-1\\)"):
+        with pytest.raises(Exception, match="is not on the reporter's node \\(node-1\\)"):
             await registry.reports.begin("a-1", "r1", "node-1", soon())
 
 
