@@ -57,7 +57,8 @@ def serve(**given: Any) -> None:
     """Run one replica on an existing etcd.
 
     Several replicas on one etcd form an installation; each answers all requests. Each reads the whole registry
-    into memory at start and follows every change. /readyz on the HTTP port says when it serves.
+    into memory at start and follows every change. /readyz, on the address of --grpc or --http, says when it
+    serves.
     """
     from store.etcd import EtcdStore
 
