@@ -25,7 +25,7 @@ def still(text: str) -> list[str]:
 
 
 def test_the_walk_in_the_readme_is_a_part_of_the_page() -> None:
-    walk = README.partition("## A walk")[2].partition("## ")[0]
+    walk = README.partition("## A walkthrough")[2].partition("## ")[0]
     typed = [line for block in re.findall(r"```\n(.*?)```", walk, re.DOTALL) for line in block.splitlines()]
     page = PAGE.read_text()
     assert len(typed) == 4
