@@ -87,7 +87,11 @@ def put(
 @click.option("-f", "--filename", "names", multiple=True, required=True, help="File, folder, or - for standard input.")
 @at_cms
 def apply(cms: Cms, names: tuple[str, ...]) -> None:
-    """Set budgets from YAML or JSON, one per document, e.g. {name: web, service: web, maxUnavailable: 10%}."""
+    """Set budgets from YAML or JSON, one per document.
+
+    \b
+    For example: {name: web, service: web, maxUnavailable: 10%}
+    """
     from google.protobuf.json_format import ParseDict, ParseError
 
     bad: list[str] = []

@@ -93,7 +93,7 @@ async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_ins
         assert lagging.replica.cache.get("web-1").traits.node == "n1"  # type: ignore[union-attr]
         assert not asked.done()
         behind.speak()
-        with pytest.raises(ServiceError, match="another node"):
+        with pytest.raises(ServiceError, match="is not on the reporter's node"):
             await asked
 
 
