@@ -244,7 +244,7 @@ class NannyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetControl(self, request, context):
-        """Whether this Nanny acts, and what keeps it from acting.
+        """Which process leads, and what keeps it from acting.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -66,7 +66,7 @@ class NannyServiceStub:
     WatchService: _grpc.UnaryStreamMultiCallable[_service_pb2.WatchServiceRequest, _service_pb2.WatchServiceResponse]
     """A service now, and whenever it changes."""
     GetControl: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetControlRequest, _service_pb2.GetControlResponse]
-    """Whether this Nanny acts, and what keeps it from acting."""
+    """Which process leads, and what keeps it from acting."""
     SetControl: _grpc.UnaryUnaryMultiCallable[_service_pb2.SetControlRequest, _service_pb2.SetControlResponse]
     """Freezes, unfreezes, or opens the epoch of a store that was restored."""
 
@@ -108,7 +108,7 @@ class NannyServiceAsyncStub(NannyServiceStub):
     WatchService: _aio.UnaryStreamMultiCallable[_service_pb2.WatchServiceRequest, _service_pb2.WatchServiceResponse]  # type: ignore[assignment]
     """A service now, and whenever it changes."""
     GetControl: _aio.UnaryUnaryMultiCallable[_service_pb2.GetControlRequest, _service_pb2.GetControlResponse]  # type: ignore[assignment]
-    """Whether this Nanny acts, and what keeps it from acting."""
+    """Which process leads, and what keeps it from acting."""
     SetControl: _aio.UnaryUnaryMultiCallable[_service_pb2.SetControlRequest, _service_pb2.SetControlResponse]  # type: ignore[assignment]
     """Freezes, unfreezes, or opens the epoch of a store that was restored."""
 
@@ -249,7 +249,7 @@ class NannyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.GetControlRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.GetControlResponse, _abc.Awaitable[_service_pb2.GetControlResponse]]:
-        """Whether this Nanny acts, and what keeps it from acting."""
+        """Which process leads, and what keeps it from acting."""
 
     @_abc_1.abstractmethod
     def SetControl(

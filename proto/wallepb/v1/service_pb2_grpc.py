@@ -240,7 +240,7 @@ class WalleServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetSettings(self, request, context):
-        """Which process acts, what is switched off, and why nothing begins.
+        """Which process leads, what is switched off, and why nothing begins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,7 +52,7 @@ class WalleServiceStub:
     ListScenarios: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListScenariosRequest, _service_pb2.ListScenariosResponse]
     """All scenarios."""
     GetSettings: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetSettingsRequest, _service_pb2.GetSettingsResponse]
-    """Which process acts, what is switched off, and why nothing begins."""
+    """Which process leads, what is switched off, and why nothing begins."""
     CreateProject: _grpc.UnaryUnaryMultiCallable[_service_pb2.CreateProjectRequest, _service_pb2.CreateProjectResponse]
     """Adds a project; without a CMS it has the default one with max_busy_hosts 5."""
     UpdateProject: _grpc.UnaryUnaryMultiCallable[_service_pb2.UpdateProjectRequest, _service_pb2.UpdateProjectResponse]
@@ -112,7 +112,7 @@ class WalleServiceAsyncStub(WalleServiceStub):
     ListScenarios: _aio.UnaryUnaryMultiCallable[_service_pb2.ListScenariosRequest, _service_pb2.ListScenariosResponse]  # type: ignore[assignment]
     """All scenarios."""
     GetSettings: _aio.UnaryUnaryMultiCallable[_service_pb2.GetSettingsRequest, _service_pb2.GetSettingsResponse]  # type: ignore[assignment]
-    """Which process acts, what is switched off, and why nothing begins."""
+    """Which process leads, what is switched off, and why nothing begins."""
     CreateProject: _aio.UnaryUnaryMultiCallable[_service_pb2.CreateProjectRequest, _service_pb2.CreateProjectResponse]  # type: ignore[assignment]
     """Adds a project; without a CMS it has the default one with max_busy_hosts 5."""
     UpdateProject: _aio.UnaryUnaryMultiCallable[_service_pb2.UpdateProjectRequest, _service_pb2.UpdateProjectResponse]  # type: ignore[assignment]
@@ -229,7 +229,7 @@ class WalleServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.GetSettingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.GetSettingsResponse, _abc.Awaitable[_service_pb2.GetSettingsResponse]]:
-        """Which process acts, what is switched off, and why nothing begins."""
+        """Which process leads, what is switched off, and why nothing begins."""
 
     @_abc_1.abstractmethod
     def CreateProject(
