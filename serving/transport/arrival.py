@@ -88,7 +88,7 @@ class Acceptor:
 
     def __init__(self, core: Core, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._core, self._listening, self._tls = core, listening, tls
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes: dict[asyncio.Task[None], Arrival] = {}
         self._surplus = 0
         self._retry: asyncio.TimerHandle | None = None
         self._resume()
@@ -98,8 +98,11 @@ class Acceptor:
         if self._retry is not None:
             self._retry.cancel()
         self._core.loop.remove_reader(self._listening)
-        for handshake in self._handshakes:
-            handshake.cancel()
+        for handshake, arrival in self._handshakes.items():
+            if (
+                self._tls is not None and not arrival.is_made
+            ):  # else uvloop ends it without a word
+                handshake.cancel()
 
     def _resume(self) -> None:
         self._retry = None
@@ -129,13 +132,14 @@ class Acceptor:
             sock.close()
             return
         self._surplus += bool(surplus)
-        handshake = self._core.loop.create_task(self._shake_hands(sock, peer, surplus), name="TLS handshake")
-        self._handshakes.add(handshake)
-        handshake.add_done_callback(self._handshakes.discard)
+        arrival = Arrival(self._core, peer, surplus)
+        shaking = self._shake_hands(sock, peer, surplus, arrival)
+        handshake = self._core.loop.create_task(shaking, name="handshake")
+        self._handshakes[handshake] = arrival
+        handshake.add_done_callback(self._handshakes.pop)
 
-    async def _shake_hands(self, sock: socket.socket, peer: Peer, surplus: str) -> None:
+    async def _shake_hands(self, sock: socket.socket, peer: Peer, surplus: str, arrival: Arrival) -> None:
         core, connect = self._core, self._core.loop.connect_accepted_socket
-        arrival = Arrival(core, peer, surplus)
         patience_s = None if self._tls is None else SURPLUS_S if surplus else core.limits.slow_request_s
         try:
             await connect(lambda: arrival, sock, ssl=self._tls, ssl_handshake_timeout=patience_s)

@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from serving.h2.frames import PREFACE
+from serving.transport.arrival import Arrival
 from serving.transport.server import Server
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
@@ -69,3 +71,25 @@ async def test_a_stopped_server_takes_no_connections(http_server: Server, http: 
     with pytest.raises(ConnectionRefusedError):
         async with http.connect():
             pass
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [b"GET /livez HTTP/1.1\r\nhost: hq\r\n\r\n", PREFACE + b"\0\0\0\4\0\0\0\0\0"],
+    ids=["HTTP/1.1", "HTTP/2"],
+)
+async def test_a_connection_that_is_made_as_the_server_stops_is_answered(
+    begins: bytes, http_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop closes an accepted socket whose task is cancelled, and tells nobody: the next write was an error."""
+    made = Arrival.connection_made
+
+    def made_as_it_stops(self: Arrival, transport: asyncio.BaseTransport) -> None:
+        made(self, transport)
+        http_server._ends[0]()
+
+    monkeypatch.setattr(Arrival, "connection_made", made_as_it_stops)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await http_server.listen("127.0.0.1:0"))
+    writer.write(begins)
+    assert await asyncio.wait_for(reader.read(1), 30)
+    writer.close()
