@@ -6,47 +6,60 @@ or is not believed costs the next start the time to read everything, and nothing
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from hq import keys as k
-from hq.memory import checkpoint
 from hq.memory.cache import Cache
+from hq.memory.checkpoint import Damaged, Head, Reader, Writer
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
 from store.kept import Footing, NotKept
 
 log = logging.getLogger(__name__)
 
+_NEW = ".new"
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or a link would be somebody else's
+
 
 def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> None:
     """Write all instances to a file, in place of the one that is there; that one goes in any case."""
     began = time.monotonic()
-    with suppress(OSError):
-        path.unlink()
-    if footing is None or not cache.epoch or not cache.is_whole():
+    for old in (path, *path.parent.glob(f"{path.name}.*{_NEW}")):
+        with suppress(OSError):
+            old.unlink()
+    if footing is None or footing.modified > cache.version or not cache.epoch or not cache.is_whole():
+        log.warning("no checkpoint at %s: records are in quarantine, or memory is not complete", path)
         return
-    versions = cache.epoch, cache.version
-    keys = len(cache) + sum(bool(entry.status_version) for entry in cache.entries())
-    stored_bytes = sum(entry.stored_bytes() for entry in cache.entries())
-    head = checkpoint.Head(prefix, *versions, footing, len(cache), keys, stored_bytes)
-    everything = cache.matching(Query(service_pb2.InstanceFilter()))
-    new = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            checkpoint.write(file, head, everything)
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+        made, name = tempfile.mkstemp(_NEW, f"{path.name}.", path.parent)  # for this user only
+        with os.fdopen(made, "wb") as file:
+            _write(file, cache, prefix, footing)
+        Path(name).replace(path)
+    except (OSError, ValueError) as error:
         log.warning("no checkpoint at %s, so the next start reads everything: %s", path, error)
+        for new in path.parent.glob(f"{path.name}.*{_NEW}"):
+            with suppress(OSError):
+                new.unlink()
         return
     log.info("checkpoint of %d instances at %s, in %.1f s", len(cache), path, time.monotonic() - began)
+
+
+def _write(file: BinaryIO, cache: Cache, prefix: bytes, footing: Footing) -> None:
+    keys = len(cache) + sum(bool(entry.status_version) for entry in cache.entries())
+    stored_bytes = sum(entry.stored_bytes() for entry in cache.entries())
+    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, len(cache), keys, stored_bytes))
+    for part in cache.matching(Query(service_pb2.InstanceFilter())):
+        writer.add(part)
 
 
 class Checkpoint:
@@ -54,20 +67,21 @@ class Checkpoint:
 
     kinds = (k.SPEC, k.STATUS)
 
-    def __init__(self, path: Path, head: checkpoint.Head, cache: Cache) -> None:
+    def __init__(self, path: Path, head: Head, cache: Cache) -> None:
         self._path, self._head, self._cache = path, head, cache
         self.epoch, self.version, self.footing, self.key_count = head.epoch, head.version, head.footing, head.keys
 
     def restore(self) -> Iterator[None]:
         """Take all instances into the cache, part by part. Raises NotKept."""
         try:
-            with self._path.open("rb") as file:
-                if checkpoint.read_head(file) != self._head:
+            with _opened(self._path) as file:
+                reader = Reader(file)
+                if reader.head != self._head:
                     raise NotKept("the file was replaced")
-                for part in checkpoint.read(file, self._head):
-                    self._cache.recall(part)
+                for _ in reader.parts(self._cache.recall):
+                    gc.freeze()  # it stays: a million instances need not be looked through for garbage
                     yield
-        except (OSError, checkpoint.Damaged) as error:
+        except (OSError, Damaged) as error:
             raise NotKept(str(error)) from error
         self._cache.stored_bytes += self._head.stored_bytes
 
@@ -75,13 +89,23 @@ class Checkpoint:
 def found(path: Path, cache: Cache, prefix: bytes) -> Checkpoint | None:
     """The one at a path; None: there is none that could be of this store."""
     try:
-        with path.open("rb") as file:
-            head = checkpoint.read_head(file)
+        with _opened(path) as file:
+            head = Reader(file).head
         if head.prefix == prefix:
             return Checkpoint(path, head, cache)
         log.warning("the checkpoint at %s is of prefix %s: reading everything", path, head.prefix.decode())
     except FileNotFoundError:
         log.info("no checkpoint at %s: reading everything", path)
-    except (OSError, checkpoint.Damaged) as error:
+    except (OSError, Damaged) as error:
         log.warning("the checkpoint at %s cannot be read: reading everything: %s", path, error)
     return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """To read it, if nobody else can have written it. Raises Damaged, OSError."""
+    file = os.fdopen(os.open(path, _FLAGS), "rb")
+    state = os.fstat(file.fileno())
+    if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o022:
+        file.close()
+        raise Damaged("it is no file that only this user may write")
+    return file

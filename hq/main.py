@@ -37,6 +37,8 @@ from store.port import Store
 # Said in one line, not as a traceback: the operator can mend them.
 _FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
+_SAVING_S = 60.0  # for a worker to write its checkpoint
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="hq", prog_name="hq")
@@ -213,7 +215,8 @@ def _mind_workers(given: dict[str, Any]) -> int:
         for index in range(given["workers"])
     ]
     try:
-        return asyncio.run(Workers(commands, given["grace"]).run())
+        patience_s = given["grace"] + (_SAVING_S if given["state_dir"] else 0.0)
+        return asyncio.run(Workers(commands, patience_s).run())
     finally:
         ports.close()
 

@@ -20,7 +20,7 @@ from enum import Enum, auto
 
 from store.anchor import Anchor
 from store.epoch import Epoch
-from store.kept import Footing, Kept, NotKept, Refuted, other_ranges, restored
+from store.kept import Footing, Kept, NotKept, other_ranges, restored
 from store.keys import Keys
 from store.listing import Difference, listing, marked_revision
 from store.port import (
@@ -219,10 +219,6 @@ class Follower:
             log.warning("reading everything, not the checkpoint of the last stop: %s", why)
             self.kept = None
             return False
-        except Refuted as why:
-            log.warning("the store was replaced while this process was stopped: %s", why)
-            self.kept = None
-            raise OtherHistory from why
         self.kept = None
         self._anchor.stand_on(put, kept.footing)
         self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True

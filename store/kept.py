@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol
 from store.keys import Keys, prefix_end
 from store.port import Compacted, FutureRevision, Record, Store
 
+_REPLACED = "the store was replaced while this process was stopped"
+
 
 class Footing(NamedTuple):
     """What was applied last, as it can be kept: of the value only a digest, for it may be a secret.
@@ -45,11 +47,7 @@ def footing_of(put: Record, at: int, gone: tuple[bytes, int] | None) -> Footing:
 
 
 class NotKept(Exception):
-    """What was kept is damaged, too old, or of another epoch. The sink is to be reset, and all to be read."""
-
-
-class Refuted(Exception):
-    """The store is still in the epoch of what was kept, and does not hold what was applied: its history is another."""
+    """What was kept is damaged, or the store does not prove it. The sink is to be reset, and all to be read."""
 
 
 class Kept(Protocol):
@@ -75,7 +73,7 @@ class Kept(Protocol):
 
 
 async def restored(kept: Kept, store: Store, epoch: str) -> Record:
-    """Give it to the sink, if the store proves it: what was applied last. Raises NotKept, Refuted, Unavailable."""
+    """Give it to the sink, if the store proves it: what was applied last. Raises NotKept, Unavailable."""
     if kept.epoch != epoch:
         raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
     try:
@@ -83,9 +81,9 @@ async def restored(kept: Kept, store: Store, epoch: str) -> Record:
     except Compacted as error:
         raise NotKept(f"it is too old: {error}") from error
     except FutureRevision as error:
-        raise Refuted(f"the store has not reached version {kept.version}") from error
+        raise NotKept(f"{_REPLACED}: it has not reached version {kept.version}") from error
     if found is None:
-        raise Refuted(f"the store shows something else at version {kept.version}")
+        raise NotKept(f"{_REPLACED}: it shows something else at version {kept.version}")
     for _ in kept.restore():
         await asyncio.sleep(0)
     return found

@@ -1,27 +1,38 @@
 """The instances that a replica held when it stopped, as bytes: to read them takes a fifth of working them out again.
 
-A file is a line that says who can read it, then blocks: their length, a digest, and what `marshal` makes of plain
-tuples. The first block is the head, all others are instances in order of ids. There is nothing in it that etcd does not
-hold; secrets are left out. Whether to believe it is not known here: `store/kept.py` asks the store.
+A file is a line that says who can read it, a random word, then blocks: their length, a digest of them and of all before
+them, and what `marshal` makes of plain tuples. The first block is the head, all others are instances in order of ids.
+There is nothing in it that etcd does not hold; secrets are left out. Whether to believe it is not known here:
+`store/kept.py` asks the store.
 """
 
 from __future__ import annotations
 
 import hashlib
 import marshal
+import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hq.memory.entry import Entry
+from hq.memory.frames import Shape
+from hq.memory.record import Mark, Traits
 from store.kept import Footing
 
-_FORMAT: Final = 1  # of what Entry.kept makes
+_FORMAT: Final = 1  # of what Entry.kept makes: raise it when a field comes to mean something else
+_FIELDS: Final = repr((Traits._fields, Mark.__slots__, Entry.__slots__, Shape._fields, Footing._fields)).encode()
 # marshal writes for its own version of Python.
-_LINE: Final = f"hq checkpoint {_FORMAT} {sys.implementation.cache_tag}\n".encode()
-_BLOCK: Final = struct.Struct("<I16s")
-_LARGEST: Final = 256 << 20
+_LINE: Final = b"hq checkpoint %d %s %s\n" % (
+    _FORMAT,
+    hashlib.blake2b(_FIELDS, digest_size=4).hexdigest().encode(),
+    str(sys.implementation.cache_tag).encode(),
+)
+_BLOCK: Final = struct.Struct("<Q16s")
+_WORD_BYTES: Final = 16
+_UNREADABLE = (ValueError, TypeError, EOFError, OverflowError, MemoryError, KeyError, AttributeError)
 
 
 class Damaged(Exception):
@@ -47,50 +58,68 @@ class Head(NamedTuple):
     stored_bytes: int
 
 
-def write(file: BinaryIO, head: Head, parts: Iterable[Sequence[Entry]]) -> None:
-    """Write all of it. Raises OSError."""
-    file.write(_LINE)
-    _write_block(file, (*head[:3], tuple(head.footing), *head[4:]))
-    for part in parts:
-        _write_block(file, [entry.kept() for entry in part])
+class Writer:
+    """Writes a file. Raises OSError."""
+
+    def __init__(self, file: BinaryIO, head: Head) -> None:
+        self._file, self._last = file, os.urandom(_WORD_BYTES)
+        file.write(_LINE + self._last)
+        self._write((*head[:3], tuple(head.footing), *head[4:]))
+
+    def add(self, part: Sequence[Entry]) -> None:
+        """The next instances in order of ids."""
+        self._write([entry.kept() for entry in part])
+
+    def _write(self, what: Any) -> None:
+        data = marshal.dumps(what)
+        self._last = _digest(self._last, data)
+        self._file.write(_BLOCK.pack(len(data), self._last))
+        self._file.write(data)
 
 
-def read_head(file: BinaryIO) -> Head:
-    """The head, from the beginning of a file. Raises Damaged, OSError."""
-    line = file.readline(len(_LINE) + 80)
-    if line != _LINE:
-        raise Damaged(f"it begins with {line[:60]!r} and not with {_LINE!r}")
-    prefix, epoch, version, footing, *counts = _read_block(file)
-    return Head(prefix, epoch, version, Footing(*footing), *counts)
+class Reader:
+    """Reads a file: its head at once. Raises Damaged, OSError."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        line = file.readline(len(_LINE) + 80)
+        if line != _LINE:
+            raise Damaged(f"it begins with {line[:60]!r} and not with {_LINE!r}")
+        self._file, self._last = file, file.read(_WORD_BYTES)
+        with _damaged_if_unreadable():
+            prefix, epoch, version, footing, *counts = self._read()
+            self.head = Head(prefix, epoch, version, Footing(*footing), *counts)
+
+    def parts(self, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
+        """Give away what Entry.kept made of all instances, part by part. Raises Damaged, also if there are fewer."""
+        left = self.head.instances
+        while left > 0:
+            with _damaged_if_unreadable():
+                part = self._read()
+                left -= len(part) or left + 1
+                take(part)
+            yield
+        if left or self._file.read(1):
+            raise Damaged("it holds more or fewer instances than it says")
+
+    def _read(self) -> Any:
+        begun = self._file.read(_BLOCK.size)
+        if len(begun) < _BLOCK.size:
+            raise Damaged("it ends too early")
+        size, digest = _BLOCK.unpack(begun)
+        data = self._file.read(size)
+        if len(data) != size or _digest(self._last, data) != digest:  # before anything is made of it
+            raise Damaged("a digest in it does not fit what it is of")
+        self._last = digest
+        return marshal.loads(data)  # nosec B302  # nobody else may write the file: see who opened it
 
 
-def read(file: BinaryIO, head: Head) -> Iterator[list[tuple[Any, ...]]]:
-    """What Entry.kept made of all instances, behind the head. Raises Damaged, also if there are fewer; OSError."""
-    left = head.instances
-    while left > 0:
-        part = _read_block(file)
-        left -= len(part) or left + 1
-        yield part
-    if left or file.read(1):
-        raise Damaged("it holds more or fewer instances than it says")
+@contextmanager
+def _damaged_if_unreadable() -> Iterator[None]:
+    try:
+        yield
+    except _UNREADABLE as error:
+        raise Damaged(f"it does not hold what it should: {error!r}") from error
 
 
-def _write_block(file: BinaryIO, what: Any) -> None:
-    data = marshal.dumps(what)
-    file.write(_BLOCK.pack(len(data), _digest(data)))
-    file.write(data)
-
-
-def _read_block(file: BinaryIO) -> Any:
-    begun = file.read(_BLOCK.size)
-    if len(begun) < _BLOCK.size:
-        raise Damaged("it ends too early")
-    size, digest = _BLOCK.unpack(begun)
-    data = file.read(min(size, _LARGEST))
-    if len(data) != size or _digest(data) != digest:  # before anything is made of it: marshal trusts its input
-        raise Damaged("a digest in it does not fit what it is of")
-    return marshal.loads(data)  # nosec B302  # the file is its owner's alone
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
+def _digest(last: bytes, data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, key=last).digest()

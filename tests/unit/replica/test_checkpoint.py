@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -10,18 +11,20 @@ import pytest
 from hq import checkpoint as files
 from hq import keys as k
 from hq.memory.cache import Cache
+from hq.memory.entry import Entry
 from store.kept import NotKept, footing_of
 from store.port import Record
 from tests.support.cache_entries import Feed, mark, spec_value, status_value
 
 PREFIX = k.Keys().prefix
-FOOTING = footing_of(Record(b"/hq/v1/ops/x", b"a secret", 3, 4), 9, (b"/hq/v1/ops/y", 5))
+FOOTING = footing_of(Record(b"/hq/v1/ops/x", b"a secret", 1, 1), 1, (b"/hq/v1/ops/y", 1))
 
 
 def feed_of(*ids: str) -> Feed:
     """A cache with these instances, one of which was heard."""
     feed = Feed()
     feed.cache.epoch = "e1"
+    feed.cache.advance(1)
     for uid, each in enumerate(ids, 1):
         feed.on(each, spec=spec_value(each, uid=uid), status=status_value(mark(heard_ms=1_000)))
     first = feed.cache.get(ids[0]) if ids else None
@@ -89,6 +92,53 @@ def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytes
     assert "is of prefix /other/: reading everything" in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["a FIFO", "a link", "a directory", "others may write it"])
+def test_what_somebody_else_may_have_put_there_is_not_read(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, path = tmp_path / "good", tmp_path / "checkpoint"
+    files.save(good, feed_of("a").cache, PREFIX, FOOTING)
+    if kind == "a FIFO":
+        os.mkfifo(path)
+    elif kind == "a link":
+        path.symlink_to(good)
+    elif kind == "a directory":
+        path.mkdir()
+    else:
+        good.rename(path)
+        path.chmod(0o666)
+    assert files.found(path, Cache(k.Keys()), PREFIX) is None
+    assert "cannot be read: reading everything" in caplog.text
+
+
+def test_a_file_of_instances_that_another_version_kept_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kept = tmp_path / "checkpoint", Entry.kept
+    monkeypatch.setattr(Entry, "kept", lambda self: (*kept(self), "a field more"))
+    files.save(path, feed_of("a").cache, PREFIX, FOOTING)
+    with pytest.raises(NotKept, match="does not hold what it should"):
+        restored(path)
+
+
+def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
+    """Two processes may have been told the same directory."""
+    path = tmp_path / "checkpoint"
+    halves = []
+    for service in ("s", "t"):
+        feed = feed_of("a")
+        feed.on("a", spec=spec_value("a", service))
+        files.save(path, feed.cache, PREFIX, FOOTING)
+        halves.append(path.read_bytes())
+    one, two = halves
+    assert len(one) == len(two)
+    for at in range(1, len(one)):
+        path.write_bytes(one[:at] + two[at:])
+        if path.read_bytes() not in halves:
+            with pytest.raises(NotKept):
+                restored(path)
+
+
 @pytest.mark.parametrize("why", ["quarantine", "a status without spec", "nothing applied"])
 def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_path: Path, why: str) -> None:
     path, feed = tmp_path / "checkpoint", feed_of("a")
@@ -111,7 +161,7 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
     def is_full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hq.memory.checkpoint.write", is_full)
+    monkeypatch.setattr("hq.checkpoint._write", is_full)
     with caplog.at_level(logging.WARNING):
         files.save(tmp_path / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
     assert "No space left on device" in caplog.text
