@@ -99,9 +99,7 @@ class Acceptor:
             self._retry.cancel()
         self._core.loop.remove_reader(self._listening)
         for handshake, arrival in self._handshakes.items():
-            if (
-                self._tls is not None and not arrival.is_made
-            ):  # else uvloop ends it without a word
+            if self._tls is not None and not arrival.is_made:  # else uvloop ends it without a word
                 handshake.cancel()
 
     def _resume(self) -> None:
