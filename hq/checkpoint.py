@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.checkpoint import Damaged, Head, Reader, Writer
+from hq.memory.history import History
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
 from store.kept import Footing, NotKept
@@ -30,8 +31,8 @@ _NEW = ".new"
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or a link would be somebody else's
 
 
-def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> None:
-    """Write all instances to a file, in place of the one that is there; that one goes in any case."""
+def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Footing | None) -> None:
+    """Write all instances and the history to a file, in place of the one that is there; that one goes in any case."""
     began = time.monotonic()
     for old in (path, *path.parent.glob(f"{path.name}.*{_NEW}")):
         with suppress(OSError):
@@ -43,7 +44,7 @@ def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> No
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made, name = tempfile.mkstemp(_NEW, f"{path.name}.", path.parent)  # for this user only
         with os.fdopen(made, "wb") as file:
-            _write(file, cache, prefix, footing)
+            _write(file, cache, history, prefix, footing)
         Path(name).replace(path)
     except (OSError, ValueError) as error:
         log.warning("no checkpoint at %s, so the next start reads everything: %s", path, error)
@@ -54,12 +55,15 @@ def save(path: Path, cache: Cache, prefix: bytes, footing: Footing | None) -> No
     log.info("checkpoint of %d instances at %s, in %.1f s", len(cache), path, time.monotonic() - began)
 
 
-def _write(file: BinaryIO, cache: Cache, prefix: bytes, footing: Footing) -> None:
+def _write(file: BinaryIO, cache: Cache, history: History, prefix: bytes, footing: Footing) -> None:
     keys = len(cache) + sum(bool(entry.status_version) for entry in cache.entries())
     stored_bytes = sum(entry.stored_bytes() for entry in cache.entries())
-    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, len(cache), keys, stored_bytes))
+    sizes = len(cache), keys, stored_bytes, len(history), history.complete_after
+    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, *sizes))
     for part in cache.matching(Query(service_pb2.InstanceFilter())):
-        writer.add(part)
+        writer.add([entry.kept() for entry in part])
+    for steps in history.kept():
+        writer.add(steps)
 
 
 class Checkpoint:
@@ -67,8 +71,9 @@ class Checkpoint:
 
     kinds = (k.SPEC, k.STATUS)
 
-    def __init__(self, path: Path, head: Head, cache: Cache) -> None:
-        self._path, self._head, self._cache = path, head, cache
+    def __init__(self, path: Path, head: Head, cache: Cache, history: History) -> None:
+        self._path, self._head, self._cache, self._history = path, head, cache, history
+        self._steps: list[tuple[Any, ...]] = []
         self.epoch, self.version, self.footing, self.key_count = head.epoch, head.version, head.footing, head.keys
 
     def restore(self) -> Iterator[None]:
@@ -78,21 +83,29 @@ class Checkpoint:
                 reader = Reader(file)
                 if reader.head != self._head:
                     raise NotKept("the file was replaced")
-                for _ in reader.parts(self._cache.recall):
+                for _ in reader.parts(self._head.instances, self._cache.recall):
                     gc.freeze()  # it stays: a million instances need not be looked through for garbage
                     yield
+                self._steps.clear()
+                yield from reader.parts(self._head.steps, self._steps.extend)
+                reader.end()
         except (OSError, Damaged) as error:
             raise NotKept(str(error)) from error
         self._cache.stored_bytes += self._head.stored_bytes
 
+    def finish(self) -> None:
+        """Watches may resume from where they could."""
+        self._history.recall(self._head.complete_after, self._steps)
+        self._steps.clear()
 
-def found(path: Path, cache: Cache, prefix: bytes) -> Checkpoint | None:
+
+def found(path: Path, cache: Cache, history: History, prefix: bytes) -> Checkpoint | None:
     """The one at a path; None: there is none that could be of this store."""
     try:
         with _opened(path) as file:
             head = Reader(file).head
         if head.prefix == prefix:
-            return Checkpoint(path, head, cache)
+            return Checkpoint(path, head, cache, history)
         log.warning("the checkpoint at %s is of prefix %s: reading everything", path, head.prefix.decode())
     except FileNotFoundError:
         log.info("no checkpoint at %s: reading everything", path)

@@ -72,7 +72,7 @@ class Replica:
     async def run(self) -> None:
         """Follow, write and judge for ever."""
         if path := self.config.checkpoint:
-            self.follower.kept = checkpoint.found(Path(path), self.cache, self.key_names.prefix)
+            self.follower.kept = checkpoint.found(Path(path), self.cache, self.history, self.key_names.prefix)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
@@ -86,7 +86,7 @@ class Replica:
     def save(self) -> None:
         """Write the checkpoint, if there is to be one, when `run` has ended."""
         if (path := self.config.checkpoint) and self.loading.loaded.is_set():
-            checkpoint.save(Path(path), self.cache, self.key_names.prefix, self.follower.footing())
+            checkpoint.save(Path(path), self.cache, self.history, self.key_names.prefix, self.follower.footing())
 
     async def _finish_loading_each_time(self) -> None:
         while True:

@@ -223,6 +223,7 @@ class Follower:
         self._anchor.stand_on(put, kept.footing)
         self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True
         self._sink.listed(kept.version)
+        kept.finish()
         log.info("read a checkpoint of %d keys at version %d", self.key_count, kept.version)
         return True
 

@@ -71,6 +71,9 @@ class Kept(Protocol):
     def restore(self) -> Iterator[None]:
         """Give it to the sink, part by part. Raises NotKept."""
 
+    def finish(self) -> None:
+        """The sink was told that all is listed."""
+
 
 async def restored(kept: Kept, store: Store, epoch: str) -> Record:
     """Give it to the sink, if the store proves it: what was applied last. Raises NotKept, Unavailable."""

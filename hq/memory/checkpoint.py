@@ -1,9 +1,9 @@
 """The instances that a replica held when it stopped, as bytes: to read them takes a fifth of working them out again.
 
 A file is a line that says who can read it, a random word, then blocks: their length, a digest of them and of all before
-them, and what `marshal` makes of plain tuples. The first block is the head, all others are instances in order of ids.
-There is nothing in it that etcd does not hold; secrets are left out. Whether to believe it is not known here:
-`store/kept.py` asks the store.
+them, and what `marshal` makes of plain tuples. The first block is the head, then come instances in order of ids, then
+the history that watches resume from. There is nothing in it that etcd does not hold; secrets are left out. Whether to
+believe it is not known here: `store/kept.py` asks the store.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ import marshal
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hq.memory.entry import Entry
 from hq.memory.frames import Shape
+from hq.memory.history import WatchedEvent
 from hq.memory.record import Mark, Traits
 from store.kept import Footing
 
 _FORMAT: Final = 1  # of what Entry.kept makes: raise it when a field comes to mean something else
-_FIELDS: Final = repr((Traits._fields, Mark.__slots__, Entry.__slots__, Shape._fields, Footing._fields)).encode()
+_KEPT: Final = (Traits._fields, Mark.__slots__, Entry.__slots__, WatchedEvent.__slots__, Shape._fields, Footing._fields)
 # marshal writes for its own version of Python.
 _LINE: Final = b"hq checkpoint %d %s %s\n" % (
     _FORMAT,
-    hashlib.blake2b(_FIELDS, digest_size=4).hexdigest().encode(),
+    hashlib.blake2b(repr(_KEPT).encode(), digest_size=4).hexdigest().encode(),
     str(sys.implementation.cache_tag).encode(),
 )
 _BLOCK: Final = struct.Struct("<Q16s")
@@ -47,6 +48,7 @@ class Head(NamedTuple):
         epoch, version: of the store, when everything up to this version was in memory.
         footing: what the store must still show.
         instances, keys, stored_bytes: of all instances: how many, their keys in the store, the bytes of their records.
+        steps, complete_after: of the history: how many, and since when.
     """
 
     prefix: bytes
@@ -56,6 +58,8 @@ class Head(NamedTuple):
     instances: int
     keys: int
     stored_bytes: int
+    steps: int
+    complete_after: int
 
 
 class Writer:
@@ -66,9 +70,9 @@ class Writer:
         file.write(_LINE + self._last)
         self._write((*head[:3], tuple(head.footing), *head[4:]))
 
-    def add(self, part: Sequence[Entry]) -> None:
-        """The next instances in order of ids."""
-        self._write([entry.kept() for entry in part])
+    def add(self, part: list[tuple[Any, ...]]) -> None:
+        """What the next instances in order of ids kept, then the steps of the history."""
+        self._write(part)
 
     def _write(self, what: Any) -> None:
         data = marshal.dumps(what)
@@ -89,17 +93,22 @@ class Reader:
             prefix, epoch, version, footing, *counts = self._read()
             self.head = Head(prefix, epoch, version, Footing(*footing), *counts)
 
-    def parts(self, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
-        """Give away what Entry.kept made of all instances, part by part. Raises Damaged, also if there are fewer."""
-        left = self.head.instances
+    def parts(self, count: int, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
+        """Give away the next so many that were added, part by part. Raises Damaged, also if they are other parts."""
+        left = count
         while left > 0:
             with _damaged_if_unreadable():
                 part = self._read()
                 left -= len(part) or left + 1
                 take(part)
             yield
-        if left or self._file.read(1):
+        if left:
             raise Damaged("it holds more or fewer instances than it says")
+
+    def end(self) -> None:
+        """Raises Damaged: something is behind all that."""
+        if self._file.read(1):
+            raise Damaged("it does not end where it says")
 
     def _read(self) -> Any:
         begun = self._file.read(_BLOCK.size)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 from hq.memory import frames
 from hq.memory.entry import Event
@@ -12,6 +13,7 @@ from hq.memory.record import Traits
 
 _EVENT_BYTES = 500  # of an event beside its encoded form, and of a step
 _STEP_BYTES = 150
+_PART = 500  # steps
 
 
 class WatchedEvent:
@@ -32,6 +34,19 @@ class WatchedEvent:
         self.after: Traits | None = event.after.traits if event.after else None
         self.put = put_event(event.version, event.after.frame()) if event.after else b""
         self._gone = b""
+
+    def kept(self) -> tuple[Any, ...]:
+        """All of it, of which `recall` makes it again."""
+        before, after = (tuple(traits) if traits is not None else None for traits in (self.before, self.after))
+        return self.version, self.id, before, after, self.put
+
+    def recall(self, kept: tuple[Any, ...]) -> WatchedEvent:
+        """Become the event of which `kept` came, in another process: for one that is nothing yet."""
+        self.version, self.id, before, after, self.put = kept
+        self.before = Traits(*before) if before is not None else None
+        self.after = Traits(*after) if after is not None else None
+        self._gone = b""
+        return self
 
     def gone(self) -> bytes:
         """As `events = 2`: deleted, or still there but no longer passing the filter."""
@@ -109,6 +124,18 @@ class History:
             size_bytes -= _size(self._steps[at])
             at += 1
         return steps
+
+    def kept(self) -> Iterator[list[tuple[Any, ...]]]:
+        """All steps, part by part, as plain tuples."""
+        steps = iter(self._steps[self._first :])
+        while part := list(islice(steps, _PART)):
+            yield [(step.version, [event.kept() for event in step.events]) for step in part]
+
+    def recall(self, complete_after: int, kept: Iterable[tuple[Any, ...]]) -> None:
+        """Begin with the steps that another process kept, which are complete up to now."""
+        self.reset(complete_after)
+        for version, events in kept:
+            self.add(Step(version, [WatchedEvent.__new__(WatchedEvent).recall(event) for event in events]))
 
     def _drop_oldest(self) -> None:
         oldest = self._steps[self._first]

@@ -12,6 +12,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
@@ -36,12 +37,16 @@ async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=made))
         for number in range(1, 20):
             await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(f"i-{number}")))
-        for number in range(10):
-            agent = Agent(stub, f"i-{number}")
+        agents = [Agent(stub, f"i-{number}") for number in range(10)]
+        for agent in agents:
             await agent.begin()
             await agent.report()
             await agent.report()
+        watch = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
+        await eventually(lambda: watch.synced, what="a synced watch")
+        await agents[0].report(message="the last thing that the watch sees")
     assert await first.terminate() == 0
+    await watch.end()
     assert b"i-0" in path.read_bytes()
     assert b"kept-nowhere-else" not in path.read_bytes()
     async with other.stub() as stub:
@@ -55,6 +60,10 @@ async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
     assert await everything(again) == await everything(other)
     assert len(await everything(again)) == 20
     async with again.stub() as stub:
+        resumed = Watching(stub.WatchInstances(pb.WatchInstancesRequest(resume_token=watch.token)))
+        await eventually(lambda: resumed.synced, what="the watch goes on")
+        assert not {pb.WATCH_KIND_RESYNC, pb.WATCH_KIND_SNAPSHOT} & set(resumed.kinds())
+        await resumed.end()
         found = await stub.GetRevision(pb.GetRevisionRequest(instance_id="i-0"))
     assert found.revision[0].secret == made.spec.revision[0].secret
 

@@ -11,7 +11,8 @@ import pytest
 from hq import checkpoint as files
 from hq import keys as k
 from hq.memory.cache import Cache
-from hq.memory.entry import Entry
+from hq.memory.entry import Entry, Event
+from hq.memory.history import History, Step, WatchedEvent
 from store.kept import NotKept, footing_of
 from store.port import Record
 from tests.support.cache_entries import Feed, mark, spec_value, status_value
@@ -35,7 +36,7 @@ def feed_of(*ids: str) -> Feed:
 
 def restored(path: Path) -> tuple[files.Checkpoint, Cache]:
     cache = Cache(k.Keys())
-    found = files.found(path, cache, PREFIX)
+    found = files.found(path, cache, History(1 << 20), PREFIX)
     if found is None:
         raise NotKept("nothing that could be of this store")
     list(found.restore())
@@ -44,7 +45,7 @@ def restored(path: Path) -> tuple[files.Checkpoint, Cache]:
 
 def test_instances_come_back_with_what_was_heard_of_them_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     before, path = feed_of("a", "b", "c").cache, tmp_path / "checkpoint"
-    files.save(path, before, PREFIX, FOOTING)
+    files.save(path, before, History(1 << 20), PREFIX, FOOTING)
     found, cache = restored(path)
     assert (found.epoch, found.version, found.footing, found.key_count) == ("e1", before.version, FOOTING, 6)
     assert {e.traits.id: e.instance() for e in cache.entries()} == {e.traits.id: e.instance() for e in before.entries()}
@@ -56,14 +57,35 @@ def test_instances_come_back_with_what_was_heard_of_them_and_the_file_is_for_its
     assert b"secret" not in path.read_bytes()
 
 
+def test_history_comes_back_so_that_watches_resume_from_where_they_could(tmp_path: Path) -> None:
+    path, feed, before = tmp_path / "checkpoint", feed_of("a"), History(1 << 20)
+    before.reset(3)
+    for version, entry in ((4, feed.cache.get("a")), (5, None)):
+        before.add(Step(version, [WatchedEvent(Event(version, feed.cache.get("a"), entry))]))
+    files.save(path, feed.cache, before, PREFIX, FOOTING)
+    history = History(1 << 20)
+    found = files.found(path, Cache(k.Keys()), history, PREFIX)
+    assert found is not None
+    list(found.restore())
+    found.finish()
+    assert history.complete_after == 3
+    assert history.since(2, 1) is None
+    told, expected = history.since(3, 1 << 20), before.since(3, 1 << 20)
+    assert told is not None
+    assert expected is not None
+    assert [(s.version, [(e.put, e.gone(), e.before, e.after) for e in s.events]) for s in told] == [
+        (s.version, [(e.put, e.gone(), e.before, e.after) for e in s.events]) for s in expected
+    ]
+
+
 def test_a_file_without_instances_comes_back_too(tmp_path: Path) -> None:
-    files.save(tmp_path / "checkpoint", feed_of().cache, PREFIX, FOOTING)
+    files.save(tmp_path / "checkpoint", feed_of().cache, History(1 << 20), PREFIX, FOOTING)
     assert not len(restored(tmp_path / "checkpoint")[1])
 
 
 def test_a_file_with_any_byte_changed_or_lacking_or_too_many_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    files.save(path, feed_of("a", "b").cache, PREFIX, FOOTING)
+    files.save(path, feed_of("a", "b").cache, History(1 << 20), PREFIX, FOOTING)
     good = path.read_bytes()
     spoiled = [good[:at] + bytes((good[at] ^ 0x10,)) + good[at + 1 :] for at in range(len(good))]
     for data in (*spoiled, *(good[:at] for at in range(len(good))), good + b"x", good + good, b"", b"\n" * 9):
@@ -74,11 +96,11 @@ def test_a_file_with_any_byte_changed_or_lacking_or_too_many_is_refused(tmp_path
 
 def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Path) -> None:
     path, feed = tmp_path / "checkpoint", feed_of("a")
-    files.save(path, feed.cache, PREFIX, FOOTING)
-    found = files.found(path, Cache(k.Keys()), PREFIX)
+    files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
+    found = files.found(path, Cache(k.Keys()), History(1 << 20), PREFIX)
     assert found is not None
     feed.on("b", spec=spec_value("b", uid=2))
-    files.save(path, feed.cache, PREFIX, FOOTING)
+    files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
     with pytest.raises(NotKept, match="replaced"):
         list(found.restore())
     path.unlink()
@@ -87,8 +109,8 @@ def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Pa
 
 
 def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    files.save(tmp_path / "checkpoint", feed_of("a").cache, b"/other/", FOOTING)
-    assert files.found(tmp_path / "checkpoint", Cache(k.Keys()), PREFIX) is None
+    files.save(tmp_path / "checkpoint", feed_of("a").cache, History(1 << 20), b"/other/", FOOTING)
+    assert files.found(tmp_path / "checkpoint", Cache(k.Keys()), History(1 << 20), PREFIX) is None
     assert "is of prefix /other/: reading everything" in caplog.text
 
 
@@ -97,7 +119,7 @@ def test_what_somebody_else_may_have_put_there_is_not_read(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, path = tmp_path / "good", tmp_path / "checkpoint"
-    files.save(good, feed_of("a").cache, PREFIX, FOOTING)
+    files.save(good, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     if kind == "a FIFO":
         os.mkfifo(path)
     elif kind == "a link":
@@ -107,7 +129,7 @@ def test_what_somebody_else_may_have_put_there_is_not_read(
     else:
         good.rename(path)
         path.chmod(0o666)
-    assert files.found(path, Cache(k.Keys()), PREFIX) is None
+    assert files.found(path, Cache(k.Keys()), History(1 << 20), PREFIX) is None
     assert "cannot be read: reading everything" in caplog.text
 
 
@@ -116,7 +138,7 @@ def test_a_file_of_instances_that_another_version_kept_is_refused(
 ) -> None:
     path, kept = tmp_path / "checkpoint", Entry.kept
     monkeypatch.setattr(Entry, "kept", lambda self: (*kept(self), "a field more"))
-    files.save(path, feed_of("a").cache, PREFIX, FOOTING)
+    files.save(path, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     with pytest.raises(NotKept, match="does not hold what it should"):
         restored(path)
 
@@ -128,7 +150,7 @@ def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
     for service in ("s", "t"):
         feed = feed_of("a")
         feed.on("a", spec=spec_value("a", service))
-        files.save(path, feed.cache, PREFIX, FOOTING)
+        files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
         halves.append(path.read_bytes())
     one, two = halves
     assert len(one) == len(two)
@@ -142,12 +164,12 @@ def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("why", ["quarantine", "a status without spec", "nothing applied"])
 def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_path: Path, why: str) -> None:
     path, feed = tmp_path / "checkpoint", feed_of("a")
-    files.save(path, feed.cache, PREFIX, FOOTING)
+    files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
     if why == "quarantine":
         feed.on("a", spec=b"\xff\xff\xff")
     elif why == "a status without spec":
         feed.on("b", status=status_value(mark()))
-    files.save(path, feed.cache, PREFIX, None if why == "nothing applied" else FOOTING)
+    files.save(path, feed.cache, History(1 << 20), PREFIX, None if why == "nothing applied" else FOOTING)
     assert not path.exists()
 
 
@@ -155,7 +177,7 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no directory")
-    files.save(tmp_path / "file" / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
+    files.save(tmp_path / "file" / "checkpoint", feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     assert "no checkpoint at" in caplog.text
 
     def is_full(*_: object) -> None:
@@ -163,6 +185,6 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
 
     monkeypatch.setattr("hq.checkpoint._write", is_full)
     with caplog.at_level(logging.WARNING):
-        files.save(tmp_path / "checkpoint", feed_of("a").cache, PREFIX, FOOTING)
+        files.save(tmp_path / "checkpoint", feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     assert "No space left on device" in caplog.text
     assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -47,6 +47,10 @@ class KeptRecords:
             if self.spoiled:
                 raise NotKept("it is damaged")
 
+    def finish(self) -> None:
+        assert self.sink is not None
+        assert self.sink.version == self.version
+
 
 async def stopped(store: FaultyStore, *names: str) -> KeptRecords:
     """A process follows some orders, and stops."""
