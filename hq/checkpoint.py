@@ -12,15 +12,15 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.checkpoint import Damaged, Head, Reader, Writer
-from hq.memory.history import History
+from hq.memory.history import History, Step, recalled
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
 from store.kept import Footing, NotKept
@@ -34,11 +34,9 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or
 def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Footing | None) -> None:
     """Write all instances and the history to a file, in place of the one that is there; that one goes in any case."""
     began = time.monotonic()
-    for old in (path, *path.parent.glob(f"{path.name}.*{_NEW}")):
-        with suppress(OSError):
-            old.unlink()
+    _drop(path, *_begun(path))
     if footing is None or footing.modified > cache.version or not cache.epoch or not cache.is_whole():
-        log.warning("no checkpoint at %s: records are in quarantine, or memory is not complete", path)
+        log.warning("no checkpoint at %s: records are in quarantine (hqctl quarantine), or memory is incomplete", path)
         return
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,11 +46,20 @@ def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Foo
         Path(name).replace(path)
     except (OSError, ValueError) as error:
         log.warning("no checkpoint at %s, so the next start reads everything: %s", path, error)
-        for new in path.parent.glob(f"{path.name}.*{_NEW}"):
-            with suppress(OSError):
-                new.unlink()
+        _drop(*_begun(path))
         return
     log.info("checkpoint of %d instances at %s, in %.1f s", len(cache), path, time.monotonic() - began)
+
+
+def _begun(path: Path) -> Iterable[Path]:
+    """Files of this name that were begun, and whose writer was killed or failed."""
+    return path.parent.glob(f"{path.name}.*{_NEW}")
+
+
+def _drop(*paths: Path) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink()
 
 
 def _write(file: BinaryIO, cache: Cache, history: History, prefix: bytes, footing: Footing) -> None:
@@ -73,7 +80,7 @@ class Checkpoint:
 
     def __init__(self, path: Path, head: Head, cache: Cache, history: History) -> None:
         self._path, self._head, self._cache, self._history = path, head, cache, history
-        self._steps: list[tuple[Any, ...]] = []
+        self._steps: list[Step] = []
         self.epoch, self.version, self.footing, self.key_count = head.epoch, head.version, head.footing, head.keys
 
     def restore(self) -> Iterator[None]:
@@ -87,7 +94,7 @@ class Checkpoint:
                     gc.freeze()  # it stays: a million instances need not be looked through for garbage
                     yield
                 self._steps.clear()
-                yield from reader.parts(self._head.steps, self._steps.extend)
+                yield from reader.parts(self._head.steps, lambda part: self._steps.extend(recalled(part)))
                 reader.end()
         except (OSError, Damaged) as error:
             raise NotKept(str(error)) from error
@@ -120,5 +127,5 @@ def _opened(path: Path) -> BinaryIO:
     state = os.fstat(file.fileno())
     if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o022:
         file.close()
-        raise Damaged("it is no file that only this user may write")
+        raise Damaged("it is not a plain file that belongs to this user, writable by nobody else")
     return file

@@ -2,8 +2,8 @@
 
 A file is a line that says who can read it, a random word, then blocks: their length, a digest of them and of all before
 them, and what `marshal` makes of plain tuples. The first block is the head, then come instances in order of ids, then
-the history that watches resume from. There is nothing in it that etcd does not hold; secrets are left out. Whether to
-believe it is not known here: `store/kept.py` asks the store.
+the history that watches resume from. Losing it loses nothing but time; secrets are left out. Whether to believe it is
+not known here: `store/kept.py` asks the store.
 """
 
 from __future__ import annotations
@@ -68,14 +68,11 @@ class Writer:
     def __init__(self, file: BinaryIO, head: Head) -> None:
         self._file, self._last = file, os.urandom(_WORD_BYTES)
         file.write(_LINE + self._last)
-        self._write((*head[:3], tuple(head.footing), *head[4:]))
+        self.add((*head[:3], tuple(head.footing), *head[4:]))
 
-    def add(self, part: list[tuple[Any, ...]]) -> None:
-        """What the next instances in order of ids kept, then the steps of the history."""
-        self._write(part)
-
-    def _write(self, what: Any) -> None:
-        data = marshal.dumps(what)
+    def add(self, block: Any) -> None:
+        """What `kept` made of the next instances in order of ids; then of the steps of the history."""
+        data = marshal.dumps(block)
         self._last = _digest(self._last, data)
         self._file.write(_BLOCK.pack(len(data), self._last))
         self._file.write(data)
@@ -103,21 +100,21 @@ class Reader:
                 take(part)
             yield
         if left:
-            raise Damaged("it holds more or fewer instances than it says")
+            raise Damaged("it holds other parts than it says")
 
     def end(self) -> None:
         """Raises Damaged: something is behind all that."""
         if self._file.read(1):
-            raise Damaged("it does not end where it says")
+            raise Damaged("it goes on behind its end")
 
     def _read(self) -> Any:
         begun = self._file.read(_BLOCK.size)
         if len(begun) < _BLOCK.size:
-            raise Damaged("it ends too early")
+            raise Damaged("it is cut off")
         size, digest = _BLOCK.unpack(begun)
         data = self._file.read(size)
         if len(data) != size or _digest(self._last, data) != digest:  # before anything is made of it
-            raise Damaged("a digest in it does not fit what it is of")
+            raise Damaged("a digest in it does not match")
         self._last = digest
         return marshal.loads(data)  # nosec B302  # nobody else may write the file: see who opened it
 

@@ -157,10 +157,8 @@ class Entry:
         """All of it in plain tuples, words and numbers, of which `recall` makes it again."""
         marks = tuple([mark.kept() for mark in self.marks])
         versions = self.version, self.status_version, self.spec_created
-        return (
-            *(tuple(self.traits), marks, *versions, self.request_id),
-            *(tuple(self._shape), self._frame, self.fresh_frame is not None),
-        )
+        is_fresh = self.fresh_frame is not None
+        return tuple(self.traits), marks, *versions, self.request_id, tuple(self._shape), self._frame, is_fresh
 
     def recall(self, kept: tuple[Any, ...], pool: Pool) -> Entry:
         """Become the entry of which `kept` came, perhaps in another process: for one that is nothing yet."""

@@ -81,6 +81,12 @@ class Step(NamedTuple):
     collapsed: bool = False
 
 
+def recalled(kept: Iterable[tuple[Any, ...]]) -> list[Step]:
+    """The steps of which History.kept came, in another process."""
+    new = WatchedEvent.__new__
+    return [Step(version, [new(WatchedEvent).recall(event) for event in events]) for version, events in kept]
+
+
 class History:
     """The newest steps, whole versions, within a bound of bytes.
 
@@ -126,16 +132,16 @@ class History:
         return steps
 
     def kept(self) -> Iterator[list[tuple[Any, ...]]]:
-        """All steps, part by part, as plain tuples."""
+        """All steps, part by part, as plain tuples, of which `recalled` makes them again."""
         steps = iter(self._steps[self._first :])
         while part := list(islice(steps, _PART)):
             yield [(step.version, [event.kept() for event in step.events]) for step in part]
 
-    def recall(self, complete_after: int, kept: Iterable[tuple[Any, ...]]) -> None:
-        """Begin with the steps that another process kept, which are complete up to now."""
+    def recall(self, complete_after: int, steps: Iterable[Step]) -> None:
+        """Begin with the steps that another process held, which are complete up to now."""
         self.reset(complete_after)
-        for version, events in kept:
-            self.add(Step(version, [WatchedEvent.__new__(WatchedEvent).recall(event) for event in events]))
+        for step in steps:
+            self.add(step)
 
     def _drop_oldest(self) -> None:
         oldest = self._steps[self._first]

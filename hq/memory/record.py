@@ -52,10 +52,9 @@ def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
     """Traits of which others may share parts."""
     once = pool.setdefault
     instance_id, uid, service, node, cluster, labels, revisions, ready, allocated = traits
-    return Traits(
-        *(instance_id, uid, once(service, service), once(node, node), once(cluster, cluster)),
-        *(_labels(labels, pool), once(revisions, revisions), ready, allocated),
-    )
+    service, node, cluster = once(service, service), once(node, node), once(cluster, cluster)
+    labels, revisions = _labels(labels, pool), once(revisions, revisions)
+    return Traits(instance_id, uid, service, node, cluster, labels, revisions, ready, allocated)
 
 
 def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:
@@ -108,16 +107,14 @@ class Mark:
 
     def kept(self) -> tuple[Any, ...]:
         """All of it, of which `recalled` makes it again."""
-        return (
-            *(self.id, self.ready, self.heard_ms, self.incarnation),
-            *(self.sequence, self.digest, self.heard_by, self.expired),
-        )
+        heard = self.heard_ms, self.heard_by
+        return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest
 
     @classmethod
     def recalled(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
         """The mark of which `kept` came, perhaps in another process."""
         mark = cls.__new__(cls)
-        name, mark.ready, mark.heard_ms, mark.incarnation, mark.sequence, mark.digest, by, mark.expired = kept
+        name, mark.ready, mark.expired, mark.heard_ms, by, mark.incarnation, mark.sequence, mark.digest = kept
         mark.id, mark.heard_by = pool.setdefault(name, name), pool.setdefault(by, by)
         return mark
 

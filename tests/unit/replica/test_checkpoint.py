@@ -143,6 +143,18 @@ def test_a_file_of_instances_that_another_version_kept_is_refused(
         restored(path)
 
 
+def test_history_that_another_version_kept_is_refused_before_anything_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when it is to be used: that would end the follower, at this start and the next."""
+    path, feed, history, kept = tmp_path / "checkpoint", feed_of("a"), History(1 << 20), WatchedEvent.kept
+    history.add(Step(4, [WatchedEvent(Event(4, None, feed.cache.get("a")))]))
+    monkeypatch.setattr(WatchedEvent, "kept", lambda self: (*kept(self), "a field more"))
+    files.save(path, feed.cache, history, PREFIX, FOOTING)
+    with pytest.raises(NotKept, match="does not hold what it should"):
+        restored(path)
+
+
 def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
     """Two processes may have been told the same directory."""
     path = tmp_path / "checkpoint"
