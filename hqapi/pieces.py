@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Sequence
 
-S = TypeVar("S")
-T = TypeVar("T")
+from serving.limiting.turns import Turns
 
-_SLICE_S = 0.005  # so long something is made before the loop gets a turn
 _PIECE_BYTES = 300  # of a piece beside its own bytes and its message's
 
 
@@ -23,7 +19,7 @@ class Pieces:
     def __init__(self, max_bytes: int) -> None:
         self._kept: dict[Hashable, dict[bytes, bytes]] = {}
         self._order: deque[tuple[Hashable, bytes]] = deque()
-        self._max_bytes = max_bytes
+        self._max_bytes, self._turns = max_bytes, Turns()
         self.size_bytes = 0
 
     def at_once(self, form: Hashable, messages: Sequence[bytes]) -> list[bytes] | None:
@@ -35,7 +31,9 @@ class Pieces:
     async def all(self, form: Hashable, make: Callable[[bytes], bytes], messages: Sequence[bytes]) -> list[bytes]:
         """These messages in a form; what is not kept is made, with turns for the loop."""
         found = self.at_once(form, messages)
-        return await in_slices(lambda message: self.get(form, make, message), messages) if found is None else found
+        if found is None:
+            found = await self._turns.in_slices(lambda message: self.get(form, make, message), messages)
+        return found
 
     def get(self, form: Hashable, make: Callable[[bytes], bytes], message: bytes) -> bytes:
         """One message in a form."""
@@ -55,16 +53,3 @@ class Pieces:
         self.size_bytes -= len(message) + len(kept.pop(message)) + _PIECE_BYTES
         if not kept:
             del self._kept[form]
-
-
-async def in_slices(make: Callable[[S], T], things: Iterable[S]) -> list[T]:
-    """What is made of each, with a turn for the loop every few milliseconds."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    made = []
-    for thing in things:
-        made.append(make(thing))
-        if loop.time() - began > _SLICE_S:
-            await asyncio.sleep(0)
-            began = loop.time()
-    return made

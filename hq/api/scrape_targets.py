@@ -14,13 +14,14 @@ from hq.validation import check_id, require
 from hqapi.prometheus_sd import Asked, Target
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
+from serving.limiting.turns import Turns
 
 
 class ScrapeTargets:
     """Finds them."""
 
     def __init__(self, cache: Cache, loading: Loading, trust: EpochTrust) -> None:
-        self._cache, self._loading, self._trust = cache, loading, trust
+        self._cache, self._loading, self._trust, self._turns = cache, loading, trust, Turns()
 
     async def find(self, asked: Asked, _call: Call) -> AsyncIterator[Sequence[Target]]:
         """Raises NotLoaded, EpochDoubted; InvalidRequest for what cannot be the name of a service."""
@@ -30,7 +31,7 @@ class ScrapeTargets:
             wanted.readiness = service_pb2.READINESS_FILTER_READY
         self._loading.check()
         self._trust.check()  # on an error Prometheus goes on with the targets that it had
-        async for portion in with_turns(self._cache.matching(Query(wanted))):
+        async for portion in with_turns(self._turns, self._cache.matching(Query(wanted))):
             yield [_target(entry) for entry in portion]
 
 

@@ -24,6 +24,7 @@ from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid
+from serving.limiting.turns import Turns
 from store.fence import Fence
 
 # Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
@@ -72,7 +73,7 @@ class Page:
 
 _ANY = sys.maxsize
 _MISS_S = 1.0
-_PORTIONS = 2  # until the loop gets a turn; some 1 ms, or 5 where nothing is in the processor's cache
+_PORTIONS = 2  # in a turn; some 1 ms, or 5 where nothing is in the processor's cache
 
 
 class Found(NamedTuple):
@@ -106,6 +107,7 @@ class Reads:
     def __init__(self, cache: Cache, fence: Fence, loading: Loading, freshness: Freshness, page_bytes: int) -> None:
         self._cache, self._fence, self._loading = cache, fence, loading
         self._freshness, self._page_bytes = freshness, page_bytes
+        self._turns = Turns()
 
     def get_now(self, instance_id: str) -> tuple[Entry, Source] | None:
         """What memory has, for a reader who demands nothing; None: `get` has to look further."""
@@ -192,7 +194,7 @@ class Reads:
                 next_token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
                 break
             if number % _PORTIONS == 0:
-                await asyncio.sleep(0)
+                await self._turns.next()
         if place is not None:
             return Found(page.entries, (), next_token, source, place.keep(page.entries, page.frames, next_token))
         return Found(page.entries, page.frames, next_token, source)
@@ -215,7 +217,7 @@ class Reads:
             # The indexes know how many there are: only those that are not ready are looked at.
             if (sizes := self._cache.sizes(query, field)) is not None:
                 add, query = tally.begin_with(sizes, key_of), query.of_unready()
-        async for portion in with_turns(self._cache.matching(query)):
+        async for portion in with_turns(self._turns, self._cache.matching(query)):
             add(portion)
         return tally.counts(), source
 
@@ -230,12 +232,12 @@ def page_start(cache: Cache, query: Query, text: str) -> str:
     return token.last_id
 
 
-async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:
-    """The portions, with a turn for the loop now and then."""
+async def with_turns(turns: Turns, portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:
+    """The portions, a few in each turn."""
     for number, portion in enumerate(portions, 1):
         yield portion
         if number % _PORTIONS == 0:
-            await asyncio.sleep(0)
+            await turns.next()
 
 
 _KEYS: Final[Mapping[int, tuple[str, Callable[[Traits], str]]]] = {

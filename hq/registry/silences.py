@@ -12,6 +12,7 @@ from hq.registry.reads import page_start, with_turns
 from hq.registry.source import Freshness
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
+from serving.limiting.turns import Turns
 
 _PAGE = 50_000
 
@@ -29,7 +30,7 @@ class Silences:
         report_interval_s: float,
     ) -> None:
         self._cache, self._fanout, self._deadlines, self._clock = cache, fanout, deadlines, clock
-        self._freshness, self._report_interval_s = freshness, report_interval_s
+        self._freshness, self._report_interval_s, self._turns = freshness, report_interval_s, Turns()
 
     async def list(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
@@ -41,7 +42,7 @@ class Silences:
         answer = service_pb2.ListSilencesResponse(sources=[source.message()], changed_version=self._fanout.changed)
         answer.report_interval.FromMilliseconds(round(self._report_interval_s * 1000))
         most = min(page_size or _PAGE, _PAGE)
-        async for portion in with_turns(self._cache.matching(query, after)):
+        async for portion in with_turns(self._turns, self._cache.matching(query, after)):
             for entry in portion:
                 if len(answer.silences) == most:
                     last = answer.silences[-1].instance_id

@@ -18,6 +18,7 @@ from hq.registry import continuation
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2
 from serving.errors import ShuttingDown, invalid
+from serving.limiting.turns import Turns
 from store.fence import Fence
 
 SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
@@ -67,6 +68,7 @@ class Watches:
     ) -> None:
         self._cache, self._history, self._fanout, self._fence = cache, history, fanout, fence
         self._loading, self._freshness, self._bookmark_s = loading, freshness, bookmark_s
+        self._turns = Turns()
         self._alarms: dict[float, Alarm] = {}  # by the time between two bookmarks
         self._last_token = (continuation.ResumeToken("", "", 0), "")
 
@@ -80,6 +82,7 @@ class Watches:
             NotLoaded: this replica has not read the store yet.
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
+        await self._turns.next()  # to begin takes ten times as long as a lookup, and after a restart thousands do
         self._loading.check()
         if self._fanout.closing.is_set():
             raise _shutting_down()

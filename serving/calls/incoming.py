@@ -14,7 +14,7 @@ from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Call
 from serving.clock import Clock
 from serving.errors import DeadlineExceeded, Retry, invalid
-from serving.limiting.per_peer import address_of, host_of
+from serving.limiting.peers import address_of, host_of
 from serving.rights.access import UNCHECKED
 
 Scope = Mapping[str, Any]

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.encoding.parsing import Memo
 from serving.errors import ServiceError
-from serving.limiting.per_peer import host_of
+from serving.limiting.peers import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import INSPECT, NOBODY, READ, Rule
 

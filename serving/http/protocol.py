@@ -19,7 +19,7 @@ from serving.errors import Overloaded, ServiceError, TooLarge
 from serving.http.queues import ReadPausing, Stall, Trailers, Waiting
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.limiting.per_peer import address_of
+from serving.limiting.peers import address_of
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 
 _LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer

@@ -8,16 +8,6 @@ from serving.clock import Clock
 from serving.errors import Overloaded
 
 
-def host_of(peer: str) -> str:
-    """The address of a peer without its port: a new connection makes no new peer."""
-    return address_of(peer.rpartition(":")[0])
-
-
-def address_of(host: str) -> str:
-    """The one way to write an address, whichever transport says it: no brackets, IPv4 as such."""
-    return host.strip("[]").removeprefix("::ffff:") if ":" in host else host
-
-
 class Shares:
     """Counts what each peer holds, up to a limit. Peers that hold nothing take no memory."""
 

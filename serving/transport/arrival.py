@@ -6,14 +6,12 @@ import asyncio
 import logging
 import socket
 import ssl
-import struct
 from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
-from serving.limiting.per_peer import address_of
+from serving.limiting.peers import Peer, peer_of
 from serving.sockets import set_tcp
 from serving.transport.connection import SURPLUS_S, Connection, Core
-from serving.transport.exchange import Peer
 from serving.transport.h1_side import H1Side
 from serving.transport.h2_side import H2Side
 
@@ -22,7 +20,6 @@ log = logging.getLogger(__name__)
 _PER_TURN: Final = 4  # connections taken before others have their turn (decision 063)
 _MAX_SURPLUS: Final = 256  # beyond the limits that may still shake hands to be told so; more are closed at once
 _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptors
-_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
 class Arrival(asyncio.Protocol):
@@ -47,7 +44,7 @@ class Arrival(asyncio.Protocol):
             pem = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
             self._peer = self._peer._replace(certificate=pem, is_secure=True)
         patience_s = SURPLUS_S if self._surplus else self._core.limits.slow_request_s
-        self._timer = self._core.loop.call_later(patience_s, self._late)
+        self._timer = self._core.loop.call_later(patience_s, self._core.turns.wait, self._late)
         if secure is not None and secure.selected_alpn_protocol() == "h2":
             self._begin(is_h2=True)
 
@@ -147,17 +144,3 @@ class Acceptor:
             self._surplus -= bool(surplus)
             if not surplus and not arrival.is_made:
                 core.close_connection(peer)
-
-
-def peer_of(sock: socket.socket | None, address: Any) -> Peer:
-    """Who is at the other end of a socket, whose address there is this; None: the peer has left already."""
-    if sock is not None and sock.family == socket.AF_UNIX:
-        if not hasattr(socket, "SO_PEERCRED"):
-            return Peer("unix", "unix")
-        # The system says whose process it is: each user has limits of their own.
-        pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)
-    name = address or ("", 0)
-    host = address_of(name[0])
-    shown = f"[{host}]" if ":" in host else host
-    return Peer(host, f"{shown}:{name[1]}")

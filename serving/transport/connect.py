@@ -147,14 +147,17 @@ class ConnectStream(Wire):
 
 def refuse(exchange: Exchange, error: ServiceError, extra: Fields = ()) -> None:
     """Answer with Connect's JSON of an error, and the HTTP status that belongs to it."""
-    fields = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra):
-        fields.append((b"x-request-id", error.request_id.encode()))
-    exchange.answer(AnswerHead(wire.http_status(error), fields), wire.connect_error_body(error))
+        extra = [*extra, (b"x-request-id", error.request_id.encode())]
+    exchange.answer(_head(error, extra), wire.connect_error_body(error))
 
 
 def last_answer(error: ServiceError) -> bytes:
     """An error over HTTP/1.1, with which the connection ends."""
     body = wire.connect_error_body(error)
-    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *wire.error_headers(error)])
-    return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
+    return _head(error).lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
+
+
+def _head(error: ServiceError, extra: Fields = ()) -> AnswerHead:
+    fields = (b"content-type", b"application/json"), *wire.error_headers(error), *extra
+    return AnswerHead(wire.http_status(error), fields)

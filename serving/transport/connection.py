@@ -11,7 +11,8 @@ from typing import Any, Final
 from serving.context import ServerContext
 from serving.errors import Overloaded
 from serving.h2.heads import Head
-from serving.transport.exchange import Peer
+from serving.limiting.peers import Peer
+from serving.limiting.turns import Turns
 from serving.transport.router import Router
 
 _TICK_S: Final = 1.0
@@ -25,6 +26,7 @@ _LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than
 class Core:
     def __init__(self, router: Router, shared: ServerContext) -> None:
         self.loop = asyncio.get_running_loop()
+        self.turns = Turns()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
         self.connections: set[Connection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
@@ -33,7 +35,6 @@ class Core:
         least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
         self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
         self.date_line = b""  # for HTTP/1.1, of this second
-        self._tell_date()
 
     def open_connection(self, peer: Peer) -> str:
         """Count one in. The limit that it would break, if any: then it was not counted, and takes nobody's place."""
@@ -61,16 +62,12 @@ class Core:
     async def tick_forever(self) -> None:
         """Give all connections the time, about once a second."""
         while True:
-            await asyncio.sleep(self.tick_s)
-            self._tell_date()
-            now = self.loop.time()
+            self.date_line, now = b"date: %s\r\n" % formatdate(usegmt=True).encode(), self.loop.time()
             for number, connection in enumerate([*self.connections], 1):
                 connection.tick(now)
-                if number % 1_000 == 0:
-                    await asyncio.sleep(0)
-
-    def _tell_date(self) -> None:
-        self.date_line = b"date: %s\r\n" % formatdate(usegmt=True).encode()
+                if number % 100 == 0:
+                    await self.turns.next()
+            await asyncio.sleep(self.tick_s)
 
 
 class Connection(asyncio.Protocol):
@@ -81,7 +78,7 @@ class Connection(asyncio.Protocol):
         self.core, self.transport, self.peer = core, transport, peer
         self.loop = core.loop
         self.waiting = 0  # bytes not taken yet: our own queues, the transport's, and the system's while it is full
-        self.is_paused = self.is_closing = self.is_lost = False
+        self.is_paused = self.is_closing = self.is_lost = self._is_in_line = False
         self._retire_at = self.loop.time() + core.limits.max_connection_age_s
         self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then
         self._written = self._untaken = 0
@@ -89,7 +86,7 @@ class Connection(asyncio.Protocol):
         self.surplus, self._is_spared = surplus, False
         if surplus:
             self._retire_at = self.loop.time() - 1  # no more than one request
-            self.loop.call_later(SURPLUS_S, self._surplus_late)
+            self.loop.call_later(SURPLUS_S, core.turns.wait, self._surplus_late)
 
     def has_no_place(self, head: Head) -> bool:
         """Of one too many: turn it away, unless it asks how we are: clients in numbers must not make us look dead."""
@@ -108,6 +105,31 @@ class Connection(asyncio.Protocol):
             self.loop.call_later(_SPARED_S, self.cut_off)
         elif not (self.is_closing or self.is_lost):
             self.turn_away(self.surplus)
+
+    def take_turn(self) -> None:
+        """Handle what has come: now, or when others had their turn, and then no more is read until it was handled."""
+        if self._is_in_line:
+            self.hold_back()
+        elif self.core.turns.is_over:
+            self.wait_in_line()
+        else:
+            self.handle()
+
+    def wait_in_line(self) -> None:
+        if not self._is_in_line:
+            self._is_in_line = True
+            self.core.turns.wait(self._handle_in_line)
+
+    def _handle_in_line(self) -> None:
+        self._is_in_line = False
+        if not self.is_lost:
+            self.handle()
+
+    def handle(self) -> None:
+        """Handle what has come, as much as is due to one connection."""
+
+    def hold_back(self) -> None:
+        """Read no more for now."""
 
     def write(self, parts: list[Any], size: int) -> None:
         """Hand bytes to the transport, in as few calls of the system as may be."""

@@ -6,24 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 
 from serving.h2 import hpack
 from serving.h2.heads import Head
+from serving.limiting.peers import Peer
 
 Fields = Sequence[tuple[bytes, bytes]]
 
 _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
-
-
-class Peer(NamedTuple):
-    """Who is at the other end of a connection."""
-
-    host: str  # the address without its port, which limits count by
-    name: str  # with it, for messages
-    certificate: bytes = b""  # in PEM form, verified; empty: none was shown
-    is_secure: bool = False
-    uid: int = -1  # the user whose process it is, at a Unix socket; -1: not known
 
 
 class AnswerHead:

@@ -10,10 +10,11 @@ from serving.calls.current import CURRENT
 from serving.errors import ServiceError, TooLarge
 from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
+from serving.limiting.peers import Peer
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import NOBODY, AnswerHead, Exchange, Fields, Peer, with_extra
+from serving.transport.exchange import NOBODY, AnswerHead, Exchange, Fields, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = (204, 304)
@@ -40,7 +41,7 @@ class H1Side(Connection):
             return
         if events := self._machine.receive(data):
             self._events += events
-            self._advance()
+            self.take_turn()
         elif self._machine.is_reading_body and self._exchange is not None:
             self._body_bytes += len(data)
             if self._body_bytes > self._most_unwanted_bytes:
@@ -50,19 +51,13 @@ class H1Side(Connection):
         elif self._begun_at is None:
             self._begun_at = self.loop.time()
 
-    def _advance(self) -> None:
+    def handle(self) -> None:
         if self._is_advancing:
             return
         self._is_advancing = True
         try:
-            while self._events and not self.is_closing:
-                kind, what, end = self._events[0]
-                if kind == machine.HEAD and self._exchange is not None:
-                    kind, what, end = self._events[-1]
-                    if kind == machine.FAULT:
-                        self._refuse_fault(what)  # whoever sends so is not answered what it sent before
-                    break
-                self._events.popleft()
+            while (event := self._next_event()) is not None:
+                kind, what, end = event
                 if kind == machine.HEAD:
                     self._open(what)
                 elif kind == machine.BODY:
@@ -74,7 +69,23 @@ class H1Side(Connection):
         CURRENT.set(None)
         self._flush()
         if self._events or self.is_paused or self._is_full:
-            self._hold_back()
+            self.hold_back()
+
+    def _next_event(self) -> Event | None:
+        """What to handle now; None: nothing came, or it has to wait."""
+        if not self._events or self.is_closing:
+            return None
+        if self._events[0][0] == machine.HEAD:
+            if self._exchange is not None:
+                kind, what, _ = self._events[-1]
+                if kind == machine.FAULT:
+                    self._refuse_fault(what)  # whoever sends so is not answered what it sent before
+                return None
+            if self.core.turns.is_over:
+                self.wait_in_line()
+                return None
+            self.core.turns.taken += 1
+        return self._events.popleft()
 
     def _open(self, begun: Begun) -> None:
         if self.surplus and self.has_no_place(begun.head):
@@ -102,7 +113,7 @@ class H1Side(Connection):
         if exchange.is_over:
             self.over(exchange)
 
-    def _hold_back(self) -> None:
+    def hold_back(self) -> None:
         """Read no more while requests wait for the one ahead of them, or answers for their reader."""
         must_wait = bool(self._events) or self.is_paused
         if must_wait != self._is_full and not self.is_closing and not self.is_lost:
@@ -142,7 +153,7 @@ class H1Side(Connection):
             self._exchange = None
             self._idle_at = self.loop.time()
             if not self._is_advancing:
-                self._advance()
+                self.handle()
 
     def close(self, *, lingers: bool = False) -> None:
         self._flush()
@@ -161,7 +172,7 @@ class H1Side(Connection):
         self.account(0)
         if self._exchange is not None:
             self._exchange.wake()
-        self._hold_back()
+        self.hold_back()
 
     def turn_away(self, limit: str) -> None:
         super().turn_away(limit)

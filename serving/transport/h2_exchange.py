@@ -9,7 +9,8 @@ from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.stream import Stream
-from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
+from serving.limiting.peers import Peer
+from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
 
 
 class Side(Protocol):

@@ -12,12 +12,13 @@ from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
+from serving.limiting.peers import Peer
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import NOBODY, Exchange, Peer
+from serving.transport.exchange import NOBODY, Exchange
 from serving.transport.h2_exchange import H2Exchange
 
-_ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
-_BATCH, _TURN, _TURN_S = 16, 64, 0.002  # requests between looks at the clock, and in one turn
+_ROOM_BYTES, _JOINED_BYTES = 256 * 1024, 32 * 1024  # of DATA handed over at once; that wait for the next turn's
+_BATCH, _TURN_S = 8, 0.001  # requests between looks at the clock
 _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
 _DRAINING, _ALIVE = b"draining", b"alive?  "
@@ -43,37 +44,35 @@ class H2Side(Connection):
         if self.is_closing or self.machine.failed:
             return
         self.machine.receive(data)
-        if not self._is_full:
-            self._take_turn()
+        self.take_turn()
 
-    def _take_turn(self) -> None:
-        if self.is_lost:
-            return
-        machine, until = self.machine, 0.0
+    def handle(self) -> None:
+        machine, turns, until = self.machine, self.core.turns, 0.0
         self._in_turn = True
         machine.outgoing.room = 0 if self.is_paused else _ROOM_BYTES
-        for _ in range(_TURN // _BATCH):
-            self._handle(machine.events(_BATCH))
-            if not machine.is_behind or 0.0 < until < self.loop.time():
+        while True:
+            events = machine.events(_BATCH)
+            turns.taken += len(events)
+            self._tell(events)
+            if not machine.is_behind or turns.is_over or 0.0 < until < self.loop.time():
                 break
             until = until or self.loop.time() + _TURN_S
         self._in_turn = False
         CURRENT.set(None)
-        self._flush()
-        if self._is_full or machine.is_behind:
-            self._hold_back(is_full=machine.is_behind)
-
-    def _hold_back(self, *, is_full: bool) -> None:
-        """Read no more until the others had their turn, too."""
-        if is_full:
-            self.loop.call_soon(self._take_turn)
-        if is_full and not self._is_full:
-            self.transport.pause_reading()
-        elif not is_full and not self.is_closing:
+        if not machine.is_behind or machine.outgoing.size > _JOINED_BYTES:
+            self._flush()
+        if machine.is_behind:
+            self.wait_in_line()
+        elif self._is_full and not self.is_closing:
+            self._is_full = False
             self.transport.resume_reading()
-        self._is_full = is_full
 
-    def _handle(self, events: list[Event]) -> None:
+    def hold_back(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            self.transport.pause_reading()
+
+    def _tell(self, events: list[Event]) -> None:
         for kind, stream, what, end in events:
             if stream is None or kind == state.RESET:
                 self._handle_rest(kind, stream, what)

@@ -77,11 +77,9 @@ class Rpc(Handler):
         except BaseException as error:
             self._fail(error)
             return
-        length = self._exchange.head.named.get(b"content-length")
-        if (
-            length is not None and int(length) > endpoint.limits.max_request_bytes + PREFIX_BYTES
-        ):  # before its sender is told to go on
-            self._fail(TooLarge(f"the body is over the limit of {endpoint.limits.max_request_bytes} bytes"))
+        length, most = self._exchange.head.named.get(b"content-length"), endpoint.limits.max_request_bytes
+        if length is not None and int(length) > most + PREFIX_BYTES:  # before its sender is told to go on
+            self._fail(TooLarge(f"the body is over the limit of {most} bytes"))
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         if not end:

@@ -75,9 +75,6 @@ class Server:
         self._ends += (Acceptor(core, sock, tls).close, sock.close)
         return 0 if is_unix else int(sock.getsockname()[1])
 
-    def connections(self) -> int:
-        return len(self._core.connections)
-
     async def stop(self, grace_s: float) -> None:
         """Say NOT_SERVING, take no new connections or calls, give those under way `grace_s`, then break them off."""
         if self._ticking is None:

@@ -7,14 +7,14 @@ import re
 import sys
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from hqpb.v1 import service_pb2 as pb
 from tests.bench import load, lookups
-from tests.bench.abuser import KINDS
+from tests.bench.abuser import KINDS, WATCHES
 from tests.bench.bench import Bench
 from tests.bench.load import Shape, Target
 from tests.bench.machine import ROOT
@@ -27,7 +27,7 @@ from tests.support.secured import Secured
 from tests.support.token_issuer import ISSUER
 
 GROUP = "abuse"
-RATE, RATE_OF_REPORTS = 200.0, 50.0
+RATE, RATE_OF_REPORTS, RATE_OF_BEGINS = 200.0, 50.0, 10.0
 ALONE = "alone"
 FAILED = "calls of a well-behaved client that failed beside all of these"
 _BEGIN_S = 1.0
@@ -41,13 +41,14 @@ Abuse = Callable[[float], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """The replica, the tokens of both, and an agent with what it reports."""
+    """The replica, the tokens of both, and an agent with a report of one revision, and the start of another."""
 
     replica: ReplicaProcess
     good: str
     bad: str
     agent: str
     report: bytes
+    begin: bytes
 
     def target(self, method: str, token: str) -> Target:
         """As the abuser calls it."""
@@ -66,12 +67,18 @@ class Parties:
         return Probing(address, f"{SERVICE}/{lookup.method}", body, self.good, RATE, seconds)
 
     def reporting(self, seconds: float) -> Probing:
-        """The heartbeats of the agent, at the agents' listener."""
+        """The heartbeats of the agent."""
+        return self._agent("ReportStatus", self.report, RATE_OF_REPORTS, seconds)
+
+    def beginning(self, seconds: float) -> Probing:
+        """Starts of the agent: each is a write."""
+        return self._agent("BeginReporting", self.begin, RATE_OF_BEGINS, seconds)
+
+    def _agent(self, method: str, message: bytes, rate: float, seconds: float) -> Probing:
+        """At the agents' listener."""
         found = re.search(r"for agents \S+:(\d+)", self.replica.log_text())
         assert found
-        return Probing(
-            f"[::1]:{found[1]}", f"{SERVICE}/ReportStatus", self.report.hex(), self.agent, RATE_OF_REPORTS, seconds
-        )
+        return Probing(f"[::1]:{found[1]}", f"{SERVICE}/{method}", message.hex(), self.agent, rate, seconds)
 
 
 async def run(bench: Bench) -> None:
@@ -82,20 +89,25 @@ async def run(bench: Bench) -> None:
         replica = await made.replica(*tokens, *_FLAGS, *_EVERYWHERE, "--audit-log", str(files.audit))
         good, bad = (files.issuer.token(f"reader/{name}", good_for_s=7_200) for name in ("good", "bad"))
         agent, admin = (files.issuer.token(name, good_for_s=7_200) for name in ("agent/abused", "admin"))
-        await _measure(bench, Parties(replica, good, bad, agent, await _begun(replica, admin, agent)))
+        await _measure(bench, Parties(replica, good, bad, agent, *await _begun(replica, admin, agent)))
 
 
-async def _begun(replica: ReplicaProcess, admin: str, agent: str) -> bytes:
-    """An instance of a node of its own, reported once; what its agent says again and again."""
-    made = instance("abused", node="abused")
+async def _begun(replica: ReplicaProcess, admin: str, agent: str) -> tuple[bytes, bytes]:
+    """Two instances of a node of its own: a report of one, and the start of reports of the other; sent once."""
     async with replica.stub() as stub:
-        await stub.CreateInstance(pb.CreateInstanceRequest(instance=made), metadata=_bearer(admin))
-        begin = pb.BeginReportingRequest(instance_id="abused", revision_id="r1", node="abused")
+        for name in ("abused", "restarted"):
+            request = pb.CreateInstanceRequest(instance=instance(name, node="abused"))
+            await stub.CreateInstance(request, metadata=_bearer(admin))
+        begin, other = (
+            pb.BeginReportingRequest(instance_id=name, revision_id="r1", node="abused")
+            for name in ("abused", "restarted")
+        )
         begun = await stub.BeginReporting(begin, metadata=_bearer(agent))
+        await stub.BeginReporting(other, metadata=_bearer(agent))
         report = pb.ReportStatusRequest(instance_id="abused", uid=begun.uid, node="abused")
         report.revision.id, report.revision.incarnation, report.revision.sequence = "r1", begun.incarnation, 1
         await stub.ReportStatus(report, metadata=_bearer(agent))
-    return report.SerializeToString()
+    return report.SerializeToString(), other.SerializeToString()
 
 
 def _bearer(token: str) -> tuple[tuple[str, str]]:
@@ -103,23 +115,24 @@ def _bearer(token: str) -> tuple[tuple[str, str]]:
 
 
 async def _measure(bench: Bench, parties: Parties) -> None:
-    kinds: dict[str, Abuse] = {ALONE: lambda _: nullcontext(), **_kinds(parties)}
-    p99_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
-    reports_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
-    failed, calls = 0, 0
     seconds = 2.0 if bench.quick else 8.0
+    probes = {
+        f"{RATE:.0f} lookups/s": parties.probing(seconds),
+        f"{RATE_OF_REPORTS:.0f} heartbeats/s at the agents' listener": parties.reporting(seconds),
+        f"{RATE_OF_BEGINS:.0f} starts of agents/s there": parties.beginning(seconds),
+    }
+    kinds: dict[str, Abuse] = {ALONE: lambda _: nullcontext(), **_kinds(parties)}
+    p99_ms: dict[tuple[str, str], list[float]] = {(kind, name): [] for kind in kinds for name in probes}
+    failed, calls = 0, 0
     for _ in range(1 if bench.quick else 3):
         for kind, abuse in kinds.items():
-            found, reported = await _beside(abuse, parties.probing(seconds), parties.reporting(seconds))
-            p99_ms[kind].append(percentile(sorted(found.ms), 0.99))
-            reports_ms[kind].append(percentile(sorted(reported.ms), 0.99))
-            failed, calls = failed + sum(reported.failed.values()), calls + len(reported.ms)
-            failed, calls = failed + sum(found.failed.values()), calls + len(found.ms)
-            bench.say(f"{GROUP:10} {kind:44} failed: {found.failed or 'none'}")
-    for kind, values in p99_ms.items():
-        bench.fact(GROUP, f"{RATE:.0f} lookups/s {_beside_words(kind)}: p99", values, "ms")
-        words = f"{RATE_OF_REPORTS:.0f} heartbeats/s at the agents' listener {_beside_words(kind)}: p99"
-        bench.fact(GROUP, words, reports_ms[kind], "ms")
+            for name, found in zip(probes, await _beside(abuse, [*probes.values()]), strict=True):
+                p99_ms[kind, name].append(percentile(sorted(found.ms), 0.99))
+                failed, calls = failed + sum(found.failed.values()), calls + len(found.ms)
+                if found.failed:
+                    bench.say(f"{GROUP:10} {name} {_beside_words(kind)}: {found.failed} failed")
+    for (kind, name), values in p99_ms.items():
+        bench.fact(GROUP, f"{name} {_beside_words(kind)}: p99", values, "ms")
     bench.fact(GROUP, "calls of a well-behaved client beside all of these", [calls], "calls")
     bench.fact(GROUP, FAILED, [failed], "calls")
     for name, count in (await asyncio.to_thread(_refused, parties)).items():
@@ -130,10 +143,10 @@ def _beside_words(kind: str) -> str:
     return kind if kind == ALONE else f"beside {kind}"
 
 
-async def _beside(abuse: Abuse, lookups_: Probing, reports: Probing) -> tuple[Found, Found]:
-    async with abuse(lookups_.seconds + 2 * _BEGIN_S):
+async def _beside(abuse: Abuse, probes: Sequence[Probing]) -> list[Found]:
+    async with abuse(probes[0].seconds + 2 * _BEGIN_S):
         await asyncio.sleep(_BEGIN_S)
-        return await asyncio.gather(probing(lookups_), probing(reports))
+        return await asyncio.gather(*map(probing, probes))
 
 
 def _kinds(parties: Parties) -> dict[str, Abuse]:
@@ -146,6 +159,7 @@ def _kinds(parties: Parties) -> dict[str, Abuse]:
         "a flood of calls beyond its rate": flood,
         "a flood of calls without a token": strangers,
         "listings of 23,000 instances without pause": listings,
+        "watches, each left for the next one at once": partial(_abuser, WATCHES, parties),
         **{f"{_HTTP[kind]} (HTTP)": partial(_abuser, kind, parties) for kind in KINDS},
     }
 

@@ -1,4 +1,4 @@
-"""Somebody who is a burden over HTTP, in a process of its own: `python -m tests.bench.abuser KIND HOST:PORT TOKEN`.
+"""Somebody who is a burden, in a process of its own: `python -m tests.bench.abuser KIND HOST:PORT TOKEN`.
 
 It goes on until it is killed. Whatever it is told, it tries again at once.
 """
@@ -13,9 +13,15 @@ from typing import Final
 
 import uvloop
 
+from hqpb.v1 import service_pb2
+from serving.transport.client import CallFailed, Channel
+from tests.bench.stand import SERVICE
+
 _PATH: Final = "/hq.v1.InstanceService/FindInstances"
 _CHUNK: Final = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
 _PAUSE_S: Final = 0.5
+WATCHES: Final = "watches"
+_CHANNELS, _WATCHES = 8, 16  # and so many on each
 
 
 def _head(token: str, framing: str) -> bytes:
@@ -45,6 +51,25 @@ async def oversize(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, t
         await writer.drain()
 
 
+async def watches(address: str, token: str) -> None:
+    """Watches over gRPC, each left for the next one as soon as it says something."""
+    request = service_pb2.WatchInstancesRequest(filter={"service_id": ["filler-00001"]}).SerializeToString()
+    channel = Channel(address)
+
+    async def again() -> None:
+        while True:
+            watch = channel.stream(f"/{SERVICE}/WatchInstances", request, (("authorization", f"Bearer {token}"),))
+            try:
+                async for _ in watch:
+                    break
+            except CallFailed:
+                await asyncio.sleep(0)
+            finally:
+                watch.leave()
+
+    await asyncio.gather(*(again() for _ in range(_WATCHES)))
+
+
 Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter, str], Awaitable[None]]
 KINDS: Final[Mapping[str, tuple[Act, int]]] = {
     "connections": (idle, 1_000),
@@ -55,6 +80,8 @@ KINDS: Final[Mapping[str, tuple[Act, int]]] = {
 
 async def abuse(kind: str, address: str, token: str) -> None:
     """All at once, for ever."""
+    if kind == WATCHES:
+        await asyncio.gather(*(watches(address, token) for _ in range(_CHANNELS)))
     act, count = KINDS[kind]
     host, _, port = address.rpartition(":")
 

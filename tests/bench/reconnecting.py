@@ -29,7 +29,8 @@ GROUP = "reconnect"
 _GRPC_GO = "v1.84.0"
 _SERVICE = "lookup-100"
 _LOOKUPS_PER_S = 100
-# Clients and other replicas have machines of their own: here they get what the replica with the timed lookups leaves.
+_TIMED = (1, 4)  # the replicas whose lookups are timed: one that clients come to, and one that they do not know of
+# Clients and other replicas have machines of their own: here they get what replicas with timed lookups leave.
 _ELSEWHERE = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
 # All of them come from one address here.
 _ROOM = tuple(
@@ -61,6 +62,7 @@ async def run(bench: Bench) -> None:
             assert await asyncio.wait_for(crowd.stdout.readline(), 240) == b"synced\n"
             crowds[language] = crowd
         replicas += [await _started(made, stack, number, flags[number]) for number in (1, 2)]
+        unknown = await _started(made, stack, 4, kept_addresses())
         # Clients look for replicas that were away every 30 s at the latest: then they know of all three.
         before = await _lookups(replicas[1], asyncio.create_task(asyncio.sleep(10 if bench.quick else 35)))
         pids = [replica.pid for replica in replicas[1:]]
@@ -70,7 +72,7 @@ async def run(bench: Bench) -> None:
         await asyncio.sleep(fault_at - time.time())
         await replicas[0].kill()
         restarted = asyncio.create_task(_started(made, stack, 3, flags[0]))
-        during = await _lookups(replicas[1], telling)
+        during, elsewhere = await asyncio.gather(*(_lookups(one, telling) for one in (replicas[1], unknown)))
         spent_s = cpu_s(pids) - spent_s
         replicas[0] = await restarted
         count = sum(len(one["back_s"]) for one in telling.result().values())
@@ -84,7 +86,13 @@ async def run(bench: Bench) -> None:
         for crowd in crowds.values():
             crowd.kill()
         alone = await _without_watches(made, stack, replicas, flags[0])
-        for when, times_ms in (("before", before), ("during", during), ("during a restart without watches", alone)):
+        timed = {
+            "before": before,
+            "during": during,
+            "during, at a replica that no client knows of": elsewhere,
+            "during a restart without watches": alone,
+        }
+        for when, times_ms in timed.items():
             bench.fact(GROUP, f"lookups {when}: p50", [percentile(times_ms, 0.5)], "ms", size=len(times_ms))
             bench.fact(GROUP, f"lookups {when}: p99", [percentile(times_ms, 0.99)], "ms", size=len(times_ms))
             bench.fact(GROUP, f"lookups {when}: slowest", [times_ms[-1]], "ms", size=len(times_ms))
@@ -96,7 +104,7 @@ async def _without_watches(
     """Lookups while one replica is killed and starts again, and nobody comes back: what the machine costs them."""
     await asyncio.sleep(5)
     await replicas[0].kill()
-    restarted = asyncio.create_task(_started(made, stack, 4, flags))
+    restarted = asyncio.create_task(_started(made, stack, 5, flags))
     times_ms = await _lookups(replicas[1], asyncio.create_task(asyncio.sleep(8)))
     await restarted
     return times_ms
@@ -119,7 +127,7 @@ async def _go_program(directory: Path) -> Path | None:
 
 async def _started(made: Stand, stack: AsyncExitStack, number: int, flags: Sequence[str]) -> ReplicaProcess:
     log = made.directory / f"replica-{number}.log"
-    enter = () if number == 1 else _ELSEWHERE
+    enter = () if number in _TIMED else _ELSEWHERE
     replica = ReplicaProcess([made.etcd.endpoint], PREFIX, log, [*flags, *_ROOM], enter=enter)
     stack.push_async_callback(replica.kill)
     await replica.start()

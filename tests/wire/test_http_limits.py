@@ -156,7 +156,7 @@ async def test_a_large_answer_that_nobody_takes_is_dropped(http_port: int, http_
     with _deaf(http_port) as client:
         client.sendall(post(b'{"id":"big:10000000"}'))
         await asyncio.sleep(0.1)
-        while http_server.connections():
+        while http_server._core.connections:
             await asyncio.sleep(0.05)
 
 

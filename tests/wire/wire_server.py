@@ -73,7 +73,7 @@ async def _serve(limits: Limits) -> None:
     async def books(_request: PageRequest) -> PageAnswer:
         admission = shared.admission
         told: dict[str, Any] = {name: getattr(admission, name) for name in ("answers_bytes", "calls", "streams")}
-        told |= {"connections": server.connections(), "refused": dict(admission.refused)}
+        told |= {"connections": len(server._core.connections), "refused": dict(admission.refused)}
         return PageAnswer(200, "application/json", json.dumps(told).encode())
 
     server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": Page(books)})

@@ -14,7 +14,7 @@ from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
-from hqapi.pieces import Pieces, in_slices
+from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import settled
@@ -150,17 +150,13 @@ def put_frame(instance: model.Instance) -> bytes:
 
 
 async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hqapi.pieces._SLICE_S", 0.0)
+    monkeypatch.setattr("serving.limiting.turns._SLICE_S", 0.0)
     entries = [entry(f"i-{number}") for number in range(100)]
     answer = await Answers(1 << 20).found(found(*entries), ())
     async with counted_turns() as turns:
         body = await settled(answer.json())
     assert len(json.loads(body)["instances"]) == 100
     assert turns.count > 50
-
-
-async def test_slices_leave_nothing_out() -> None:
-    assert await in_slices(lambda number: number * 2, range(10)) == list(range(0, 20, 2))
 
 
 # --- watches --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""What many ask for at one moment is not done in one go: who works next, and how much of one turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_MOST, _MOST_S = 16, 0.001  # requests, and seconds, before others have their turn
+_SLICE_S: Final = 0.002  # of work that takes long
+
+
+class Turns:
+    """One line for all who share it. Whoever does not (other servers of the process, the store) comes between."""
+
+    def __init__(self) -> None:
+        self.taken = 0  # requests since others had their turn
+        self._line: deque[Callable[[], None]] = deque()
+        self._is_coming = False
+
+    @property
+    def is_over(self) -> bool:
+        """Others have their turn first: what there is to do is to `wait`."""
+        return self.taken >= _MOST
+
+    def wait(self, act: Callable[[], None]) -> None:
+        """To be called when those in line before had their turn."""
+        self._line.append(act)
+        self._call()
+
+    async def next(self) -> None:
+        """Return when those in line before had their turn; what follows takes a whole one."""
+        begins = asyncio.get_running_loop().create_future()
+
+        def begin() -> None:
+            if not begins.done():  # else its caller has left
+                self.taken = _MOST
+                begins.set_result(None)
+
+        self.wait(begin)
+        await begins
+
+    async def in_slices(self, make: Callable[[S], T], things: Iterable[S]) -> list[T]:
+        """What is made of each, with turns for others every few milliseconds."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        made = []
+        for thing in things:
+            made.append(make(thing))
+            if loop.time() - began > _SLICE_S:
+                await self.next()
+                began = loop.time()
+        return made
+
+    def _call(self) -> None:
+        if not self._is_coming:
+            self._is_coming = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        time = asyncio.get_running_loop().time
+        self._is_coming, self.taken, until = False, 0, time() + _MOST_S
+        try:
+            while self._line:
+                self._line.popleft()()
+                if self.taken >= _MOST or time() > until:
+                    break
+        finally:  # whatever one of them raised is the loop's to tell
+            if self._line:
+                self.taken = _MOST
+                self._call()
