@@ -11,6 +11,7 @@ from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views import hosts as views
+from console.views.repairs import incidents as incidents_of
 from console.views.urls import url
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as pb
@@ -66,7 +67,7 @@ class Hosts:
             "rows": listed_rows[:_MOST],
             "is_all": is_all,
             "troubled": len(troubled),
-            "incidents": views.incidents(
+            "incidents": incidents_of(
                 good(incidents, pb.ListIncidentsResponse()).incidents, good(listed, pb.ListHostsResponse()).hosts
             ),
             "settings": good(settings, pb.GetSettingsResponse()),

@@ -13,10 +13,10 @@ from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
 from console.views.disruptions import cms_problems, totals
 from console.views.disruptions import floors as floors_of
-from console.views.hosts import dead_problem, fuses_out, walle_problems
-from console.views.hosts import incidents as incidents_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, location_problems, locations, silent
+from console.views.repairs import dead_problem, fuses_out, walle_problems
+from console.views.repairs import incidents as incidents_of
 from console.views.snapshots import nanny_problems
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb

@@ -29,6 +29,10 @@ from tests.support.token_issuer import ISSUER
 GROUP = "abuse"
 RATE, RATE_OF_REPORTS, RATE_OF_BEGINS = 200.0, 50.0, 10.0
 ALONE = "alone"
+HEARTBEATS, STARTS = (
+    f"{RATE_OF_REPORTS:.0f} heartbeats/s at the agents' listener",
+    f"{RATE_OF_BEGINS:.0f} starts of agents/s there",
+)
 FAILED = "calls of a well-behaved client that failed beside all of these"
 _BEGIN_S = 1.0
 # What an operator sets who expects abuse, in proportion to a client of 200 calls a second.
@@ -118,8 +122,8 @@ async def _measure(bench: Bench, parties: Parties) -> None:
     seconds = 2.0 if bench.quick else 8.0
     probes = {
         f"{RATE:.0f} lookups/s": parties.probing(seconds),
-        f"{RATE_OF_REPORTS:.0f} heartbeats/s at the agents' listener": parties.reporting(seconds),
-        f"{RATE_OF_BEGINS:.0f} starts of agents/s there": parties.beginning(seconds),
+        HEARTBEATS: parties.reporting(seconds),
+        STARTS: parties.beginning(seconds),
     }
     kinds: dict[str, Abuse] = {ALONE: lambda _: nullcontext(), **_kinds(parties)}
     p99_ms: dict[tuple[str, str], list[float]] = {(kind, name): [] for kind in kinds for name in probes}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds, gateways, leave, pages
+from tests.bench import abuse, feeds, gateways, leave, pages, reconnecting
 from tests.bench.results import Results
-from tests.bench.stats import Spread, ratio, short
+from tests.bench.stats import Spread, ratio, short, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,17 @@ def _fact(name: str) -> Callable[[Results], Spread | None]:
     return find
 
 
+def _worst(words: str, alone: str) -> Callable[[Results], Spread | None]:
+    """Of the facts that begin so, the worst, as a multiple of one."""
+
+    def find(results: Results) -> Spread | None:
+        base = results.fact(alone)
+        medians = [fact.spread().median for fact in results.facts if fact.name.startswith(words)]
+        return spread([max(medians) / base.spread().median]) if medians and base is not None else None
+
+    return find
+
+
 def _rate(name: str) -> Callable[[Results], Spread | None]:
     def find(results: Results) -> Spread | None:
         comparison = results.comparison(name)
@@ -114,12 +125,8 @@ FIGURES = (
     Figure("Idle watch: memory", 10, "KiB", False, "transport", _fact("idle watch: memory")),
     Figure("… to open", 100, "µs of CPU", False, "transport", _fact("idle watch: CPU to open")),
     Figure(
-        "50,000 idle watches, bookmarks every 5 s",
-        15,
-        "% of a core",
-        False,
-        "transport",
-        _fact("50,000 idle watches: bookmarks every 5 s"),
+        *("50,000 idle watches, bookmarks every 5 s", 15, "% of a core", False),
+        *("transport", _fact("50,000 idle watches: bookmarks every 5 s")),
     ),
     Figure(
         # By processor time: a heartbeat waits for the next batch, so their rate is bounded by how many are in flight.
@@ -137,86 +144,46 @@ FIGURES = (
         "… against raw etcd's range of as many keys", 1.5, "times", True, "lookups", _ratio("Find 100, gRPC", "etcd")
     ),
     Figure(
-        "FindInstances, 100 instances, HTTP proto, of an empty handler",
-        0.75,
-        "%",
-        True,
-        "lookups",
-        _ratio("Find 100, proto"),
+        *("FindInstances, 100 instances, HTTP proto, of an empty handler", 0.75, "%", True),
+        *("lookups", _ratio("Find 100, proto")),
     ),
     Figure(
-        "FindInstances, 100 instances, HTTP JSON, of an empty handler",
-        0.65,
-        "%",
-        True,
-        "lookups",
-        _ratio("Find 100, JSON"),
+        *("FindInstances, 100 instances, HTTP JSON, of an empty handler", 0.65, "%", True),
+        *("lookups", _ratio("Find 100, JSON")),
     ),
     Figure("GetInstance, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Get, gRPC")),
     Figure("GetInstance, HTTP proto, of an empty handler", 0.65, "%", True, "lookups", _ratio("Get, proto")),
     Figure(
-        "Heartbeats one by one, gRPC, 1,000 in flight, of an empty handler",
-        0.50,
-        "%",
-        True,
-        "heartbeats",
-        _ratio("Heartbeats one by one, gRPC"),
+        *("Heartbeats one by one, gRPC, 1,000 in flight, of an empty handler", 0.50, "%", True),
+        *("heartbeats", _ratio("Heartbeats one by one, gRPC")),
     ),
     Figure(
-        "Heartbeats in ReportStatuses of 50",
-        50_000,
-        "heartbeats/s",
-        True,
-        "heartbeats",
-        _rate("Heartbeats by 50, gRPC"),
+        *("Heartbeats in ReportStatuses of 50", 50_000, "heartbeats/s", True),
+        *("heartbeats", _rate("Heartbeats by 50, gRPC")),
     ),
     Figure(
-        "etcd value and key bytes per heartbeat at 1,000 heartbeats/s",
-        24,
-        "B",
-        False,
-        "heartbeats",
-        _fact("etcd value and key bytes per heartbeat, at 1,000 heartbeats/s"),
+        *("etcd value and key bytes per heartbeat at 1,000 heartbeats/s", 24, "B", False),
+        *("heartbeats", _fact("etcd value and key bytes per heartbeat, at 1,000 heartbeats/s")),
     ),
     Figure(
-        "etcd transactions for heartbeats, per replica, at full load",
-        5,
-        "/s",
-        False,
-        "heartbeats",
-        _fact("etcd transactions for heartbeats, at full load"),
+        *("etcd transactions for heartbeats, per replica, at full load", 5, "/s", False),
+        *("heartbeats", _fact("etcd transactions for heartbeats, at full load")),
     ),
     Figure(
-        "Status changes, 64 agents at once, of an empty handler",
-        0.35,
-        "%",
-        True,
-        "changes",
-        _ratio("Status changes, 64 agents, gRPC"),
+        *("Status changes, 64 agents at once, of an empty handler", 0.35, "%", True),
+        *("changes", _ratio("Status changes, 64 agents, gRPC")),
     ),
     Figure(
-        "etcd revisions for 64 concurrent updates",
-        8,
-        "",
-        False,
-        "changes",
-        _fact("etcd revisions for 64 concurrent updates"),
+        *("etcd revisions for 64 concurrent updates", 8, "", False),
+        *("changes", _fact("etcd revisions for 64 concurrent updates")),
     ),
     Figure(
-        "Acknowledged at one replica, visible at another, under 1,000 heartbeats/s, p99",
-        100,
-        "ms",
-        False,
-        "watch",
-        _fact("visible at another replica: p99"),
+        *("Acknowledged at one replica, visible at another, under 1,000 heartbeats/s, p99", 100, "ms", False),
+        *("watch", _fact("visible at another replica: p99")),
     ),
     Figure(
-        "1,000 watchers of one service, 100 changes/s: delivery p99",
-        250,
-        "ms",
-        False,
-        "watch",
-        _fact("1,000 watchers: p99 delivery"),
+        *("1,000 watchers of one service, 100 changes/s: delivery p99", 250, "ms", False),
+        *("watch", _fact("1,000 watchers: p99 delivery")),
     ),
     Figure("… events missing", 0, "", False, "watch", _fact("1,000 watchers: events missing")),
     *(
@@ -231,45 +198,25 @@ FIGURES = (
         for field in feeds.NAMED
     ),
     Figure(
-        "1,000,000 instances: memory each beyond the encoded bytes",
-        1_100,
-        "B",
-        False,
-        "sizes",
-        _fact("memory each beyond these, 1,000,000"),
+        *("1,000,000 instances: memory each beyond the encoded bytes", 1_100, "B", False),
+        *("sizes", _fact("memory each beyond these, 1,000,000")),
     ),
     Figure("1,000,000 instances: ready to serve", 60, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
     Figure(
-        "… again after an orderly stop, with `--state-dir`",
-        20,
-        "s",
-        False,
-        "sizes",
-        _fact("serves again after an orderly stop, 1,000,000"),
+        *("… again after an orderly stop, with `--state-dir`", 20, "s", False),
+        *("sizes", _fact("serves again after an orderly stop, 1,000,000")),
     ),
     Figure(
-        "… lookups under 5,600 heartbeats/s in batches of 50: p99",
-        20,
-        "ms",
-        False,
-        "sizes",
-        _fact(f"lookups {_MILLION}: p99"),
+        *("… lookups under 5,600 heartbeats/s in batches of 50: p99", 20, "ms", False),
+        *("sizes", _fact(f"lookups {_MILLION}: p99")),
     ),
     Figure(
-        "… slowest lookup (no stall of the event loop is longer)",
-        100,
-        "ms",
-        False,
-        "sizes",
-        _fact(f"lookups {_MILLION}: slowest"),
+        *("… slowest lookup (no stall of the event loop is longer)", 100, "ms", False),
+        *("sizes", _fact(f"lookups {_MILLION}: slowest")),
     ),
     Figure(
-        "Leader of etcd killed: writes again",
-        5,
-        "s",
-        False,
-        "failures",
-        _fact("leader of three members killed: writes again after"),
+        *("Leader of etcd killed: writes again", 5, "s", False),
+        *("failures", _fact("leader of three members killed: writes again after")),
     ),
     Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
     *(
@@ -282,6 +229,17 @@ FIGURES = (
         )
     ),
     Figure("Calls of a well-behaved client that fail beside abusers", 0, "", False, "abuse", _fact(abuse.FAILED)),
+    *(
+        Figure(what, 2, "times", False, "abuse", _worst(f"{name} beside ", f"{name} {abuse.ALONE}: p99"))
+        for what, name in (
+            ("Heartbeats beside the worst abuse: p99, of alone", abuse.HEARTBEATS),
+            ("… starts of agents", abuse.STARTS),
+        )
+    ),
+    Figure(
+        *("Lookups while 5,000 watches come back: p99, of a replica to which none do", 1.5, "times", False),
+        *("reconnect", _worst(f"lookups {reconnecting.DURING}: p99", f"lookups {reconnecting.UNKNOWN}: p99")),
+    ),
     Figure("Heartbeats by 10,000 host agents, p99", 1_000, "ms", False, "hostagents", _fact(f"{_HOST_AGENTS}: p99")),
     Figure("Expired meanwhile", 0, "", False, "hostagents", _fact(f"{_HOST_AGENTS}: expired")),
     Figure("Acknowledged write to an xDS client, p99", 100, "ms", False, "gateways", _fact(gateways.XDS)),

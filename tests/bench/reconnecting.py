@@ -28,6 +28,7 @@ from tests.support.reserved_port import kept_addresses
 GROUP = "reconnect"
 _GRPC_GO = "v1.84.0"
 _SERVICE = "lookup-100"
+DURING, UNKNOWN = "during", "during, at a replica that no client knows of"
 _LOOKUPS_PER_S = 100
 _TIMED = (1, 4)  # the replicas whose lookups are timed: one that clients come to, and one that they do not know of
 # Clients and other replicas have machines of their own: here they get what replicas with timed lookups leave.
@@ -88,8 +89,8 @@ async def run(bench: Bench) -> None:
         alone = await _without_watches(made, stack, replicas, flags[0])
         timed = {
             "before": before,
-            "during": during,
-            "during, at a replica that no client knows of": elsewhere,
+            DURING: during,
+            UNKNOWN: elsewhere,
             "during a restart without watches": alone,
         }
         for when, times_ms in timed.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cmspb.v1 import cms_pb2 as cpb
 from console.views.disruptions import in_the_way, lacking_by_reason, task_rows
-from console.views.hosts import blockers, incidents
+from console.views.hosts import blockers
+from console.views.repairs import incidents
 from console.views.snapshots import way_back
 from console.views.words import clauses, short
 from nannypb.v1 import service_pb2 as npb
