@@ -134,7 +134,7 @@ class Lookups:
         bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
         call.access.check_filter(query.services, query.nodes)
         del request  # as long as the watch lasts there would be one of each
-        async with aclosing(self._registry.watches.watch(query, token, bookmark_s)) as messages:
+        async with aclosing(self._registry.watches.watch(query, token, bookmark_s, call.peer)) as messages:
             async for message in messages:
                 yield self._answers.watch(message)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
-from typing import Final
 
 # Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
 _DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16
 
-_TOGETHER_S: Final = 0.05
+_EARLY: Final = 0.01  # of an interval: timers may go off a little early, which must not make two moments of one
 
 
 class Delivery:
@@ -52,37 +50,37 @@ class Backlog:
 
 
 class Alarm:
-    """Wakes each watcher before it has waited longer than this: one timer for thousands of them.
+    """Wakes all who wait at one moment, again and again, so that nobody has waited longer than from one to the next.
 
-    Those whose time is near wake up together: what they send on one connection goes out in one piece.
+    What those on one connection send then goes out in one piece.
     """
 
-    def __init__(self, after_s: float) -> None:
-        self._after_s = after_s
-        self._due: dict[Watcher, float] = {}  # in order, since all wait equally long
+    def __init__(self, every_s: float, phase: float = 0.0) -> None:
+        """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval."""
+        self._every_s, self._phase_s = every_s, phase * every_s
+        self._waiting: dict[Watcher, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake it when its time has passed."""
-        self._due[watcher] = due = loop.time() + self._after_s
+        """Wake it at the next moment."""
+        self._waiting[watcher] = None
         if self._timer is None:
-            self._timer = loop.call_at(due, self._ring, loop)
+            left_s = self._every_s and self._every_s - (loop.time() - self._phase_s) % self._every_s
+            if left_s < _EARLY * self._every_s:
+                left_s += self._every_s
+            self._timer = loop.call_later(left_s, self._ring)
 
     def unset(self, watcher: Watcher) -> None:
         """It waits no longer."""
-        self._due.pop(watcher, None)
-        if not self._due and self._timer is not None:
+        self._waiting.pop(watcher, None)
+        if not self._waiting and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        soon = loop.time() + _TOGETHER_S
-        # Looked for in one go: to find the first of a dict again takes as long as it has lost others before it.
-        near = [*takewhile(lambda watcher: self._due[watcher] <= soon, self._due)]
-        for watcher in near:
-            del self._due[watcher]
+    def _ring(self) -> None:
+        waiting, self._waiting, self._timer = self._waiting, {}, None
+        for watcher in waiting:
             watcher.wake()
-        self._timer = loop.call_at(next(iter(self._due.values())), self._ring, loop) if self._due else None
 
 
 class Watcher:

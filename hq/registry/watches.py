@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
+from zlib import crc32
 
 from hq.loading import Loading
 from hq.memory.cache import Cache
@@ -30,6 +31,7 @@ SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
 )
 _MESSAGE_BYTES = 1 << 20
 _BOOKMARK_S = 5.0
+_PHASES = 500  # of the bookmarks of different connections: 50,000 at one moment would hold the loop for half a second
 # A message to one reader costs some 40 µs. Where a change goes to many, each of them waits a little after a message, so
 # that changes come in batches: at most a third of the time goes into messages, however many watch and change.
 _FEW, _PAUSE_S, _LONGEST_PAUSE_S = 10, 0.00012, 1.0
@@ -69,13 +71,15 @@ class Watches:
         self._cache, self._history, self._fanout, self._fence = cache, history, fanout, fence
         self._loading, self._freshness, self._bookmark_s = loading, freshness, bookmark_s
         self._turns = Turns()
-        self._alarms: dict[float, Alarm] = {}  # by the time between two bookmarks
+        self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
         self._last_token = (continuation.ResumeToken("", "", 0), "")
 
-    async def watch(self, query: Query, token: str, bookmark_s: int = 0) -> AsyncGenerator[Message, None]:
+    async def watch(
+        self, query: Query, token: str, bookmark_s: int = 0, peer: str = ""
+    ) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
 
-        `bookmark_s`: at least so many seconds between two bookmarks.
+        `bookmark_s`: at least so many seconds between two bookmarks; all watches of one `peer` get theirs together.
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter.
@@ -90,7 +94,8 @@ class Watches:
         if held and held.filter_digest != query.digest:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         pace_s = max(self._bookmark_s, bookmark_s)
-        alarm = self._alarms.setdefault(pace_s, Alarm(pace_s))
+        phase = crc32(peer.encode()) % _PHASES
+        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES))
         while True:
             try:
                 async with aclosing(self._unbroken(query, held, alarm)) as messages:

@@ -156,6 +156,12 @@ def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
     return host
 
 
+async def test_a_server_that_does_not_answer_for_the_zone_says_nothing_of_its_records(bind: NameServer) -> None:
+    executor = Dns("dns", DnsConfig("127.0.0.1", "other.example", bind.port))
+    with pytest.raises(ExecutorFailure, match=r"^127\.0\.0\.1 did not answer: REFUSED$"):
+        await executor.look(named_host("10.0.0.1", name="h1.other.example"), 0)
+
+
 async def test_records_become_what_walle_knows(bind: NameServer) -> None:
     executor, host = dns_of(bind), named_host("10.0.0.1", "2001:db8::1")
     assert (await executor.look(host, 0)).progress is Progress.NOT_BEGUN  # 10.0.0.99, and no AAAA

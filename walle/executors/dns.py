@@ -23,6 +23,7 @@ from wallepb.v1.host_pb2 import Host
 
 _TIMEOUT_S: Final = 5.0
 _TYPES: Final = {4: "A", 6: "AAAA"}
+_KNOWN: Final = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)  # anything else says nothing of the records
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Dns:
     async def look(self, host: Host, age_s: float) -> Seen:
         for kind, addresses in self._wanted(host).items():
             answer = await self._ask(dns.message.make_query(self._name(host), kind))
+            if answer.rcode() not in _KNOWN:
+                raise ExecutorFailure(f"{self._config.server} did not answer: {dns.rcode.to_text(answer.rcode())}")
             found = {
                 str(item) for rrset in answer.answer if rrset.rdtype == dns.rdatatype.from_text(kind) for item in rrset
             }

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import dns.asyncquery
+import dns.message
 import httpx
 import pytest
 
@@ -101,4 +103,12 @@ zone "{ZONE}" {{ type primary; file "{directory}/zone"; allow-update {{ key wall
     )
     async with _process(NAMED, "-g", "-c", str(config)) as process:
         await _until_open(port, process)
+        await _until_loaded(port)
         yield NameServer(port)
+
+
+async def _until_loaded(port: int) -> None:
+    """BIND listens before it has read its zones, and answers SERVFAIL until then."""
+    async with asyncio.timeout(20):
+        while (await dns.asyncquery.tcp(dns.message.make_query(ZONE, "SOA"), "127.0.0.1", port=port)).rcode():
+            await asyncio.sleep(0.05)

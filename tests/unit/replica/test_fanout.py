@@ -11,6 +11,7 @@ from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Backlog, Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, spec_value
+from tests.support.virtual_time import in_virtual_time
 
 ALL = Query(pb.InstanceFilter())
 OF_S = Query(pb.InstanceFilter(service_id=["s", "s-3"]))
@@ -146,3 +147,22 @@ async def test_one_alarm_wakes_all_that_wait_in_their_order_and_is_silent_when_n
     watchers[0].lose("gone")
     await asyncio.wait_for(watchers[0].wait(alarm), 1)
     assert alarm._timer is None
+
+
+@in_virtual_time
+async def test_all_who_wait_for_one_alarm_wake_at_its_next_moment_whenever_they_began() -> None:
+    loop, woken = asyncio.get_running_loop(), list[tuple[int, float]]()
+    alarms = [Alarm(5.0), Alarm(5.0, 0.5)]
+
+    async def wait(number: int) -> None:
+        await Watcher(Backlog(), MANY, iter(())).wait(alarms[number])
+        woken.append((number, round(loop.time() - began_at, 3)))
+
+    await asyncio.sleep(5.0 - loop.time() % 5.0)
+    began_at = loop.time()
+    waiting = list[asyncio.Task[None]]()
+    for number in (0, 1, 0, 1):
+        waiting.append(asyncio.create_task(wait(number)))
+        await asyncio.sleep(0.1)
+    await asyncio.gather(*waiting)
+    assert woken == [(1, 2.5), (1, 2.5), (0, 5.0), (0, 5.0)]
