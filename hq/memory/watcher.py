@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 # Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
 _DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16

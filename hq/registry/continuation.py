@@ -27,13 +27,17 @@ class ResumeToken(NamedTuple):
     version: int
 
 
-_to_json = json.JSONEncoder(
-    separators=(",", ":")
-).encode  # `dumps` makes one each time, which takes longer than its work
+# `dumps` makes one each time, which takes longer than its work.
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode(token: PageToken | ResumeToken) -> str:
-    return base64.urlsafe_b64encode(_to_json(token).encode()).decode().rstrip("=")
+    epoch, digest, place = token
+    if type(place) is int and (epoch + digest).isalnum() and (epoch + digest).isascii():
+        text = f'["{epoch}","{digest}",{place}]'  # a tenth of the time: each bookmark has one
+    else:
+        text = _to_json(token)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def page_token(text: str) -> PageToken:
