@@ -231,8 +231,8 @@ _LIMITS = {
     "max_calls_per_peer_s": "Calls per second of one identity, or of one address without authentication; 0: no limit.",
 }
 _CONNECTIONS = {
-    "max_connections": "Open connections, per transport.",
-    "max_connections_per_peer": "The same limit over HTTP, per client address.",
+    "max_connections": "Open connections on all addresses except the agents'.",
+    "max_connections_per_peer": "The same limit, per client address.",
     "max_streams_per_connection": "Concurrent calls on one gRPC connection.",
     "max_connection_age_s": "Ask clients to reconnect after this time, so that load spreads.",
     "max_connection_age_grace_s": "Time for its calls to finish after that.",

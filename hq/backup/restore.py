@@ -72,7 +72,10 @@ class Restore:
         guards: list[Compare] = []
         if not same and not replace:
             if mark is not None:
-                raise NotEmpty("another restore was interrupted here: complete that one, or give --replace")
+                raise NotEmpty(
+                    "a restore of another file was interrupted here: run `hq restore` again with that file, or give "
+                    "--replace to replace everything with this one"
+                )
             await self._check_empty()
             guards += map(self._none_of, KEPT)
         _, self._epoch, epoch_at = await self._next_epoch()

@@ -40,7 +40,9 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
     if epoch is None:
         raise NothingToSave(f"no data of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
     if (await store.get(keys.restore, revision=revision))[0] is not None:
-        raise NothingToSave("a restore is in progress there, or was interrupted: complete it first")
+        raise NothingToSave(
+            "a restore is in progress there, or was interrupted: wait for it, or run `hq restore` again with its file"
+        )
     writer = Writer(file)
     header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
     header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()

@@ -107,8 +107,10 @@ class Reachability:
     def _go_away(self, since: float) -> None:
         if self._away_since is None:
             self._away_since = since
-            why = self.door.why if self.door.is_shut else "this replica has lost touch with its store"
-            log.warning("%s: nothing expires until it is back", why)
+            if self.door.is_shut:
+                log.warning("%s: nothing expires until this is over, but for one timeout at most", self.door.why)
+            else:
+                log.warning("this replica has lost touch with its store: nothing expires until it is back")
         self._deadlines.away(self._away_since)
 
     def _come_back(self, began: float, now: float) -> None:

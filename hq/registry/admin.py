@@ -40,7 +40,8 @@ class Admin:
             kind=kind, by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
         )
         await self._put("guard", r.key_names.guard, order.SerializeToString(), deadline)
-        log.warning("guard: order %d by %r for %d ms: %s", kind, by, duration_ms, reason)
+        done = "released" if kind == service_pb2.GUARD_OVERRIDE_KIND_RELEASE else "forced to hold every expiry"
+        log.warning("guard: %s by %r for %g s: %s", done, by, duration_ms / 1000, reason)
         return self.guard()
 
     def epoch(self) -> admin_pb2.EpochState:

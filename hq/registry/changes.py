@@ -152,8 +152,8 @@ def decode_secrets(value: bytes | None) -> Secrets:
         record = record_of_secrets(value) if value else storage_pb2.SecretsRecord()
     except Undecodable as error:
         raise StoreUnavailable(
-            "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): repair the record, "
-            "or delete the instance"
+            "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): save it with "
+            "`hqctl get ID -o yaml`, delete it, and create it again with its secrets"
         ) from error
     return {revision.id: list(revision.descriptor) for revision in record.revision}
 

@@ -125,8 +125,8 @@ FIGURES = (
     Figure("Idle watch: memory", 10, "KiB", False, "transport", _fact("idle watch: memory")),
     Figure("… to open", 100, "µs of CPU", False, "transport", _fact("idle watch: CPU to open")),
     Figure(
-        *("50,000 idle watches, bookmarks every 5 s", 15, "% of a core", False),
-        *("transport", _fact("50,000 idle watches: bookmarks every 5 s")),
+        *("50,000 watches on 1,000 connections, bookmarks every 5 s", 15, "% of a core", False),
+        *("feeds", _fact("50,000 watches, 1,000 connections, bookmarks every 5 s: replica's processor, quiet")),
     ),
     Figure(
         # By processor time: a heartbeat waits for the next batch, so their rate is bounded by how many are in flight.

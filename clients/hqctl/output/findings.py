@@ -232,7 +232,8 @@ def _records(facts: Facts) -> Iterator[Finding]:
         keys = ", ".join(record.key for record in facts.records[:3]) + (", …" if len(facts.records) > 3 else "")
         yield Finding(
             f"{plural(len(facts.records), 'record')} cannot be decoded: {keys}.",
-            "`hqctl quarantine` shows them. Applying an instance replaces its record, deleting it removes the record.",
+            "`hqctl quarantine` shows them. Applying or deleting an instance replaces its record; one of secrets goes "
+            "only with its instance: delete that, and create it again.",
         )
 
 

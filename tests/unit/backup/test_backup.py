@@ -131,7 +131,7 @@ async def test_another_backup_does_not_go_on_where_one_was_broken_off() -> None:
     with pytest.raises(Unavailable):
         await restored(target, one)
     target.dies_at = 1_000_000
-    with pytest.raises(NotEmpty, match="another restore was interrupted here"):
+    with pytest.raises(NotEmpty, match="a restore of another file was interrupted here"):
         await restored(target, other)
     await restored(target, other, replace=True)
     assert len(kept(await state(target))) == 8
