@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import secrets
 import socket
@@ -26,7 +27,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
 from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to
-from serving.process import freeze_gc, run, when_told_to_stop
+from serving.process import collect_young, freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 
@@ -148,7 +149,9 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     )
     when_told_to_stop(server.stop)
     freeze_gc()
+    collecting = asyncio.create_task(collect_young())
     await server.serve()
+    collecting.cancel()
 
 
 if __name__ == "__main__":
