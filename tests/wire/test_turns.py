@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from hqpb.v1 import service_pb2
 from serving.calls.methods import Call, Unary
 from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.limiting.admission import Admission
 from serving.transport.client import Channel
+from serving.transport.connection import SURPLUS_S
 from serving.transport.server import Server
 from tests.wire.fake_table import GET, FakeHealth
+from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post
 
 CONNECTIONS, EACH = 30, 10
@@ -85,6 +90,21 @@ async def test_pipelined_requests_over_many_http11_connections_are_too(port: int
         for one in connections:
             for _ in range(EACH):
                 assert (await one.answer()).status == 200
+
+
+@limited(max_connections_per_peer=1)
+async def test_connections_that_say_nothing_are_not_turned_away_all_at_once(port: int, admission: Admission) -> None:
+    most, silent = 0, 200
+    with ExitStack() as stack:
+        for _ in range(1 + silent):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+        await asyncio.sleep(SURPLUS_S / 2)
+        time.sleep(SURPLUS_S)  # now the time of all of them is over
+        async with asyncio.timeout(30):
+            while (before := admission.refused["max_connections_per_peer"]) < silent:
+                await asyncio.sleep(0)
+                most = max(most, admission.refused["max_connections_per_peer"] - before)
+    assert most <= silent // 2  # refusing one takes a tenth of a millisecond, and a turn ends after one
 
 
 async def test_connections_with_more_than_a_turns_worth_get_all_of_it(port: int, counted: Counted) -> None:
