@@ -94,6 +94,7 @@ class H1Side(Connection):
             begun = begun._replace(keep_alive=False)
         exchange = self._exchange = H1Exchange(self, begun)
         self._body_bytes = self._unwanted_bytes = 0
+        self._begun_at = self._begun_at and self.loop.time()  # it may have waited for the one ahead
         self.core.router.open(exchange)
         if begun.expects_continue and not exchange.sent_any:
             exchange.is_continued = True
@@ -160,10 +161,9 @@ class H1Side(Connection):
         super().close(lingers=lingers)
 
     def _flush(self) -> None:
-        if self._out:
-            parts, self._out = self._out, []
-            if not (self.is_lost or self.is_closing):
-                self.write(parts, sum(map(len, parts)))
+        parts, self._out = self._out, []
+        if parts and not (self.is_lost or self.is_closing):
+            self.write(parts, sum(map(len, parts)))
         if self.waiting or self.is_paused:
             self.account(0)
 

@@ -96,7 +96,7 @@ async def test_an_operators_day_with_hqctl(two: list[ReplicaProcess]) -> None:
     assert "unchanged" in await done("apply", "-f", "-", stdin=document % "REVISION_TARGET_READY")
     assert "from n1 as installed, ready" in await done("report", "web-1", "v1", "--ready")
     assert (await done("find", "web", "--strong")).splitlines()[1].split()[:5] == ["web-1", "web", "n1", "yes", "v1"]
-    assert (await done("why", "web-1")).startswith("web-1 is READY")
+    assert (await done("why", "web-1")).startswith("web-1 has been READY since")
     assert (await done("count", "--by", "node", "--strong")).splitlines()[1].split() == ["n1", "1", "1", "0", "0"]
     assert "ot holding" in await done("guard", "status")
     assert "Forced" in await done("guard", "force", "--for", "10m", "--reason", "test")

@@ -24,7 +24,7 @@ from tests.wire.fake_table import FakeHealth
 from tests.wire.limited import limited
 
 SEED = 20_261_122
-pressed = limited(max_calls=60)  # so that some are refused
+pressed = limited(max_calls=12)  # so that some are refused
 
 
 class Echoing:
