@@ -63,7 +63,8 @@ async def readiness(stub: service_pb2_grpc.InstanceServiceAsyncStub, name: str) 
             try:
                 answer = await stub.GetInstance(pb.GetInstanceRequest(id=name))
             except grpc.aio.AioRpcError as error:
-                assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED, error
+                if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                    raise
                 await asyncio.sleep(0.05)
             else:
                 return answer.instance.status.revision[0].ready
