@@ -108,7 +108,7 @@ class Reachability:
         if self._away_since is None:
             self._away_since = since
             if self.door.is_shut:
-                log.warning("%s: nothing expires until this is over, but for one timeout at most", self.door.why)
+                log.warning("%s: nothing expires until this is over, for one timeout at most", self.door.why)
             else:
                 log.warning("this replica has lost touch with its store: nothing expires until it is back")
         self._deadlines.away(self._away_since)

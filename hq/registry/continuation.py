@@ -32,12 +32,7 @@ _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode(token: PageToken | ResumeToken) -> str:
-    epoch, digest, place = token
-    if type(place) is int and (epoch + digest).isalnum() and (epoch + digest).isascii():
-        text = f'["{epoch}","{digest}",{place}]'  # a tenth of the time: each bookmark has one
-    else:
-        text = _to_json(token)
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(_to_json(token).encode()).decode().rstrip("=")
 
 
 def page_token(text: str) -> PageToken:

@@ -30,11 +30,10 @@ class Core:
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
         self.connections: set[Connection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
-        self.accepted = 0
+        self.accepted, self.date_line = 0, b""  # the line is for HTTP/1.1, of this second
         self.kernel_bytes = 2 * shared.limits.send_buffer_bytes  # held by the system for one whose reader does not read
         least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
         self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
-        self.date_line = b""  # for HTTP/1.1, of this second
 
     def open_connection(self, peer: Peer) -> str:
         """Count one in. The limit that it would break, if any: then it was not counted, and takes nobody's place."""

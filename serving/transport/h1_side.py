@@ -94,7 +94,6 @@ class H1Side(Connection):
             begun = begun._replace(keep_alive=False)
         exchange = self._exchange = H1Exchange(self, begun)
         self._body_bytes = self._unwanted_bytes = 0
-        self._begun_at = self._begun_at and self.loop.time()  # it may have waited for the one ahead
         self.core.router.open(exchange)
         if begun.expects_continue and not exchange.sent_any:
             exchange.is_continued = True
@@ -153,6 +152,8 @@ class H1Side(Connection):
         else:
             self._exchange = None
             self._idle_at = self.loop.time()
+            if self._begun_at is not None and self._events:  # the next one has waited for this one
+                self._begun_at = self._idle_at
             if not self._is_advancing:
                 self.handle()
 
@@ -259,8 +260,7 @@ class H1Exchange(Exchange):
         self.is_over = self.sent_any = True
         side = self._side
         length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % len(body)
-        if self.head.method == b"HEAD":
-            body = b""
+        body = b"" if self.head.method == b"HEAD" else body
         side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), body])
         side.over(self)
 
