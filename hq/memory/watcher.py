@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 # Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
 _DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16
@@ -51,25 +51,28 @@ class Backlog:
 
 
 class Alarm:
-    """Wakes all who wait at one moment, again and again, so that nobody has waited longer than from one to the next.
+    """Rings for all who wait at one moment, again and again, so that nobody has waited longer than between two.
 
     What those on one connection send then goes out in one piece.
     """
 
-    def __init__(self, every_s: float, phase: float = 0.0) -> None:
-        """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval."""
-        self._every_s, self._phase_s = every_s, phase * every_s
+    def __init__(self, every_s: float, phase: float = 0.0, tell: Callable[[Watcher], bool] = lambda _: False) -> None:
+        """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval.
+
+        `tell` tells the reader of one that has nothing to send, without waking it; it returns False to have it woken.
+        """
+        self._every_s, self._phase_s, self._tell = every_s, phase * every_s, tell
         self._waiting: dict[Watcher, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake it at the next moment."""
+        """Ring for it at the next moment, and at all that follow for as long as it stays asleep."""
         self._waiting[watcher] = None
         if self._timer is None:
             left_s = self._every_s and self._every_s - (loop.time() - self._phase_s) % self._every_s
             if left_s < _EARLY * self._every_s:
                 left_s += self._every_s
-            self._timer = loop.call_later(left_s, self._ring)
+            self._timer = loop.call_later(left_s, self._ring, loop)
 
     def unset(self, watcher: Watcher) -> None:
         """It waits no longer."""
@@ -78,24 +81,28 @@ class Alarm:
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self) -> None:
-        waiting, self._waiting, self._timer = self._waiting, {}, None
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer, waiting = None, [*self._waiting]
+        self.set(waiting[0], loop)
         for watcher in waiting:
-            watcher.wake()
+            if watcher.is_asleep and not self._tell(watcher):
+                watcher.wake()
 
 
 class Watcher:
     """What one stream has still to send.
 
     Attributes:
+        reader: whoever reads, as the alarm's `tell` has to know it.
         lost: why continuity is lost; empty: it is not. A lost watcher holds nothing and gets nothing.
         snapshot: encoded instances that are still to be sent before anything that is queued.
         unread_bytes: of what is queued.
     """
 
-    __slots__ = ("_backlog", "_max_bytes", "_pending", "_waiting", "lost", "snapshot", "unread_bytes")
+    __slots__ = ("_backlog", "_max_bytes", "_pending", "_waiting", "lost", "reader", "snapshot", "unread_bytes")
 
     def __init__(self, backlog: Backlog, max_bytes: int, snapshot: Iterator[list[bytes]]) -> None:
+        self.reader: Any = None
         self.lost = ""
         self.snapshot = snapshot
         self.unread_bytes = 0
@@ -138,8 +145,13 @@ class Watcher:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
+    @property
+    def is_asleep(self) -> bool:
+        """The reader waits, and nothing has happened that it will wake for."""
+        return self._waiting is not None and not self._waiting.done()
+
     async def wait(self, alarm: Alarm) -> None:
-        """Return when there is something to send, or something to look at, or when the alarm goes off."""
+        """Return when there is something to send, or something to look at, or when the alarm has it woken."""
         if self._pending or self.lost:
             return
         loop = asyncio.get_running_loop()

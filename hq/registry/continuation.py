@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from binascii import b2a_base64
 from typing import NamedTuple
 
 from serving.errors import invalid
@@ -28,11 +29,18 @@ class ResumeToken(NamedTuple):
 
 
 # `dumps` makes one each time, which takes longer than its work.
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def encode(token: PageToken | ResumeToken) -> str:
+def encode(token: PageToken) -> str:
     return base64.urlsafe_b64encode(_to_json(token).encode()).decode().rstrip("=")
+
+
+def resumption(epoch: str, filter_digest: str, version: int) -> str:
+    """A ResumeToken as text. Epochs and digests are hexadecimal, so that nothing is escaped: each bookmark has one."""
+    encoded = b2a_base64(f'["{epoch}","{filter_digest}",{version}]'.encode(), newline=False)
+    return encoded.translate(_URL_SAFE, b"=").decode()
 
 
 def page_token(text: str) -> PageToken:

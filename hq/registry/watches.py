@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 from zlib import crc32
@@ -51,6 +51,9 @@ class Message(NamedTuple):
     collapsed: bool = False
 
 
+Push = Callable[[Message], bool]
+
+
 class _Lost(Exception):
     """Continuity is broken; str() says why."""
 
@@ -72,14 +75,15 @@ class Watches:
         self._loading, self._freshness, self._bookmark_s = loading, freshness, bookmark_s
         self._turns = Turns()
         self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
-        self._last_token = (continuation.ResumeToken("", "", 0), "")
 
     async def watch(
-        self, query: Query, token: str, bookmark_s: int = 0, peer: str = ""
+        self, query: Query, token: str, bookmark_s: int = 0, peer: str = "", push: Push = lambda _: False
     ) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
 
         `bookmark_s`: at least so many seconds between two bookmarks; all watches of one `peer` get theirs together.
+        `push` may send a bookmark while the reader of this generator waits for its next message, which is a third of
+        the work of resuming it. False: it cannot now.
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter.
@@ -95,10 +99,10 @@ class Watches:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         pace_s = max(self._bookmark_s, bookmark_s)
         phase = crc32(peer.encode()) % _PHASES
-        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES))
+        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES, self._push_bookmark))
         while True:
             try:
-                async with aclosing(self._unbroken(query, held, alarm)) as messages:
+                async with aclosing(self._unbroken(query, held, alarm, push)) as messages:
                     async for message in messages:
                         yield message
             except _Lost as lost:
@@ -120,7 +124,7 @@ class Watches:
             raise _shutting_down()
 
     async def _unbroken(
-        self, query: Query, held: continuation.ResumeToken | None, alarm: Alarm
+        self, query: Query, held: continuation.ResumeToken | None, alarm: Alarm, push: Push
     ) -> AsyncGenerator[Message, None]:
         """One unbroken run: from a token or a snapshot, until it breaks."""
         if held:
@@ -130,6 +134,7 @@ class Watches:
         # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
         # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
         watcher = self._fanout.subscribe(query, None if held else _in_messages(self._cache.matching(query)))
+        watcher.reader = query, push
         try:
             if held:
                 yield self._bookmark(query)
@@ -150,7 +155,7 @@ class Watches:
         """
         generation = self._fanout.generation
         await self._reached(held)
-        yield Message(SYNCED, self._source_at(held.version), [], continuation.encode(held))
+        yield Message(SYNCED, self._source_at(held.version), [], continuation.resumption(*held))
         at = held.version
         while True:
             self._check_generation(generation)
@@ -228,6 +233,12 @@ class Watches:
             if held.version > self._fanout.version:
                 raise _Lost("the token is newer than the store")
 
+    def _push_bookmark(self, watcher: Watcher) -> bool:
+        query: Query
+        push: Push
+        query, push = watcher.reader
+        return push(self._bookmark(query))
+
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
 
@@ -245,10 +256,7 @@ class Watches:
         return source if source.version == version else source._replace(version=version)
 
     def _token(self, query: Query, version: int) -> str:
-        token = continuation.ResumeToken(self._cache.epoch, query.digest, version)
-        if token != self._last_token[0]:
-            self._last_token = token, continuation.encode(token)
-        return self._last_token[1]
+        return continuation.resumption(self._cache.epoch, query.digest, version)
 
 
 def _shutting_down() -> ShuttingDown:

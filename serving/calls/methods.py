@@ -91,6 +91,10 @@ class Call:
     def answer_trailer(self, name: str, value: str) -> None:
         """Send this with the end of the answer, as trailers of the protocol."""
 
+    def push(self, answer: Answer) -> bool:
+        """Send one more answer of a stream whose next is being waited for. False: not here, or not now."""
+        return False
+
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""
         object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))

@@ -33,7 +33,6 @@ _NAME: Final = re.compile(r"[0-9a-z_.-]+")
 _VALUE: Final = re.compile(r"[ -~]*")
 _GROWTH, _JITTER = 1.6, 0.2  # of the wait between attempts to connect
 _DRAIN_S: Final = 30.0  # for calls on a connection whose credentials are old
-_KEPT: Final = 256
 _DEFAULTS: Final = Options()
 
 
@@ -161,7 +160,7 @@ def _common(path: str, authority: str, is_secure: bool) -> bytes:
     return hpack.encode([(name.encode(), value.encode()) for name, value in fields.items()])
 
 
-@lru_cache(_KEPT)
+@lru_cache(256)
 def _encoded(name: str, value: str | bytes) -> bytes:
     """As it is sent: the same goes to several servers, and much of it with many calls. Raises CallFailed."""
     text = b64encode(value).rstrip(b"=").decode() if isinstance(value, bytes) else value.strip(" ")

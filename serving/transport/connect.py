@@ -123,9 +123,8 @@ class ConnectStream(Wire):
         """End a call whose headers cannot be served, in the form that its content type asks for."""
         media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
-        exchange.answer(
-            with_extra(ok_head(media.content_type), extra), envelope(END_OF_STREAM, wire.end_of_stream(error))
-        )
+        head = with_extra(ok_head(media.content_type), extra)
+        exchange.answer(head, envelope(END_OF_STREAM, wire.end_of_stream(error)))
 
     def message(self, payload: bytes) -> None:
         if self._gzips and len(payload) >= self._limits.gzip_min_bytes:

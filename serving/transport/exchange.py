@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Final
 
+from serving.calls.methods import Answer
 from serving.h2 import hpack
 from serving.h2.heads import Head
 from serving.limiting.peers import Peer
@@ -53,6 +54,10 @@ class Handler:
 
     def gone(self) -> None:
         """Nobody waits for the answer any more."""
+
+    def push(self, answer: Answer) -> bool:
+        """One more answer of a stream, while it waits for its next. False: it cannot be sent now."""
+        return False
 
     def expire(self) -> None:
         """The server ends, or the connection is too old: end with an error that says so."""
@@ -116,10 +121,9 @@ class Exchange:
             self.consumed(len(chunk))
 
     def wake(self) -> None:
-        if self._drained is not None:
-            if not self._drained.done():
-                self._drained.set_result(None)
-            self._drained = None
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
 
     def leave(self) -> None:
         """Nobody waits for the answer any more."""

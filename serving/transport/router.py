@@ -37,6 +37,7 @@ _SENT: Final = (
     b"x-user-agent, x-request-id, x-hq-cluster, traceparent, tracestate"
 )
 _READ: Final = b"grpc-status, grpc-message, grpc-status-details-bin, retry-after, x-request-id"
+_OF_ALL_ANSWERS: Final = ((b"access-control-expose-headers", _READ), (b"vary", b"origin"))
 
 
 class Router:
@@ -50,9 +51,7 @@ class Router:
     ) -> None:
         self._cors, self._site = cors, site
         self._shared, self._limits = shared, shared.limits
-        self._endpoints = {
-            b"/" + method.path.encode(): Endpoint(method, shared, _KINDS[type(method)]) for method in methods
-        }
+        self._endpoints = {b"/" + one.path.encode(): Endpoint(one, shared, _KINDS[type(one)]) for one in methods}
         self._pages, self._page_paths = Pages(pages, shared), frozenset(path.encode() for path in pages)
 
     def open(self, exchange: Exchange) -> None:
@@ -81,8 +80,7 @@ class Router:
         """The headers are over the limit, and it is not known what they were."""
         error = HeadersTooLarge(self._limits.max_header_bytes)
         self._shared.admission.count(error)
-        fields = status_fields(error)
-        exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *fields]), b"")
+        exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *status_fields(error)]), b"")
 
     def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Wire]) -> None:
         try:
@@ -159,11 +157,7 @@ class Cors:
         origin = named.get(b"origin")
         if origin is None or not (origin in self._origins or b"*" in self._origins):
             return False
-        exchange.extra = [
-            (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", _READ),
-            (b"vary", b"origin"),
-        ]
+        exchange.extra = [(b"access-control-allow-origin", origin), *_OF_ALL_ANSWERS]
         if exchange.head.method != b"OPTIONS" or b"access-control-request-method" not in named:
             return False
         allowed = [

@@ -69,8 +69,7 @@ class Server:
             sock = bound_unix(str(path))
             self._ends.append(lambda: path.unlink(missing_ok=True))
         else:
-            size = core.limits.send_buffer_bytes
-            sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=size)
+            sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=core.limits.send_buffer_bytes)
         sock.listen(_BACKLOG)
         self._ends += (Acceptor(core, sock, tls).close, sock.close)
         return 0 if is_unix else int(sock.getsockname()[1])
@@ -80,11 +79,10 @@ class Server:
         if self._ticking is None:
             return
         await self._health.stop()
-        core = self._core
         for end in self._ends:
             end()
         self._ends = []
-        for transport in [*core.arrivals]:
+        for transport in [*self._core.arrivals]:
             transport.close()
         await self._end_all(lambda one: one.shut_down(), grace_s)
         await self._end_all(lambda one: one.expire(), _GOOD_BYE_S)

@@ -53,6 +53,12 @@ class StreamRpc(Rpc):
         self._close("OK")
         spoken.end(self._call)
 
+    def push(self, answer: Answer) -> bool:
+        if self._wire.json_out or self._exchange.is_waiting or not self._exchange.sent_any:
+            return False
+        self._wire.message(answer.proto())
+        return True
+
     def _begin(self) -> None:
         if not self._exchange.sent_any and not self._is_closed:
             if request_id := self._call.echoed_request_id:

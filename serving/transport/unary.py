@@ -53,11 +53,8 @@ class UnaryRpc(Rpc):
     async def _awaited(self, result: Awaitable[Answer | bytes]) -> None:
         timeout_s = self._wire.timeout_s
         try:
-            if timeout_s is None:
+            async with asyncio.timeout(None if timeout_s is None else timeout_s + _DEADLINE_GRACE_S):
                 payload = await self._payload(result)
-            else:
-                async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
-                    payload = await self._payload(result)
             self._answer(payload)
         except BaseException as error:
             self._fail(error)

@@ -95,7 +95,7 @@ def resumed_too_late(patch: Patch) -> None:
 @bug("A watch that is resumed begins with a snapshot.", "RESUMABLE", scenes.calm)
 def resumed_with_a_snapshot(patch: Patch) -> None:
     unbroken = Watches._unbroken
-    patch.setattr(Watches, "_unbroken", lambda self, query, held, alarm: unbroken(self, query, None, alarm))
+    patch.setattr(Watches, "_unbroken", lambda self, query, _, *rest: unbroken(self, query, None, *rest))
 
 
 @bug("A watcher is not told that an instance no longer passes its filter.", "COMPLETE", scenes.calm)

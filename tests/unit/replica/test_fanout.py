@@ -166,3 +166,27 @@ async def test_all_who_wait_for_one_alarm_wake_at_its_next_moment_whenever_they_
         await asyncio.sleep(0.1)
     await asyncio.gather(*waiting)
     assert woken == [(1, 2.5), (1, 2.5), (0, 5.0), (0, 5.0)]
+
+
+@in_virtual_time
+async def test_who_can_be_told_at_an_alarm_sleeps_on_and_is_told_at_the_next_until_there_is_more_to_tell() -> None:
+    fanout, change, told = Fanout(MANY), Changes(), list[int]()
+    watchers = [fanout.subscribe(ALL) for _ in range(2)]
+
+    def tell(watcher: Watcher) -> bool:
+        if watcher is watchers[0]:
+            told.append(fanout.version)
+        return watcher is watchers[0] and fanout.version < 2
+
+    alarm = Alarm(5.0, tell=tell)
+    waiting = [asyncio.create_task(watcher.wait(alarm)) for watcher in watchers]
+    await asyncio.sleep(12.0)
+    assert ([one.done() for one in waiting], told) == ([False, True], [0, 0])
+    for _ in range(2):
+        fanout.publish(change("s"))
+        await waiting[0]
+        watchers[0].take(MANY)
+        waiting[0] = asyncio.create_task(watchers[0].wait(alarm))
+        await asyncio.sleep(6.0)
+    assert ([one.done() for one in waiting], told) == ([True, True], [0, 0, 1, 2])
+    assert alarm._timer is None
