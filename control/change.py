@@ -53,7 +53,7 @@ class Changes:
             raise RecordChanged(f"{self._changed(conflict)} changed meanwhile: read it again and retry") from None
         except WriteGuarded as error:
             self.doubted()
-            raise NotActing(f"not stored, another process may act now: {error}", 0.1) from error
+            raise NotActing(f"not stored: another process may have become leader: {error}", 0.1) from error
         await self.memory.shown_soon(version, _SHOWN_S)
         return version
 

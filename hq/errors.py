@@ -32,7 +32,7 @@ class VersionConflict(ServiceError):
 
     def __init__(self, instance_id: str, expected: int, current: int, *, readable: bool = True) -> None:
         """`readable` False: the record is in quarantine, and an older state is shown in its place."""
-        unreadable = f"{_UNREADABLE}: omit the version, or delete it"
+        unreadable = f"{_UNREADABLE}: write without a version to replace it, or delete the instance"
         next_step = "read it again and retry" if readable else unreadable
         super().__init__(f"instance {instance_id} is at version {current}, not {expected}: {next_step}")
         self.current = current

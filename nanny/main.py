@@ -12,7 +12,7 @@ from nannyctl.main import COMMANDS, EXIT_CODES, HEADINGS, WHERE, complain
 
 # Name: module, attribute, help in one line.
 SERVERS: Final[dict[str, tuple[str, str, str]]] = {
-    "serve": ("serve", "serve", "Run one process of the service Nanny on etcd."),
+    "serve": ("serve", "serve", "Run one process of the Nanny server on etcd."),
     "dev": ("serve", "dev", "Run Nanny with its own etcd, to try it out."),
 }
 
@@ -38,7 +38,7 @@ class _Group(LazyGroup):
 )
 @click.version_option(package_name="hq", prog_name="nanny")
 def cli() -> None:
-    """Deploy services from descriptions: by the service Nanny, or directly in HQ.
+    """Deploy services from descriptions: by the Nanny server, or directly in HQ.
 
     See `nanny COMMAND --help` for each command.
     """

@@ -46,7 +46,7 @@ class Event(StrEnum):
     ALL_OK = "every CMS agreed"
     REJECTED = "a CMS rejected it"
     WITHDRAWN = "a CMS took its ok back"
-    CONFIRMED = "approved, and HQ expires nothing on these nodes: the work may begin"
+    CONFIRMED = "approved: the work may begin; no location that Wall-E follows expires anything there"
     TOO_LATE = "not everybody agreed within 30 min: the work may not begin"
     DONE = "the work is done"
     HOUR_OVER = "the hour allowed for the work is over"

@@ -174,7 +174,8 @@ def _supervise(settings: RunSettings) -> NoReturn:
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
     """Show the status of the supervisor of a directory, or of a host agent.
 
-    Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
+    Exits with 3 if there is none, and with 4 if --wait ran out before everything was as desired (for a host agent:
+    before everything was reported).
     """
     from hqcli.terminal import print_table
     from instancectl import status as own_status

@@ -1,4 +1,4 @@
-"""The service Nanny, for the commands that order through it: where it is, calls to it, and how they fail."""
+"""The Nanny server, for the commands that order through it: where it is, calls to it, and how they fail."""
 
 from __future__ import annotations
 

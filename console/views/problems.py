@@ -160,7 +160,9 @@ def _held_back(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
     many = f"{plural(guard.waiting, 'instance is', 'instances are')} silent in {cluster}"
     title = f"{many}; HQ still counts {'it' if guard.waiting == 1 else 'them'} ready (guard)"
     if now_s - since_s < _GUARD_LOOKS_S:
-        return Problem("warn", title, why, "Many agents at once: HQ waits whether they come back.", href, since_s)
+        return Problem(
+            "warn", title, why, "Many agents at once: HQ waits to see whether they come back.", href, since_s
+        )
     ways = "Many agents at once: check the network first. If they are really gone, release the guard."
     return Problem("bad", title, why, ways, href, since_s)
 

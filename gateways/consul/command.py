@@ -49,7 +49,7 @@ from serving.transports import Addresses
     multiple=True,
     default=("http", "grpc"),
     metavar="NAME",
-    help="Named port that becomes the service's port, the first that an instance has. Repeatable.",
+    help="Name of the port to publish. Repeatable: the first of these names that an instance has is used.",
 )
 @running
 @security_flags_of_http

@@ -111,7 +111,7 @@ class Guard:
                 False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, no longer holding: {share}"
             )
         few = "" if self._applies(census) else " (too few to judge)"
-        return Verdict(False, False, None, None, f"quiet: {share}{few}")
+        return Verdict(False, False, None, None, f"not holding: {share}{few}")
 
     def expiries_per_s(self, expected: int) -> float:
         """The bounded rate."""

@@ -219,7 +219,7 @@ class Heartbeats:
 
     async def _shut_out(self, error: str) -> None:
         """A batch without an answer must not arrive minutes later and renew who fell silent long before."""
-        log.warning("a batch of heartbeats was lost (%s): opening a new session", error)
+        log.warning("the outcome of a batch of heartbeats is unknown (%s): opening a new session", error)
         self._tracker.deaf = True
         _fail([*self._taken, *self._waiting], error)
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""What many ask for at one moment is not done in one go: who works next, and how much of one turn of the loop."""
+"""A fair queue for what many ask for at one moment: who works next, and how much of one turn of the event loop."""
 
 from __future__ import annotations
 

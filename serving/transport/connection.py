@@ -1,4 +1,4 @@
-"""The bytes of one client: what waits for it is counted, and no wait is without an end; and what all clients share."""
+"""One client's connection: its unsent bytes are counted, and every wait has a limit. `Core`: what all of them share."""
 
 from __future__ import annotations
 

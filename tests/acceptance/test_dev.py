@@ -159,7 +159,7 @@ async def test_a_busy_port_is_told_in_one_line_with_the_flag_and_the_variable_th
     assert code == 1
     (line,) = out.splitlines()
     assert line.startswith(f"hq: cannot listen on {address}: ")
-    assert f"({flag} or {variable} names another address)" in line
+    assert f"(choose another address with {flag} or {variable})" in line
 
 
 async def test_an_old_etcd_is_said_to_be_for_trying_only(tmp_path: Path) -> None:

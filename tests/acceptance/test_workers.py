@@ -120,4 +120,4 @@ async def test_ports_that_somebody_else_has_are_refused(etcd: SharedEtcd, tmp_pa
         _, words = await asyncio.wait_for(second.communicate(), 60)
         assert second.returncode == 1
         assert f"cannot listen on {minder.grpc}" in words.decode()
-        assert "--grpc or HQ_GRPC names another address" in words.decode()
+        assert "choose another address with --grpc or HQ_GRPC" in words.decode()

@@ -126,7 +126,7 @@ def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
     for intent in (Switch(content().id), Described(content().description, content().placements.values())):
         action = intent.action("web-1", of(made))
         assert action.kind is Kind.REFUSED
-        assert "belongs to the service Nanny" in action.note
+        assert "belongs to the Nanny server" in action.note
 
 
 def test_the_example_of_the_guide_is_a_snapshot() -> None:

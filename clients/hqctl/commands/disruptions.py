@@ -111,7 +111,6 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
 @click.option("--group", default="", help="Decide together with the other tasks of this group.")
 @click.option("--comment", default="", help="Comment, kept with the task.")
 @click.option(
-    "--confirm",
     "--provisional",
     "confirm",
     is_flag=True,

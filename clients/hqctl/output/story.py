@@ -220,4 +220,4 @@ def _receipt(receipt: instance_pb2.Receipt) -> Iterator[str]:
     decided = f"{receipt.decided_by} decided it at version {receipt.decided_at_version}"
     yield f"  decision      {decided}, after {silence} of silence; last heard {heard}{heard_by}"
     if receipt.guard_verdict:
-        yield f"  guard then    {receipt.guard_verdict}"
+        yield f"  guard verdict {receipt.guard_verdict}"

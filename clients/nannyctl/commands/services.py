@@ -1,4 +1,4 @@
-"""service, snapshot, instances, history, watch: what the service Nanny knows."""
+"""service, snapshot, instances, history, watch: what the Nanny server knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""target, pause, resume, stop, control: orders to the service Nanny."""
+"""target, pause, resume, stop, control: orders to the Nanny server."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | No
 @output_option("table", "json")
 @nanny_server
 def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
-    """Switch a service off. Its active snapshot stays PREPARED."""
+    """Switch a service off. Its active snapshot becomes PREPARED: its files stay on the nodes."""
     request = pb.StopServiceRequest(service_id=name, by=by, request_id=new_request_id())
     run(_ordered(server, "StopService", request, wait_s, output))
 

@@ -57,7 +57,7 @@ def held(instance: instance_pb2.Instance, epoch: str) -> Held:
 READY = instance_pb2.REVISION_TARGET_READY
 INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 OWNED = "nanny.v1/generation"
-"""Annotation of instances that the service Nanny owns."""
+"""Annotation of instances that the Nanny server owns."""
 
 
 def desired(description: Description, placement: Placement, held: Held | None) -> instance_pb2.Instance:
@@ -85,7 +85,7 @@ def owned_by_nanny(held: Held) -> str:
     """Why these commands leave an instance alone; empty: they do not."""
     if OWNED not in held.instance.meta.annotations:
         return ""
-    return "belongs to the service Nanny, which would change it back: use `nanny snapshot add` and `nanny target`"
+    return "belongs to the Nanny server, which would change it back: use `nanny snapshot add` and `nanny target`"
 
 
 def needs_secrets(description: Description, held: Held) -> bool:

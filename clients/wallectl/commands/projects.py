@@ -85,7 +85,7 @@ def remove(project: str) -> None:
 @click.argument("project")
 @click.option("-m", "--reason", required=True, help="What you found; recorded.")
 def release_tasks(project: str, reason: str) -> None:
-    """After a restore: confirm that the unknown CMS tasks were checked; delete them, and free their hosts."""
+    """After a restore: delete the project's unknown CMS tasks and free their hosts. Check them first."""
     call("ReleaseTasks", pb.ReleaseTasksRequest(project=project, reason=reason))
     click.echo(f"project {project}: tasks released")
 

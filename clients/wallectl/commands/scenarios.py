@@ -30,7 +30,7 @@ def add() -> None:
 @click.option("--ticket", required=True, help="The work's reference in an issue tracker; names the scenario.")
 @_reason
 def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason: str) -> None:
-    """Ask for approval to make the hosts of a switch unreachable for some minutes within an hour.
+    """Ask for a one-hour window in which the hosts of a switch may be unreachable for some minutes.
 
     SCENARIO: its name. Default: the ticket.
     """

@@ -48,7 +48,7 @@ def set_(setting: str, value: bool, reason: str) -> None:
 @click.command()
 @_reason
 def kill(reason: str) -> None:
-    """Stop everything: nothing more begins; running work ends as planned.
+    """Begin nothing more, in any project; work that is running is completed.
 
     Without the store, send SIGUSR1 to the processes, or create their --stop-file.
     """

@@ -71,7 +71,7 @@ async def test_an_expiry_tells_who_heard_it_last_when_and_who_decided_at_which_v
         assert {found.receipt.heard_by, found.receipt.decided_by} <= names
         assert 600 <= found.receipt.silence.ToSeconds() <= 660
         assert found.receipt.last_heartbeat_time.ToMilliseconds() > 0
-        assert found.receipt.guard_verdict.startswith("quiet")
+        assert found.receipt.guard_verdict.startswith("not holding: ")
         assert 0 < found.receipt.decided_at_version < simulation.any_registry().replica.cache.version
 
 

@@ -35,7 +35,7 @@ async def test_who_names_the_version_that_is_shown_is_told_that_reading_again_do
     async with running() as registry:
         before = await create(registry, instance("a"))
         await spoil(registry, "a")
-        with pytest.raises(VersionConflict, match=r"cannot be decoded .* omit the version"):
+        with pytest.raises(VersionConflict, match=r"cannot be decoded .* write without a version"):
             await update(registry, instance("a", text="new"), None, Precondition(before.meta.version))
 
 

@@ -190,3 +190,21 @@ async def test_who_can_be_told_at_an_alarm_sleeps_on_and_is_told_at_the_next_unt
         await asyncio.sleep(6.0)
     assert ([one.done() for one in waiting], told) == ([True, True], [0, 0, 1, 2])
     assert alarm._timer is None
+
+
+async def test_nobody_is_told_that_nothing_was_missed_who_has_not_yet_woken_for_what_came() -> None:
+    fanout, told = Fanout(MANY), list[Watcher]()
+
+    def tell(watcher: Watcher) -> bool:
+        told.append(watcher)
+        return True
+
+    watcher, alarm = fanout.subscribe(ALL), Alarm(3_600, tell=tell)
+    waiting = asyncio.create_task(watcher.wait(alarm))
+    await asyncio.sleep(0)
+    alarm._ring(asyncio.get_running_loop())
+    assert told == [watcher]
+    fanout.publish(Changes()("s"))
+    alarm._ring(asyncio.get_running_loop())
+    await waiting
+    assert told == [watcher]
