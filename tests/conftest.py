@@ -21,7 +21,7 @@ settings.register_profile(
     "thorough", settings(), max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("exhaustive", settings.get_profile("thorough"), max_examples=20_000)
-settings.register_profile("few", settings.get_profile("thorough"), max_examples=25)
+settings.register_profile("few", settings.get_profile("thorough"), max_examples=15)
 settings.load_profile("few")
 
 # Started in the background by a shell, a run ignores Ctrl-C, and so would everything that it starts.

@@ -113,7 +113,11 @@ def reason_of(simulation: Simulation, key: RevisionKey) -> str:
     return next(r.ready.reason for r in entry.status().revision if r.id == key.revision_id)
 
 
-@pytest.mark.parametrize("kind", OURS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [StoreUnavailable, *(pytest.param(kind, marks=pytest.mark.long) for kind in OURS if kind is not StoreUnavailable)],
+    ids=lambda kind: kind.__name__,
+)
 def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind: type[ServiceError]) -> None:
     async def scene(simulation: Simulation) -> None:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}

@@ -79,7 +79,7 @@ async def until_due(simulation: Simulation, agent: Agent) -> float:
     return due_s
 
 
-@pytest.mark.parametrize("silent", [1, 300])
+@pytest.mark.parametrize("silent", [1, pytest.param(300, marks=pytest.mark.long)])
 @in_virtual_time
 async def test_240_batches_a_second_30_ms_away_make_an_expiry_hardly_later(silent: int) -> None:
     """Tries alone were minutes late: of 1,300 one falls into 30 ms without a batch."""
@@ -97,6 +97,7 @@ async def test_240_batches_a_second_30_ms_away_make_an_expiry_hardly_later(silen
         assert simulation.now - due_s < 3
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_many_fall_with_one_knock() -> None:
     """Knocks are as far apart as batches of heartbeats: a fifth of 200,000 revisions would take minutes."""

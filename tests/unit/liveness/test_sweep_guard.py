@@ -207,6 +207,7 @@ def test_after_a_hold_three_replicas_together_expire_no_faster_than_one_may() ->
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_hundreds_of_due_expiries_are_written_in_one_sweep() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:

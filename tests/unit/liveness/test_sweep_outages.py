@@ -30,7 +30,7 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
 
 
 @pytest.mark.parametrize(
-    "outage_s", [1, 5, 6, 170, 1_800, *(pytest.param(s, marks=pytest.mark.long) for s in (30, 700))]
+    "outage_s", [1, 5, 6, 170, *(pytest.param(s, marks=pytest.mark.long) for s in (30, 700, 1_800))]
 )
 def test_an_outage_of_the_store_expires_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
@@ -98,7 +98,7 @@ def test_a_crash_during_an_outage_expires_nobody() -> None:
     assert simulated(scene, replicas=2).changes == []
 
 
-@pytest.mark.parametrize("cut_off", [1, 3])
+@pytest.mark.parametrize("cut_off", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_replicas_cut_off_from_the_store_expire_nobody(cut_off: int) -> None:
     async def scene(simulation: Simulation) -> None:
         await simulation.outage(900, simulation.replicas[:cut_off])
