@@ -15,8 +15,6 @@ from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
 from serving.context import ServerContext
 from serving.flags import listening_by
-from serving.grpc.server import GrpcServer
-from serving.http.server import HttpServer
 from serving.standard.health import Health
 from serving.standard.pages import Page
 from serving.standard.site import Site
@@ -231,6 +229,10 @@ class _Two:
         addresses: Addresses,
         pages: Mapping[str, Page],
     ) -> None:
+        # A start that does without them takes a tenth less time.
+        from serving.grpc.server import GrpcServer
+        from serving.http.server import HttpServer
+
         self._addresses = addresses
         self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
         self._http = HttpServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared)

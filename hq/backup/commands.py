@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hq.backup.archive import BadBackup, Reader, Summary, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
@@ -152,6 +150,9 @@ async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Tell]:
     """A bar, if somebody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

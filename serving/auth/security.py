@@ -134,7 +134,10 @@ def flags(made: Flags, *, serves_grpc: bool = True) -> Callable[[F], F]:
     """All flags of security. `serves_grpc`: there may be an address for callers with certificates."""
     option = made.under("Security").option
     files = [option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
-    address = "Second gRPC address, which requires client certificates (--grpc then does not); port 0: a free one."
+    address = (
+        "Second gRPC address, which requires client certificates; at the others they are optional (with "
+        "--transport=grpcio, --grpc requires them unless this is given). Port 0: a free one."
+    )
     mtls = (
         [made.under("Listening").option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)]
         if serves_grpc
