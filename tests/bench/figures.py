@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds, gateways, leave, pages, reconnecting
+from tests.bench import abuse, feeds, gateways, leave, pages, reconnecting, transport
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short, spread
 
@@ -113,6 +113,7 @@ _TRANSPORT = (  # a case, what it is held against, and how many times that it sh
     *((f"{call}, gRPC, tokens", "empty", target) for call, target in _LOOKUPS.items()),
     *((f"{call}, gRPC, {way}", "empty", 3.0) for call in _LOOKUPS for way in ("TLS", "TLS and tokens")),
     *((f"{call}, HTTP/1.1 {kind}", "empty", 1.2) for call in _LOOKUPS for kind in ("proto", "json")),
+    (transport.NARROW, "empty", 1.7),
     ("Get, gRPC, TLS", "plain", 0.6),
     ("Find 100, gRPC, 16 connections x 8", "etcd", 3.0),
 )

@@ -47,11 +47,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How much load: `connections` with `streams` calls in flight on each, `rate` calls a second (0: all it takes)."""
+    """How much load: `connections` with `streams` calls in flight on each, `rate` calls a second (0: all it takes).
+
+    `window_bits`: HTTP/2's windows are two to this power of bytes; 30 is the load generator's own choice.
+    """
 
     connections: int = 4
     streams: int = 16
     rate: float = 0.0
+    window_bits: int = 30
 
 
 def grpc_frame(message: bytes) -> bytes:
@@ -97,6 +101,7 @@ async def _h2load(target: Target, body: Path, seconds: float, shape: Shape) -> _
     brought = [word for header in (*GRPC, *target.headers()) for word in ("-H", header)]
     words = await _run(
         "h2load",
+        *(f"-w{shape.window_bits}", f"-W{shape.window_bits}"),
         *(f"-c{shape.connections}", f"-m{shape.streams}", "-t1", f"-D{round(seconds * 1000)}ms", *paced),
         *("-d", str(body), f"--log-file={log}", *brought, target.url),
         timeout_s=seconds + _GRACE_S,

@@ -23,6 +23,7 @@ from tests.support.token_issuer import ISSUER
 
 GROUP: Final = "transport"
 SHAPES: Final = (Shape(1, 64), Shape(16, 8), Shape(64, 4))
+NARROW: Final = "Find 100, gRPC, 1 connection, windows of 64 KiB"
 WAYS: Final = ("TLS", "tokens", "TLS and tokens")
 _WEB_CONNECTIONS: Final = 64
 _CHANNELS, _WATCHES, _BOOKMARKS_S = 4, 3_000, 12.0
@@ -50,6 +51,8 @@ async def run(bench: Bench) -> None:
             rows = [_plain(made, empty, one, shape) for shape in (SHAPES[1:2] if bench.quick else SHAPES)]
             rows += [_secured(made, empty_with_tls if "TLS" in way else empty, one, way, ways[way]) for way in WAYS]
             rows += [_web(made, empty, one, kind) for kind in ("proto", "json")]
+            if one is lookups[1]:
+                rows.append(_plain(made, empty, one, Shape(1, 64, window_bits=16))._replace(name=NARROW))
             for row in rows:
                 await bench.compare(GROUP, row.name, row.sides)
         await _idle_watches(bench, made)
