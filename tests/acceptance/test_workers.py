@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -12,7 +14,6 @@ import psutil
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from store.embedded import free_ports
 from tests.support.etcd import SharedEtcd
 from tests.support.process_ids import is_gone
 from tests.support.replicas import ReplicaProcess, Replicas
@@ -32,6 +33,15 @@ async def started(etcd: SharedEtcd, replicas: Replicas, pages: str = "") -> Repl
     minder = await replicas.start([etcd.endpoint], etcd.prefix, *flags)
     await eventually(lambda: minder.log_text().count("listening: gRPC") == 2, what="both workers listen")
     return minder
+
+
+def two_free_ports() -> int:
+    """A port that is free, as the next one is."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            port: int = one.getsockname()[1]
+            with contextlib.suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port + 1)):
+                return port
 
 
 async def replicas_that_answer(minder: ReplicaProcess, calls: int = 30) -> set[str]:
@@ -98,7 +108,7 @@ async def test_workers_do_not_outlive_the_process_that_minds_them(etcd: SharedEt
 
 @pytest.mark.long
 async def test_each_worker_has_pages_of_its_own(etcd: SharedEtcd, tmp_path: Path) -> None:
-    port = free_ports()[0]
+    port = two_free_ports()
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas, f"127.0.0.1:{port}")
         for address in (f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}"):
