@@ -224,14 +224,14 @@ _LIMITS = {
     "max_json_depth": "Nesting depth of JSON requests; at most 128.",
     "max_header_bytes": "Size of the headers or metadata of one request.",
     "max_calls": "Concurrent calls, over all transports.",
-    "max_calls_per_peer": "The same limit, per client address (a federation gateway calls from one).",
+    "max_calls_per_peer": "The same limit, per client address, which all callers of a federation gateway share.",
     "max_streams": "Concurrent watches, over all transports.",
     "max_streams_per_peer": "The same limit, per client address.",
     "max_agents": "Connections, calls and watches on the agents' listener, independent of all other callers.",
     "max_calls_per_peer_s": "Calls per second of one identity, or of one address without authentication; 0: no limit.",
 }
 _CONNECTIONS = {
-    "max_connections": "Open connections; those on a listener of the agents, where there is one, are not counted.",
+    "max_connections": "Open connections. An agents' listener, where there is one, has a limit of its own.",
     "max_connections_per_peer": "The same limit, per client address.",
     "max_streams_per_connection": "Concurrent calls on one gRPC connection.",
     "max_connection_age_s": "Ask clients to reconnect after this time, so that load spreads.",

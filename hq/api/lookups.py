@@ -14,7 +14,7 @@ from hq.registry.explain import guard_in_short
 from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
-from hq.registry.watches import Message
+from hq.registry.watches import Message as WatchMessage
 from hq.validation import (
     check_duration,
     check_enums,
@@ -141,7 +141,7 @@ class Lookups:
             async for message in messages:
                 yield self._answers.watch(message)
 
-    def _push(self, call: Call, bookmark: Message) -> bool:
+    def _push(self, call: Call, bookmark: WatchMessage) -> bool:
         return call.push(self._answers.watch(bookmark))
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:

@@ -78,7 +78,7 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
 def given_back(task: Task, not_before_ms: int) -> Task:
     """The task as it is asked for again later. A new id: the CMS may still be forgetting the old one."""
     stem, _, attempt = task.id.partition("~")
-    message = "its approval was returned: another CMS's did not come within 5 minutes; asked again within 3"
+    message = "returned, since another CMS did not approve within 5 minutes; Wall-E asks again within 3"
     return Task(id=f"{stem}~{int(attempt or 0) + 1}", cms=task.cms, not_before_ms=not_before_ms, message=message)
 
 
