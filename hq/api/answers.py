@@ -92,22 +92,22 @@ class SourceCodec:
 
     def proto(self, source: Source, tag: bytes = _LIST_SOURCES) -> bytes:
         """As the field of this tag."""
-        self._turn_to(source)
+        if source is not self._last:
+            self._turn_to(source)
         encoded = self._encoded.get(tag)
         if encoded is None:
             encoded = self._encoded[tag] = frames.delimited(tag, source.message().SerializeToString())
         return encoded
 
     def json(self, source: Source) -> bytes:
-        self._turn_to(source)
+        if source is not self._last:
+            self._turn_to(source)
         if not self._json:
             self._json = to_json(source.message())
         return self._json
 
     def _turn_to(self, source: Source) -> None:
-        if source is not self._last:
-            self._last = source
-            self._encoded, self._json = {}, b""
+        self._last, self._encoded, self._json = source, {}, b""
 
 
 class FramesAnswer:
@@ -132,6 +132,8 @@ class FramesAnswer:
         return self
 
     def proto(self) -> bytes:
+        if self._found.listing is None:
+            return b"".join((*self._frames, self._proto_tail()))
         return self._answer(self._mask or PLAIN, lambda: self._frames, self._proto_tail)
 
     def json(self) -> bytes | Awaitable[bytes]:

@@ -71,7 +71,7 @@ class Lookups:
         entry, source = found
         if not call.access.is_unlimited:
             check_entry(call.access.check, entry)
-        return self._answers.complete(Found([entry], [entry.frame()], "", source), single=True)
+        return self._answers.complete(Found([entry], [entry.fresh_frame or entry.frame()], "", source), single=True)
 
     async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)

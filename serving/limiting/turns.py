@@ -18,14 +18,9 @@ class Turns:
     """One line for all who share it. Whoever does not (other servers of the process, the store) comes between."""
 
     def __init__(self) -> None:
-        self.taken = 0  # requests since others had their turn
+        self.left = _MOST  # requests until others have their turn: none, and what there is to do is to `wait`
         self._line: deque[Callable[[], None]] = deque()
         self._is_coming = False
-
-    @property
-    def is_over(self) -> bool:
-        """Others have their turn first: what there is to do is to `wait`."""
-        return self.taken >= _MOST
 
     def wait(self, act: Callable[[], None]) -> None:
         """To be called when those in line before had their turn."""
@@ -38,7 +33,7 @@ class Turns:
 
         def begin() -> None:
             if not begins.done():  # else its caller has left
-                self.taken = _MOST
+                self.left = 0
                 begins.set_result(None)
 
         self.wait(begin)
@@ -63,13 +58,13 @@ class Turns:
 
     def _go_on(self) -> None:
         time = asyncio.get_running_loop().time
-        self._is_coming, self.taken, until = False, 0, time() + _MOST_S
+        self._is_coming, self.left, until = False, _MOST, time() + _MOST_S
         try:
             while self._line:
                 self._line.popleft()()
-                if self.taken >= _MOST or time() > until:
+                if self.left <= 0 or time() > until:
                     break
         finally:  # whatever one of them raised is the loop's to tell
             if self._line:
-                self.taken = _MOST
+                self.left = 0
                 self._call()

@@ -16,17 +16,19 @@ BOUNDS_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 
 
 class CallStats:
-    """Calls of one method over one transport. `seconds`: how long those took that succeeded."""
+    """Calls of one method over one transport.
 
-    __slots__ = ("codes", "seconds")
+    Attributes:
+        seconds: how long those took that succeeded.
+        answered: counts one more of them, after so many seconds.
+    """
+
+    __slots__ = ("answered", "codes", "seconds")
 
     def __init__(self) -> None:
         self.codes: Counter[str] = Counter()
         self.seconds = Histogram(BOUNDS_S)
-
-    def answered(self, seconds: float) -> None:
-        """Count a call that succeeded after so many seconds."""
-        self.seconds.add(seconds)
+        self.answered = self.seconds.add
 
     def ended(self, code: str) -> None:
         """Count a call that failed, or a stream that ended; their times mean nothing."""

@@ -39,7 +39,7 @@ class ConnectUnary(Wire):
     """A call with one answer; both are bare bodies."""
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
-        super().__init__(exchange, limits)
+        self._exchange, self._limits = exchange, limits
         head = exchange.head
         if head.form is None:
             head.form = _read_query(head) if head.method == b"GET" else _read_headers(head.named)
@@ -48,14 +48,15 @@ class ConnectUnary(Wire):
         self._size = len(self._message or b"")
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        if end and not self._size and self._message is None and len(chunk) <= self._limits.max_request_bytes:
+            return [(bool(self._encoding), chunk)]  # almost always
         if self._message is None:
             self._body.append(chunk)
             self._size += len(chunk)
         if self._size > self._limits.max_request_bytes:
             raise TooLarge(f"the body is over the limit of {self._limits.max_request_bytes} bytes")
-        if not end:
-            return []
-        return [(bool(self._encoding), b"".join(self._body) if self._message is None else self._message)]
+        whole = self._body if self._message is None else [self._message]
+        return [(bool(self._encoding), b"".join(whole))] if end else []
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         head, more, named = self._ok, self._more(call), self._exchange.head.named

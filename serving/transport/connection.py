@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         """Handle what has come: now, or when others had their turn, and then no more is read until it was handled."""
         if self._is_in_line:
             self.hold_back()
-        elif self.core.turns.is_over:
+        elif self.core.turns.left <= 0:
             self.wait_in_line()
         else:
             self.handle()

@@ -81,10 +81,10 @@ class H1Side(Connection):
                 if kind == machine.FAULT:
                     self._refuse_fault(what)  # whoever sends so is not answered what it sent before
                 return None
-            if self.core.turns.is_over:
+            if self.core.turns.left <= 0:
                 self.wait_in_line()
                 return None
-            self.core.turns.taken += 1
+            self.core.turns.left -= 1
         return self._events.popleft()
 
     def _open(self, begun: Begun) -> None:
@@ -100,8 +100,7 @@ class H1Side(Connection):
             self._out.append(_CONTINUE)
 
     def _body(self, chunk: bytes, *, end: bool) -> None:
-        exchange = self._exchange
-        if exchange is None:
+        if (exchange := self._exchange) is None:
             return
         exchange.is_received = exchange.is_received or end
         if exchange.is_over and chunk:
@@ -109,8 +108,8 @@ class H1Side(Connection):
             if self._unwanted_bytes > self._most_unwanted_bytes and not end:
                 self.close(lingers=True)
                 return
-        exchange.receive(chunk, end=end)
-        if exchange.is_over:
+        exchange.handler.data(chunk, end=end)
+        if exchange.is_over and exchange is self._exchange:
             self.over(exchange)
 
     def hold_back(self) -> None:
@@ -141,8 +140,6 @@ class H1Side(Connection):
     def over(self, exchange: H1Exchange) -> None:
         """The answer is complete, though it may not have left."""
         exchange.handler = NOBODY  # else each call would be a circle
-        if exchange is not self._exchange:
-            return
         if exchange.ends_connection:
             self.close(lingers=not exchange.is_received)
         elif not exchange.is_received:
@@ -261,7 +258,8 @@ class H1Exchange(Exchange):
         side = self._side
         length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         body = b"" if self.head.method == b"HEAD" else body
-        side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), body])
+        head = with_extra(head, self.extra) if self.extra else head
+        side.put([head.lines, side.core.date_line, length, self._ending(), body])
         side.over(self)
 
     def begin(self, head: AnswerHead) -> None:

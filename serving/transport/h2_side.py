@@ -52,9 +52,9 @@ class H2Side(Connection):
         machine.outgoing.room = 0 if self.is_paused else _ROOM_BYTES
         while True:
             events = machine.events(_BATCH)
-            turns.taken += len(events)
+            turns.left -= len(events)
             self._tell(events)
-            if not machine.is_behind or turns.is_over or 0.0 < until < self.loop.time():
+            if not machine.is_behind or turns.left <= 0 or 0.0 < until < self.loop.time():
                 break
             until = until or self.loop.time() + _TURN_S
         self._in_turn = False

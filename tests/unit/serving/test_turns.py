@@ -15,29 +15,21 @@ from tests.support.loop_turns import counted_turns
 MOST = turns_module._MOST
 
 
-async def test_a_few_requests_are_handled_at_once() -> None:
-    turns = Turns()
-    turns.taken = MOST - 1
-    assert not turns.is_over
-    turns.taken = MOST
-    assert turns.is_over
-
-
 async def test_those_who_wait_come_in_their_order_and_no_more_than_a_turns_worth_of_them() -> None:
     turns, done = Turns(), list[int]()
 
     def act(number: int) -> None:
-        turns.taken += MOST // 2
+        turns.left -= MOST // 2
         done.append(number)
 
-    turns.taken = MOST
+    turns.left = 0
     for number in range(5):
         turns.wait(partial(act, number))
     for expected in ([0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
-        assert turns.is_over
+        assert turns.left == 0
         await asyncio.sleep(0)
         assert done == expected
-    assert not turns.is_over
+    assert turns.left > 0
 
 
 async def test_what_takes_long_is_a_turn_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +58,7 @@ async def test_whoever_waits_again_comes_behind_the_others() -> None:
 
     def greedy() -> None:
         done.append("greedy")
-        turns.taken = MOST
+        turns.left = 0
         if done.count("greedy") < 3:
             turns.wait(greedy)
 
