@@ -142,7 +142,7 @@ class Lookups:
                 yield self._answers.watch(message)
 
     def _push(self, call: Call, bookmark: WatchMessage) -> bool:
-        return call.push(self._answers.watch(bookmark))
+        return call.push(self._answers.bookmark(bookmark))
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))

@@ -50,16 +50,19 @@ class Backlog:
             self.size_bytes -= _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
 
 
+Tell = Callable[[list["Watcher"]], list["Watcher"]]
+
+
 class Alarm:
     """Rings for all who wait at one moment, again and again, so that nobody has waited longer than between two.
 
     What those on one connection send then goes out in one piece.
     """
 
-    def __init__(self, every_s: float, phase: float = 0.0, tell: Callable[[Watcher], bool] = lambda _: False) -> None:
+    def __init__(self, every_s: float, phase: float = 0.0, tell: Tell = lambda asleep: asleep) -> None:
         """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval.
 
-        `tell` tells the reader of one that has nothing to send, without waking it; it returns False to have it woken.
+        `tell` tells the readers of those that sleep what there is, and returns whom to wake, since it could not.
         """
         self._every_s, self._phase_s, self._tell = every_s, phase * every_s, tell
         self._waiting: dict[Watcher, None] = {}
@@ -84,9 +87,8 @@ class Alarm:
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer, waiting = None, [*self._waiting]
         self.set(waiting[0], loop)
-        for watcher in waiting:
-            if watcher.is_asleep and not self._tell(watcher):
-                watcher.wake()
+        for watcher in self._tell([one for one in waiting if one.is_asleep]):
+            watcher.wake()
 
 
 class Watcher:

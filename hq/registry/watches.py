@@ -99,7 +99,7 @@ class Watches:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         pace_s = max(self._bookmark_s, bookmark_s)
         phase = crc32(peer.encode()) % _PHASES
-        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES, self._push_bookmark))
+        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES, self._push_bookmarks))
         while True:
             try:
                 async with aclosing(self._unbroken(query, held, alarm, push)) as messages:
@@ -233,11 +233,16 @@ class Watches:
             if held.version > self._fanout.version:
                 raise _Lost("the token is newer than the store")
 
-    def _push_bookmark(self, watcher: Watcher) -> bool:
+    def _push_bookmarks(self, asleep: list[Watcher]) -> list[Watcher]:
+        """A bookmark to each of them; those that take none now are returned."""
+        source, version, not_told = self._freshness.source(), self._fanout.version, []
         query: Query
         push: Push
-        query, push = watcher.reader
-        return push(self._bookmark(query))
+        for watcher in asleep:
+            query, push = watcher.reader
+            if not push(Message(BOOKMARK, source, [], self._token(query, version))):
+                not_told.append(watcher)
+        return not_told
 
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))

@@ -91,8 +91,8 @@ class Call:
     def answer_trailer(self, name: str, value: str) -> None:
         """Send this with the end of the answer, as trailers of the protocol."""
 
-    def push(self, answer: Answer) -> bool:
-        """Send one more answer of a stream whose next is being waited for. False: not here, or not now."""
+    def push(self, payload: bytes) -> bool:
+        """Send one more answer, in protobuf, of a stream whose next is waited for. False: not here, or not now."""
         return False
 
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:

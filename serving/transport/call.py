@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from serving.calls.incoming import IncomingCall, RequestIds
-from serving.calls.methods import Answer
 from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
 from serving.errors import ServiceError
 from serving.limiting.limits import Limits
@@ -57,8 +56,8 @@ class ExchangeCall(IncomingCall):
     def answer_trailer(self, name: str, value: str) -> None:
         self.trailer_fields = (*self.trailer_fields, (name.encode(), value.encode("latin-1")))
 
-    def push(self, answer: Answer) -> bool:
-        return self._exchange.handler.push(answer)
+    def push(self, payload: bytes) -> bool:
+        return self._exchange.handler.push(payload)
 
     @property
     def echoed_request_id(self) -> str:

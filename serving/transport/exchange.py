@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Final
 
-from serving.calls.methods import Answer
 from serving.h2 import hpack
 from serving.h2.heads import Head
 from serving.limiting.peers import Peer
@@ -55,8 +54,8 @@ class Handler:
     def gone(self) -> None:
         """Nobody waits for the answer any more."""
 
-    def push(self, answer: Answer) -> bool:
-        """One more answer of a stream, while it waits for its next. False: it cannot be sent now."""
+    def push(self, payload: bytes) -> bool:
+        """One more answer of a stream, in protobuf, while it waits for its next. False: it cannot be sent now."""
         return False
 
     def expire(self) -> None:

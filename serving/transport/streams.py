@@ -53,10 +53,10 @@ class StreamRpc(Rpc):
         self._close("OK")
         spoken.end(self._call)
 
-    def push(self, answer: Answer) -> bool:
+    def push(self, payload: bytes) -> bool:
         if self._wire.json_out or self._exchange.is_waiting or not self._exchange.sent_any:
             return False
-        self._wire.message(answer.proto())
+        self._wire.message(payload)
         return True
 
     def _begin(self) -> None:

@@ -8,7 +8,6 @@ import json
 import pytest
 
 from hqpb.v1 import service_pb2
-from serving.encoding.jsonio import MessageAnswer
 from tests.support.sample_instances import eventually
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client
@@ -16,8 +15,8 @@ from tests.wire.raw_http import RawHttp
 from tests.wire.test_http_stream import JSON, PROTO, envelope, messages
 
 
-def answer(name: str, size: int = 0) -> MessageAnswer:
-    return MessageAnswer(service_pb2.WatchInstancesResponse(resume_token=name, reason="x" * size))
+def answer(name: str, size: int = 0) -> bytes:
+    return service_pb2.WatchInstancesResponse(resume_token=name, reason="x" * size).SerializeToString()
 
 
 async def waiting(registry: FakeRegistry) -> None:

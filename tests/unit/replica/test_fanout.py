@@ -173,10 +173,10 @@ async def test_who_can_be_told_at_an_alarm_sleeps_on_and_is_told_at_the_next_unt
     fanout, change, told = Fanout(MANY), Changes(), list[int]()
     watchers = [fanout.subscribe(ALL) for _ in range(2)]
 
-    def tell(watcher: Watcher) -> bool:
-        if watcher is watchers[0]:
+    def tell(asleep: list[Watcher]) -> list[Watcher]:
+        if watchers[0] in asleep:
             told.append(fanout.version)
-        return watcher is watchers[0] and fanout.version < 2
+        return [one for one in asleep if one is watchers[1] or fanout.version == 2]
 
     alarm = Alarm(5.0, tell=tell)
     waiting = [asyncio.create_task(watcher.wait(alarm)) for watcher in watchers]
@@ -195,9 +195,9 @@ async def test_who_can_be_told_at_an_alarm_sleeps_on_and_is_told_at_the_next_unt
 async def test_nobody_is_told_that_nothing_was_missed_who_has_not_yet_woken_for_what_came() -> None:
     fanout, told = Fanout(MANY), list[Watcher]()
 
-    def tell(watcher: Watcher) -> bool:
-        told.append(watcher)
-        return True
+    def tell(asleep: list[Watcher]) -> list[Watcher]:
+        told.extend(asleep)
+        return []
 
     watcher, alarm = fanout.subscribe(ALL), Alarm(3_600, tell=tell)
     waiting = asyncio.create_task(watcher.wait(alarm))
