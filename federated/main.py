@@ -78,7 +78,7 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
     default="16MiB",
     help="Responses kept per location, for callers that allow stale ones.",
 )
-@settings.flags(_FLAGS)
+@settings.flags(_FLAGS, forwards=True)
 @_FLAGS.logs()
 @_FLAGS.under("Limits").option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
 @_FLAGS.limits()
@@ -102,8 +102,8 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     """How callers get in here, and what the gateway shows to its locations."""
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "token_file")))
     try:
-        check_exposure(given)
-        security = security_of(given, SystemClock(), None, DENIED_BY_STATE)
+        check_exposure(given, forwards=True)
+        security = security_of(given, SystemClock(), None, DENIED_BY_STATE, forwards=True)
         _check_own(files, security)
         return security, Dialer(Credentials(files))
     except (BadSecurity, BadCredentials) as error:

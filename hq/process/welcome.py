@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hq.process.server import Server
+from serving.flags import is_loopback
 from store.embedded import EtcdBinary
 
 
@@ -24,11 +25,14 @@ def welcome(server: Server, store: str, note: str = "") -> None:
     listening = server.listening.result()
     hqctl = _command("hqctl")
     at = "" if listening.grpc == "127.0.0.1:7071" else f" --server {listening.grpc}"
+    is_kept = "nothing is kept" if store == "memory" else "the data is kept"
+    is_ours = is_loopback(listening.grpc) and is_loopback(listening.http)
+    whose = "for this machine only" if is_ours else "whoever reaches these addresses can change everything"
     example = Path(__file__).resolve().parents[2] / "examples" / "web.yaml"
     click.echo(
         f"""
 HQ serves.  gRPC {listening.grpc} · HTTP http://{listening.http} · {store}
-Without TLS or authentication: for this machine only.{f"{chr(10)}{note}" if note else ""}
+Without TLS or authentication: {whose}.{f"{chr(10)}{note}" if note else ""}
 
 Try in another shell:
   {hqctl}{at} apply -f {_short(example)}
@@ -36,7 +40,7 @@ Try in another shell:
   {hqctl}{at} find web
   {hqctl}{at} why web-1
 
-Ctrl-C stops it; the data is kept."""
+Ctrl-C stops it; {is_kept}."""
     )
 
 

@@ -60,8 +60,9 @@ def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int)
     # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
-        newer = f"report {mark.sequence} is already stored"
-        raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: ignored")
+        stored = f"report {mark.sequence} is already stored"
+        words = f"{stored} and says something else" if says_else else f"{stored}, this one is {revision.sequence}"
+        raise OutdatedReport(subject(report), f"{words}: ignored; the next report needs a higher sequence")
 
 
 def subject(report: service_pb2.ReportStatusRequest) -> str:

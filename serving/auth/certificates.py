@@ -38,7 +38,7 @@ class Certificates:
             return
         uris, _ = _read(pem)
         if len(uris) > 1:
-            raise Unauthenticated(_wanted(f"it has {len(uris)} (a token cannot replace it)"))
+            raise Unauthenticated(_wanted(f"this one has {len(uris)}, and is refused even beside a valid token"))
         if len(self._clear) >= _REMEMBERED:
             del self._clear[next(iter(self._clear))]
         self._clear[pem] = None
@@ -62,7 +62,7 @@ class Certificates:
     def _named(self, pem: bytes) -> Identity:
         uris, expires_at = _read(pem)
         if len(uris) != 1:
-            raise Unauthenticated(_wanted(f"it has {len(uris) or 'none'}"))
+            raise Unauthenticated(_wanted(f"this one has {len(uris) or 'none'}"))
         return Identity(spiffe_id(uris[0], self._trust_domain), Kind.CERTIFICATE, expires_at)
 
 
@@ -84,7 +84,7 @@ def spiffe_id(uri: str, trust_domain: str) -> str:
     """The uri itself. Raises Unauthenticated: it is no SPIFFE id, or one of another trust domain."""
     found = _SPIFFE.fullmatch(uri) if len(uri) <= _MAX_ID else None
     if found is None or {".", ".."}.intersection(found[2].split("/")):
-        raise Unauthenticated(_wanted("it has a different URI"))
+        raise Unauthenticated(_wanted("this one has a different URI"))
     if found[1] != trust_domain:
         raise Unauthenticated(f"the client certificate is not from trust domain {trust_domain}")
     return uri

@@ -82,7 +82,7 @@ class Gate:
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
         if self.tokens is None:
-            raise Unauthenticated("not authenticated: connect with a client certificate (gRPC)")
+            raise Unauthenticated("not authenticated: connect with a client certificate")
         raise Unauthenticated(f"not authenticated: {_BRING}")
 
     def access(self, identity: Identity, rule: Rule) -> Access:
@@ -102,7 +102,7 @@ class Gate:
         if len(sent) > 1:
             raise Unauthenticated("several authorization headers: send one")
         if self.tokens is None:
-            raise Unauthenticated("tokens are not accepted here: connect with a client certificate (gRPC)")
+            raise Unauthenticated("tokens are not accepted here: connect with a client certificate")
         if sent[0][: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated(f"the authorization header holds no token: {_BRING}")
         return self.tokens.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])

@@ -128,12 +128,19 @@ _FILES: Final = {
     "--policy": "Policy: which identity has which role (YAML).",
     "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",
 }
+_CHECKED_ONLY: Final = (
+    "Refuse client certificates that this CA (PEM) did not sign. They identify nobody here: callers need tokens."
+)
 
 
-def flags(made: Flags, *, serves_grpc: bool = True) -> Callable[[F], F]:
-    """All flags of security. `serves_grpc`: there may be an address for callers with certificates."""
+def flags(made: Flags, *, serves_grpc: bool = True, forwards: bool = False) -> Callable[[F], F]:
+    """All flags of security. `serves_grpc`: there may be an address for callers with certificates.
+
+    `forwards`: as `security_of` takes it.
+    """
     option = made.under("Security").option
-    files = [option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
+    texts = {**_FILES, "--client-ca": _CHECKED_ONLY} if forwards else _FILES
+    files = [option(name, default="", metavar="FILE", help=text) for name, text in texts.items()]
     address = (
         "Second gRPC address, which requires client certificates; at the others they are optional (with "
         "--transport=grpcio, --grpc requires them unless this is given). Port 0: a free one."
@@ -156,8 +163,9 @@ def flags(made: Flags, *, serves_grpc: bool = True) -> Callable[[F], F]:
     )
 
 
-def check_exposure(given: Mapping[str, Any]) -> None:
+def check_exposure(given: Mapping[str, Any], *, forwards: bool = False) -> None:
     """Raises BadSecurity: an address can be reached by others, and they could read along or call unasked."""
+    identities = "--jwks with --policy" if forwards else "--jwks or --client-ca with --policy"
     if given["insecure"]:
         return
     is_safe = bool(given.get("tls_cert")) and bool(given.get("jwks") or given.get("client_ca"))
@@ -165,24 +173,29 @@ def check_exposure(given: Mapping[str, Any]) -> None:
         if given.get(flag) and not is_loopback(given[flag]) and not is_safe:
             raise BadSecurity(
                 f"{_flag(flag)} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
-                "--jwks or --client-ca with --policy; or serve on 127.0.0.1; or give --insecure if the network itself "
+                f"{identities}; or serve on 127.0.0.1; or give --insecure if the network itself "
                 "is protected"
             )
 
 
 def security_of(
-    given: Mapping[str, Any], clock: Clock, cluster: str | None, denied_by_state: Collection[str] = ()
+    given: Mapping[str, Any],
+    clock: Clock,
+    cluster: str | None,
+    denied_by_state: Collection[str] = (),
+    *,
+    forwards: bool = False,
 ) -> Security | None:
     """What the flags say; None: neither TLS nor callers' identities.
 
-    `cluster` None: it is a federation gateway. Callers need tokens there, which it forwards; certificates it cannot.
-    `denied_by_state`: as the gate takes it.
+    `cluster`, `denied_by_state`: as the gate takes them.
+    `forwards`: it is a federation gateway. Callers need tokens there, which it forwards; certificates it cannot.
 
     Raises:
         BadSecurity: naming the flag.
     """
     _check(given)
-    if cluster is None and given["policy"] and not given["jwks"]:
+    if forwards and given["policy"] and not given["jwks"]:
         raise BadSecurity(
             "--policy needs --jwks at a federation gateway: it forwards tokens, and cannot forward certificates"
         )
@@ -194,7 +207,8 @@ def security_of(
     if not given["policy"]:
         return Security(None, tls, audit, []) if tls else None
     try:
-        gate, files = _gate(given, audit, clock, cluster, denied_by_state)
+        certificates = Certificates(given["trust_domain"], clock) if given["client_ca"] and not forwards else None
+        gate, files = _gate(given, certificates, audit, clock, cluster, denied_by_state)
     except BadSecurity:
         audit.close()
         raise
@@ -202,11 +216,14 @@ def security_of(
 
 
 def _gate(
-    given: Mapping[str, Any], audit: Audit, clock: Clock, cluster: str | None, denied_by_state: Collection[str]
+    given: Mapping[str, Any],
+    certificates: Certificates | None,
+    audit: Audit,
+    clock: Clock,
+    cluster: str | None,
+    denied_by_state: Collection[str],
 ) -> tuple[Gate, list[Reloading]]:
     policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
-    accepts_certificates = given["client_ca"] and cluster is not None
-    certificates = Certificates(given["trust_domain"], clock) if accepts_certificates else None
     if not given["jwks"]:
         gate = Gate(policy.current, None, certificates, audit, clock, cluster, denied_by_state)
         return gate, [(policy, lambda: gate.use(policy.current))]

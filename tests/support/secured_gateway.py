@@ -34,7 +34,7 @@ async def federated(files: Secured, replica: str, **given: Any) -> AsyncIterator
     shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
     clock, rng = SystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
-    security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE)
+    security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE, forwards=True)
     shared = ServerContext(Limits(), clock, RequestIds("gateway"), security)
     server = Server(Gateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
     serving = asyncio.create_task(server.serve())

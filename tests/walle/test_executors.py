@@ -158,7 +158,7 @@ def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
 
 async def test_a_server_that_does_not_answer_for_the_zone_says_nothing_of_its_records(bind: NameServer) -> None:
     executor = Dns("dns", DnsConfig("127.0.0.1", "other.example", bind.port))
-    with pytest.raises(ExecutorFailure, match=r"^127\.0\.0\.1 did not answer: REFUSED$"):
+    with pytest.raises(ExecutorFailure, match=r"^127\.0\.0\.1 refused the query: REFUSED$"):
         await executor.look(named_host("10.0.0.1", name="h1.other.example"), 0)
 
 

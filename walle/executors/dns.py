@@ -66,7 +66,7 @@ class Dns:
         for kind, addresses in self._wanted(host).items():
             answer = await self._ask(dns.message.make_query(self._name(host), kind))
             if answer.rcode() not in _KNOWN:
-                raise ExecutorFailure(f"{self._config.server} did not answer: {dns.rcode.to_text(answer.rcode())}")
+                raise ExecutorFailure(f"{self._config.server} refused the query: {dns.rcode.to_text(answer.rcode())}")
             found = {
                 str(item) for rrset in answer.answer if rrset.rdtype == dns.rdatatype.from_text(kind) for item in rrset
             }

@@ -34,7 +34,7 @@ _NOISE = ("modificationTime", "version", "statusVersion")
 def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
     """Show what `apply -f` would change, as computed by HQ. Exits with 1 if there are differences.
 
-    Secret descriptors are only counted: HQ shows them to agents only.
+    Secret descriptors are only counted: HQ shows them to agents and uploaders only.
     """
     documents = documents_or_exit(names, recursive=recursive, code=FAILED)
 

@@ -36,7 +36,7 @@ WIDTHS = [25, 8, 16, 8, 12, 10]
 def events(session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
     """Show recent expiries (HQ marked a silent revision not ready) and recoveries, newest first.
 
-    Each given replica remembers the last 1,000 since its start.
+    Each given replica remembers the last 2,000 since its start.
     """
 
     async def work(client: Client) -> Exit:

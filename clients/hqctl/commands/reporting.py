@@ -67,8 +67,8 @@ def report(
     """Report the status of a revision as its agent would.
 
     This takes over the revision: HQ refuses the reports of its real agent until that agent is restarted. If that
-    agent is instancectl, it also stops the instance's processes at once. Without --every it is a single report, and
-    the revision expires unless another one follows.
+    agent is instancectl, it also stops the instance's processes at once, unless it runs with --when-fenced keep.
+    Without --every it is a single report, and the revision expires unless another one follows.
     """
     if ready is None:
         raise click.UsageError("give --ready or --not-ready")

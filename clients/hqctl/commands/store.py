@@ -92,8 +92,8 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
 def quarantine(session: Session, output: str) -> None:
     """Show records that the answering replica could not decode.
 
-    The affected instances are shown as last decoded. A valid write or a delete replaces the record of an instance
-    or a status. If the record holds secrets, delete the instance and create it again with them.
+    The affected instances are shown as last decoded, or not at all (SERVED). A valid write or a delete replaces the
+    record of an instance or a status. If the record holds secrets, delete the instance and create it again with them.
     """
 
     async def work(client: Client) -> Exit:

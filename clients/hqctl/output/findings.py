@@ -161,9 +161,10 @@ def _store(facts: Facts) -> Iterator[Finding]:
         )
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
-            "etcd has no leader: nothing can be written.",
-            "An election takes seconds. If it lasts, the members answer HQ but not each other: check the network "
-            "between them (peer port, usually 2380) and their logs.",
+            "no etcd member that this replica reaches is the leader.",
+            "Unless the leader is a member that it does not reach or --etcd does not name, nothing can be written. An "
+            "election takes seconds; if it lasts, check the network between the members (peer port, usually 2380) "
+            "and their logs.",
         )
 
 
@@ -195,7 +196,7 @@ def _space(facts: Facts) -> Iterator[Finding]:
 def _majority(broken: int, count: int) -> str:
     left = count - broken - (count // 2 + 1)
     if left < 0:
-        return "The majority is lost: HQ cannot write until members are back."
+        return "This replica reaches no majority. Unless the members reach each other, nothing can be written."
     spare = "one more loss stops all writes" if left == 0 else f"{plural(left, 'more loss')} can be tolerated"
     return f"Writes go on, {spare}. Look at etcd's log there; `etcdctl endpoint status` says more."
 

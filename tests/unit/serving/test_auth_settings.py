@@ -40,7 +40,14 @@ def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: 
 def test_a_gateway_needs_tokens_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
     files = Secured(tmp_path)
     with pytest.raises(BadSecurity, match="--policy needs --jwks at a federation gateway"):
-        security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None)
+        security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None, forwards=True)
+
+
+def test_a_server_of_all_clusters_takes_certificates_without_tokens(tmp_path: Path) -> None:
+    made = security_of(Secured(tmp_path).with_certificates(jwks="", issuer=""), SystemClock(), None)
+    assert made is not None
+    assert made.gate is not None
+    assert made.gate.certificates is not None
 
 
 @pytest.mark.parametrize("flag", ["grpc", "http", "worker_pages"])

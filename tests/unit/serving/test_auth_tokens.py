@@ -155,7 +155,7 @@ def test_a_token_that_says_something_twice_is_refused(issuer: Issuer, twice: str
     [
         (["spiffe://hq.test/agent/n1"], ""),
         ([], "none"),
-        (["spiffe://hq.test/a", "spiffe://hq.test/b"], "it has 2"),
+        (["spiffe://hq.test/a", "spiffe://hq.test/b"], "this one has 2"),
         (["spiffe://elsewhere.test/agent/n1"], "not from trust domain"),
         (["https://hq.test/agent/n1"], "different URI"),
     ],
