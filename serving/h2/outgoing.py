@@ -139,10 +139,10 @@ class Outgoing:
         while ready and self.room > 0 and self.window > 0:
             stream, _ = ready.popitem(last=False)
             if stream.queue is not None and not stream.is_sent:
-                self._portion(stream, min(stream.window, self.window, self.room, _TURN_BYTES))
+                turn = _TURN_BYTES - stream.sent % _TURN_BYTES  # what is left of it
+                self._portion(stream, min(stream.window, self.window, self.room, turn))
 
     def _portion(self, stream: Stream, left: int) -> None:
-        was_cut = left == self.room < _TURN_BYTES
         queue = stream.queue
         assert queue is not None
         while queue and left > 0:
@@ -160,7 +160,8 @@ class Outgoing:
         if queue:
             if stream.window > 0:
                 self._ready[stream] = None
-                self._ready.move_to_end(stream, last=not was_cut)  # whose turn was cut short is the next
+                if stream.sent % _TURN_BYTES:  # its turn was cut short: it is the next
+                    self._ready.move_to_end(stream, last=False)
             return
         self.drained.append(stream)
         if stream.ending == b"":

@@ -127,6 +127,19 @@ def test_streams_take_turns_of_64_kib() -> None:
     assert set(taken.values()) == {500_000}
 
 
+def test_a_turn_that_the_window_of_the_connection_cut_short_goes_on_first() -> None:
+    machine = server()
+    tell(machine, frames.settings({INITIAL_WINDOW: MIB}))
+    for stream_id, size in ((1, 57_000), (3, 100_000), (5, 57_000)):
+        machine.outgoing.answer(opened(machine, stream_id), OK, b"x" * size, DONE)
+    order = []
+    while machine.outgoing.waiting:
+        machine.pump()
+        order += [f.stream_id for f in sent(machine) if f.kind == frames.DATA]
+        tell(machine, window_update(0, 32_768))
+    assert [one for one, before in zip(order, [0, *order], strict=False) if one != before] == [1, 3, 5, 3]
+
+
 def test_a_stream_without_window_does_not_hold_up_the_others() -> None:
     machine = server(room=0)
     tell(machine, window_update(0, MIB))
