@@ -11,7 +11,7 @@ from pathlib import Path
 
 from instancectl.background import in_thread
 from instancectl.containers.workshop import blueprints
-from instancectl.content import directories
+from instancectl.content import volumes
 from instancectl.content.directories import remove_tree
 from instancectl.content.fetch import Store
 from instancectl.layout import Layout, directory_name
@@ -84,7 +84,7 @@ class Housekeeping:
         self._layout.last_good.unlink(missing_ok=True)
         self._layout.free(volumes=not keep_data)
         if last is not None and not keep_data:
-            for place in directories.persistent_places(last):
+            for place in volumes.persistent_places(last):
                 remove_tree(place)
         self._layout.make()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hqpb.v1.instance_pb2 import Container, InstanceRevision, LifecycleHook, SecretDescriptor
 from instancectl.background import Cancel, in_thread
-from instancectl.content import PrepareFailed, directories, environment
+from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree, unpack
 from instancectl.content.fetch import Store, check_scheme
 from instancectl.content.secrets import SecretValues, deliver, mode_of
@@ -150,7 +150,7 @@ class Preparer:
 
     async def remove(self, key: RevisionKey, desired: Desired | None) -> None:
         """Remove what a revision occupies; persistent volumes stay. Raises OSError."""
-        on_disks = directories.places_on_disks(key, desired) if desired else []
+        on_disks = volumes.places_on_disks(key, desired) if desired else []
         for path in (self._layout.revision(key), *on_disks):
             await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
 
@@ -174,7 +174,7 @@ class Preparer:
         for file, content in zip(revision.file, files, strict=True):
             _copy(content, inside(directory, file.name, f"file {file.name}"), file.mode or _DEFAULT_FILE_MODE)
         for volume in revision.volume:
-            directories.create(volume, key, desired, self._layout)
+            volumes.create(volume, key, desired, self._layout)
 
     def _deliver(self, values: Sequence[tuple[SecretDescriptor, bytes]], directory: Path) -> None:
         for secret, value in values:

@@ -1,0 +1,56 @@
+"""Volumes: made at their mount paths, and where they lie on allocated disks. Blocking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hqpb.v1.instance_pb2 import Volume
+from instancectl.content import PrepareFailed
+from instancectl.content.directories import inside
+from instancectl.layout import Layout, directory_name
+from instancectl.wanted.desired import Desired, RevisionKey
+
+
+def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> None:
+    """Make a volume appear at its mount path. A persistent one that exists is kept with what is in it.
+
+    Raises:
+        PrepareFailed: its disk was not allocated, or its path is taken or leads elsewhere.
+        OSError: it cannot be made.
+    """
+    what = f"volume {volume.name}"
+    mount = inside(layout.revision(key), volume.mount_path or volume.name, what)
+    if mount.is_symlink() or mount.exists():
+        raise PrepareFailed("VolumePathTaken", f"{what}: {volume.mount_path} already exists: choose another mountPath")
+    place = _place(volume, key, desired, layout)
+    if place is None:
+        mount.mkdir()
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    mount.symlink_to(place, target_is_directory=True)
+
+
+def places_on_disks(key: RevisionKey, desired: Desired) -> list[Path]:
+    """Where the passing volumes of a revision lie on allocated disks."""
+    return [Path(disk.path) / _owner(desired) / directory_name(key) for disk in desired.allocation.disk if disk.path]
+
+
+def persistent_places(desired: Desired) -> list[Path]:
+    """Everything of the instance on allocated disks."""
+    return [Path(disk.path) / _owner(desired) for disk in desired.allocation.disk if disk.path]
+
+
+def _place(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> Path | None:
+    """Where the volume really lies; None: in the revision's directory itself."""
+    if not volume.disk:
+        return layout.volumes / volume.name if volume.persistent else None
+    disk = next((disk for disk in desired.allocation.disk if disk.name == volume.disk), None)
+    if disk is None or not disk.path:
+        message = f"volume {volume.name}: the allocation gives no path for disk {volume.disk}"
+        raise PrepareFailed("DiskNotAllocated", message)
+    below = "volumes" if volume.persistent else directory_name(key)
+    return Path(disk.path) / _owner(desired) / below / volume.name
+
+
+def _owner(desired: Desired) -> str:
+    return f"instance-{desired.instance_id}"
