@@ -16,6 +16,7 @@ from instancectl.containers.workshop import Workshop
 from instancectl.content.fetch import Store
 from instancectl.content.prepare import Preparer
 from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from instancectl.control_socket import Control, serve
 from instancectl.files import locked
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
@@ -26,7 +27,7 @@ from instancectl.reports.sink import NoSink, Sink
 from instancectl.route import Route, route_of
 from instancectl.settings import Manner, ProviderSpec, RunSettings
 from instancectl.state import StateFile
-from instancectl.status import Control, serve, snapshot
+from instancectl.status import snapshot
 from instancectl.supervisor import Supervisor
 from instancectl.wanted import desired as wishes
 from instancectl.wanted.desired import Desired

@@ -179,9 +179,9 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     """
     from hqcli.terminal import print_table
     from instancectl import status as own_status
+    from instancectl.control_socket import ask, ask_until
     from instancectl.hostagent import status as agent_status
     from instancectl.layout import Layout
-    from instancectl.status import ask, ask_until
 
     shown = agent_status if host_agent else own_status
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted

@@ -14,8 +14,8 @@ from typing import Any
 from google.protobuf import json_format
 
 from hqpb.v1 import instance_pb2 as model
+from instancectl.control_socket import ask
 from instancectl.processes import procfs
-from instancectl.status import ask
 from tests.support.reserved_port import kept_ports
 from tests.support.sample_instances import INSTALLED, READY, eventually
 
