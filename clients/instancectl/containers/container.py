@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from hqpb.v1.instance_pb2 import LifecycleHook
-from instancectl.containers.container_status import Checker, Readiness, StatusKeeper, rhythm
+from instancectl.containers.checks import Checker, Readiness, rhythm
+from instancectl.containers.container_status import StatusKeeper
 from instancectl.containers.workshop import Blueprint, Restarts, Workshop, drain_s, grace_s
 from instancectl.content import PrepareFailed, environment
 from instancectl.processes.children import Child, Exit, stop

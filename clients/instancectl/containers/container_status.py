@@ -1,25 +1,12 @@
-"""What a container says of itself: its ContainerStatus, and whether it is ready by its check (command, TCP, HTTP)."""
+"""What is said of a container: its ContainerStatus, kept up to date."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
-from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated, ReadinessCheck
+from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
 from instancectl.clock import Clock, timestamp
 from instancectl.processes.children import Exit
-from instancectl.processes.commands import Commands
-from instancectl.wanted.desired import Desired
-
-_GOOD = range(200, 400)
-DEFAULT_PERIOD_S = 10.0
-DEFAULT_TIMEOUT_S = 1.0
-DEFAULT_FAILURES = 3
-DEFAULT_SUCCESSES = 1
-_MIN_PERIOD_S = 0.05
 
 
 class StatusKeeper:
@@ -77,104 +64,3 @@ class StatusKeeper:
         self.message.state.CopyFrom(ContainerState(terminated=end))
         self.message.last_termination.CopyFrom(end)
         self._changed()
-
-
-class Checker:
-    """Checks containers of one revision."""
-
-    def __init__(self, desired: Desired, commands: Commands, cwd: Path) -> None:
-        self._desired = desired
-        self._commands = commands
-        self._cwd = cwd
-
-    async def passes(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
-        """Whether one check passes within its time. A port that was not allocated does not pass."""
-        if check.WhichOneof("check") == "exec":
-            return await self._runs(check, environment, timeout_s)
-        try:
-            async with asyncio.timeout(timeout_s):
-                if check.WhichOneof("check") == "tcp":
-                    return await self._accepts(check.tcp.port)
-                return await self._answers(check.http.port, check.http.path or "/")
-        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-            return False
-
-    async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
-        try:
-            outcome = await self._commands.run(
-                check.exec.command, cwd=self._cwd, environment=environment, timeout_s=timeout_s, thorough=False
-            )
-        except OSError:
-            return False
-        return outcome.succeeded
-
-    async def _accepts(self, port: str) -> bool:
-        _, writer = await self._connect(port)
-        await _close(writer)
-        return True
-
-    async def _answers(self, port: str, path: str) -> bool:
-        reader, writer = await self._connect(port)
-        try:
-            host = self._desired.host
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-            status_line = await reader.readuntil(b"\n")
-            return int(status_line.split()[1]) in _GOOD
-        except IndexError:
-            return False
-        finally:
-            await _close(writer)
-
-    async def _connect(self, port: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        number = self._desired.port(port)
-        if number is None:
-            raise ConnectionRefusedError(f"no port {port} was allocated")
-        return await asyncio.open_connection(self._desired.host, number)
-
-
-async def _close(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-
-
-@dataclass(frozen=True, slots=True)
-class Rhythm:
-    """When to check, in seconds, and how many results in a row count."""
-
-    initial_delay_s: float
-    period_s: float
-    timeout_s: float
-    failures: int
-    successes: int
-
-
-def rhythm(check: ReadinessCheck) -> Rhythm:
-    """What a check asks for, with the defaults of the model."""
-    return Rhythm(
-        check.initial_delay.ToTimedelta().total_seconds(),
-        max(_MIN_PERIOD_S, check.period.ToTimedelta().total_seconds() or DEFAULT_PERIOD_S),
-        check.timeout.ToTimedelta().total_seconds() or DEFAULT_TIMEOUT_S,
-        check.failure_threshold or DEFAULT_FAILURES,
-        check.success_threshold or DEFAULT_SUCCESSES,
-    )
-
-
-class Readiness:
-    """Whether a running container is ready, given the results of its checks."""
-
-    def __init__(self, rhythm: Rhythm) -> None:
-        self._rhythm = rhythm
-        self._in_a_row = 0
-        self._last: bool | None = None
-        self.is_ready = False
-
-    def checked(self, passed: bool) -> bool:
-        """Take a result; return whether readiness changed."""
-        self._in_a_row = self._in_a_row + 1 if passed is self._last else 1
-        self._last = passed
-        needed = self._rhythm.successes if passed else self._rhythm.failures
-        if passed is self.is_ready or self._in_a_row < needed:
-            return False
-        self.is_ready = passed
-        return True

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from instancectl.containers.container_status import Readiness, Rhythm, rhythm
+from instancectl.containers.checks import Readiness, Rhythm, rhythm
 from instancectl.containers.workshop import Restarts, RestartSettings
 from instancectl.housekeeping import chosen, is_wanted
 from instancectl.processes.children import Exit
