@@ -16,7 +16,7 @@ import click
 
 from hqcli.options import Span, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from instancectl.containers.workshop import RestartSettings
+from instancectl.containers.restarts import RestartSettings
 from instancectl.processes.output import OutputSettings
 from instancectl.settings import (
     BadProvider,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hqclient.credential_files import CredentialFiles
-from instancectl.containers.workshop import RestartSettings
+from instancectl.containers.restarts import RestartSettings
 from instancectl.processes.output import OutputSettings
 
 

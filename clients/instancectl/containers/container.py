@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from hqpb.v1.instance_pb2 import LifecycleHook
 from instancectl.containers.checks import Checker, Readiness, rhythm
 from instancectl.containers.container_status import StatusKeeper
-from instancectl.containers.workshop import Blueprint, Restarts, Workshop, drain_s, grace_s
+from instancectl.containers.restarts import Restarts
+from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s
 from instancectl.content import PrepareFailed, environment
 from instancectl.processes.children import Child, Exit, stop
 from instancectl.processes.limits import limit_of

@@ -1,4 +1,4 @@
-"""What containers are made with (tools) and from (blueprints), and what a spec says of restarts, grace and drain."""
+"""What containers are made with (tools) and from (blueprints), and how long a stop may take."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import random
 from dataclasses import dataclass
 from typing import Protocol
 
-from hqpb.v1 import instance_pb2
-from hqpb.v1.instance_pb2 import Container, InstanceRevision, RestartPolicy
+from hqpb.v1.instance_pb2 import Container, InstanceRevision
 from instancectl.clock import Clock
+from instancectl.containers.restarts import RestartSettings
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
-from instancectl.processes.children import Children, Exit
+from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Limiter
 from instancectl.processes.output import OutputSettings
@@ -20,47 +20,6 @@ from instancectl.wanted.desired import Desired, RevisionKey, container_digest
 
 DEFAULT_GRACE_S = 10.0
 DEFAULT_DRAIN_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class RestartSettings:
-    """How patient restarts are, in seconds.
-
-    Attributes:
-        first_backoff_s: wait after the first failure; it doubles with each.
-        max_backoff_s: upper limit of that.
-        stable_s: whoever ran for so long starts with the first wait again.
-    """
-
-    first_backoff_s: float = 0.5
-    max_backoff_s: float = 60.0
-    stable_s: float = 60.0
-
-
-class Restarts:
-    """The restarts of one container."""
-
-    def __init__(self, policy: RestartPolicy, settings: RestartSettings, rng: random.Random) -> None:
-        self._policy = policy
-        self._settings = settings
-        self._rng = rng
-        self._failures = 0
-
-    def after(self, end: Exit | None, ran_for_s: float) -> float | None:
-        """Seconds to wait before the next start; None: it stays ended. What never began (no `end`) is always tried."""
-        if end is not None and not self._starts_again(end):
-            return None
-        if ran_for_s >= self._settings.stable_s:
-            self._failures = 0
-        self._failures += 1
-        limit_s = self._settings.first_backoff_s * 2.0 ** min(self._failures - 1, 30)
-        # Half of it is chance: instances that fail together do not come back together.
-        return min(limit_s, self._settings.max_backoff_s) * self._rng.uniform(0.5, 1.0)
-
-    def _starts_again(self, end: Exit) -> bool:
-        if self._policy == instance_pb2.RESTART_POLICY_NEVER:
-            return False
-        return self._policy != instance_pb2.RESTART_POLICY_ON_FAILURE or not end.succeeded
 
 
 def grace_s(container: Container) -> float:

@@ -14,7 +14,8 @@ from typing import TypeVar
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
 from instancectl.containers.container import SupervisedContainer
-from instancectl.containers.workshop import Blueprint, RestartSettings, Workshop
+from instancectl.containers.restarts import RestartSettings
+from instancectl.containers.workshop import Blueprint, Workshop
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes.children import Child, Children

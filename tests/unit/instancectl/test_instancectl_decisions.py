@@ -9,7 +9,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from instancectl.containers.checks import Readiness, Rhythm, rhythm
-from instancectl.containers.workshop import Restarts, RestartSettings
+from instancectl.containers.restarts import Restarts, RestartSettings
 from instancectl.housekeeping import chosen, is_wanted
 from instancectl.processes.children import Exit
 from instancectl.processes.limits import Grip
