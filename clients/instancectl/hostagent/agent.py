@@ -16,8 +16,8 @@ from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from instancectl.files import locked
 from instancectl.hostagent.calls import LINGER_S, HostAgentCalls
-from instancectl.hostagent.gathering import Speakers
 from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.upstream import Upstream
 from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds

@@ -10,8 +10,9 @@ from google.protobuf.message import DecodeError, Message
 
 from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.gathering import Gathering, Key, Rhythm, Speakers, listed
+from instancectl.hostagent.gathering import Gathering, Key, ReportRhythm, listed
 from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.status import PATH as STATUS_PATH
 from instancectl.hostagent.status import Heard
 from instancectl.hostagent.upstream import Failed, Upstream, of_item
@@ -37,7 +38,7 @@ class HostAgentCalls:
     ) -> None:
         self._node, self._upstream, self._picture = node, upstream, picture
         self._speakers, self._clock = speakers, clock
-        self._rhythm, self._heard = Rhythm(clock), Heard()
+        self._rhythm, self._heard = ReportRhythm(clock), Heard()
         self.reports = Gathering(self._sender("ReportStatuses"), self._reported, clock, linger_s)
         self.begins = Gathering(self._sender("BeginReportings"), _begun, clock, linger_s)
 

@@ -1,71 +1,23 @@
-"""Reports of many supervisors in one call to HQ: each is sent once, answered when HQ has, and only who may speaks."""
+"""Reports of many supervisors in one call to HQ: each is sent once, and answered when HQ has."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, Final, NamedTuple
 
 from instancectl.hostagent.upstream import Failed
-from instancectl.settings import Speaker
 from serving.clock import Clock
 from serving.errors import OutcomeUnknown, ServiceError
-from serving.rights.patterns import Patterns
 
-_USER: Final = "{user}"
-_ROOT: Final = 0
 MOST_ITEMS: Final = 1_000  # of one call
 _MOST_BYTES: Final = 3 * 1024 * 1024  # of one call, which takes 4 MiB
 _FIELD_1: Final = b"\x0a"  # the tag of `repeated ... = 1`, with a length
 Key = tuple[str, str]  # instance and revision
 Send = Callable[[bytes, float], Awaitable[bytes]]  # raises Failed
 Read = Callable[[bytes], Sequence[Any]]
-
-
-def user_of(uid: int) -> str:
-    """The name of a user; empty: there is none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return ""
-
-
-class Speakers:
-    """Root and the host agent's own user speak for every instance of the node; others as was said."""
-
-    def __init__(
-        self, speakers: Sequence[Speaker] = (), own_uid: int | None = None, name: Callable[[int], str] = user_of
-    ) -> None:
-        self._speakers, self._name = speakers, name
-        self._trusted = {_ROOT, os.getuid() if own_uid is None else own_uid}
-
-    @property
-    def has_others(self) -> bool:
-        """Others than root and the own user may connect."""
-        return bool(self._speakers)
-
-    def may(self, uid: int, instance_id: str) -> bool:
-        """The user may speak for the instance."""
-        return self.of(uid)(instance_id)
-
-    def of(self, uid: int) -> Callable[[str], bool]:
-        """For which instances the user may speak, now."""
-        if uid in self._trusted:
-            return lambda _: True
-        # Asked each time: a number may be another user's by now, and the file is read within microseconds.
-        name = self._name(uid) if self._speakers and uid >= 0 else ""
-        if not name or "*" in name:
-            return lambda _: False
-        own = [
-            Patterns([word.replace(_USER, name) for word in speaker.instances])
-            for speaker in self._speakers
-            if name in Patterns((speaker.users,))
-        ]
-        return lambda instance_id: any(instance_id in patterns for patterns in own)
 
 
 class _Item:
@@ -189,7 +141,7 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-class Rhythm:
+class ReportRhythm:
     """When the supervisors of a node report next: all at one moment, so that their heartbeats are one call.
 
     A supervisor may be told an earlier time than HQ said, never a later one.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from instancectl.hostagent.gathering import Rhythm, Speakers
+from instancectl.hostagent.gathering import ReportRhythm
+from instancectl.hostagent.speakers import Speakers
 from instancectl.settings import BadSpeaker, Speaker, parse_speaker
 from serving.clock import ManualClock
 
@@ -49,7 +50,7 @@ def test_blanks_around_words_do_not_matter() -> None:
 
 def test_all_supervisors_of_a_node_are_asked_to_report_at_one_moment() -> None:
     clock = ManualClock()
-    rhythm = Rhythm(clock)
+    rhythm = ReportRhythm(clock)
     assert rhythm.next_s(170.0) == 170.0
     clock.advance(100.0)
     assert rhythm.next_s(175.0) == pytest.approx(70.0)
@@ -59,7 +60,7 @@ def test_all_supervisors_of_a_node_are_asked_to_report_at_one_moment() -> None:
 
 def test_nobody_is_asked_to_report_later_than_hq_says() -> None:
     clock = ManualClock()
-    rhythm = Rhythm(clock)
+    rhythm = ReportRhythm(clock)
     rhythm.next_s(170.0)
     assert rhythm.next_s(3.0) == 3.0, "the interval is another one now"
     assert rhythm.next_s(3.0) == 3.0
