@@ -14,12 +14,13 @@ from instancectl.background import Chores
 from instancectl.containers.running import Running
 from instancectl.containers.workshop import Workshop
 from instancectl.content.prepare import Preparer
-from instancectl.housekeeping import Housekeeping, end_all, take_over
+from instancectl.housekeeping import Housekeeping
 from instancectl.installs import Installs
 from instancectl.reports import conditions
 from instancectl.reports.sink import Sink
 from instancectl.reports.subject import SubjectId
 from instancectl.settings import Manner
+from instancectl.takeover import end_all, take_over
 from instancectl.wanted import desired as copies
 from instancectl.wanted.desired import Desired, RevisionKey
 from instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan

@@ -10,12 +10,12 @@ import pytest
 from hqpb.v1 import instance_pb2 as model
 from instancectl.containers.checks import Readiness, Rhythm, rhythm
 from instancectl.containers.restarts import Restarts, RestartSettings
-from instancectl.housekeeping import chosen, is_wanted
 from instancectl.processes.children import Exit
 from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
 from instancectl.reports import conditions
 from instancectl.state import RunningChild
+from instancectl.takeover import chosen, is_wanted
 from instancectl.wanted.desired import Desired, RevisionKey, container_digest, revision_key
 from instancectl.wanted.hq_source import Identity, Meaning, of_absence, of_presence
 from tests.support.sample_instances import INSTALLED, READY

@@ -1,0 +1,77 @@
+"""Processes that an earlier supervisor left: those still wanted go on, all others are ended; none is doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from instancectl.containers.workshop import blueprints
+from instancectl.processes.children import Child, Children, adopt, stop
+from instancectl.processes.limits import Grip
+from instancectl.state import RunningChild, StateFile
+from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_created
+
+Found = dict[str, tuple[Child, RunningChild]]
+
+
+def is_wanted(record: RunningChild, desired: Desired) -> bool:
+    """The revision is still in the spec with the same content, and the container is what it was."""
+    revision = desired.by_key.get(record.revision)
+    if revision is None or is_wanted_created(revision):
+        return False
+    blueprint = blueprints(record.revision, revision, desired).get(record.container)
+    return blueprint is not None and blueprint.digest == record.container_digest
+
+
+def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | None:
+    """The revision whose processes go on; None: none do. Decided by the records alone."""
+    wanted = {record.revision for record in records if is_wanted(record, desired)}
+    if desired.ready_key in wanted:
+        return desired.ready_key
+    return min(wanted, default=None)
+
+
+async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionKey | None, Found]:
+    """The revision that runs already and its processes by container; all other processes of ours have been ended."""
+    records = list(state.state.children.values())
+    key = chosen(records, desired)
+    kept: Found = {}
+    leaving: list[tuple[Child, RunningChild]] = []
+    for record in records:
+        child = adopt(record.process, record.mark, _grip(record))
+        if child is None:
+            state.ended(record.revision, record.container)
+        elif record.revision == key and is_wanted(record, desired):
+            kept[record.container] = (child, record)
+        else:
+            leaving.append((child, record))
+    await asyncio.gather(*(_end(child, record, state) for child, record in leaving))
+    _end_strangers(children, kept)
+    return (key if kept else None), kept
+
+
+async def end_all(state: StateFile, children: Children) -> None:
+    """End every process that an earlier supervisor left: nothing of it is wanted."""
+    await take_over(state, Desired("", ""), children)
+
+
+def _grip(record: RunningChild) -> Grip:
+    group = Path(record.group) if record.group else None
+    return Grip(group=group, description=record.limits)
+
+
+async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
+    # The stop script went away with the specification; the grace was written down.
+    await stop(child, record.grace_s, None)
+    state.ended(record.revision, record.container)
+
+
+def _end_strangers(children: Children, kept: Found) -> None:
+    """Scripts and checks that were under way, and what ended containers left behind."""
+    for pid in children.strangers({child.mark for child, _ in kept.values()}):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
