@@ -205,7 +205,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
-    from instancectl.content.prepare import faults
+    from instancectl.content.spec_faults import faults
     from instancectl.wanted.source import read
 
     try:

@@ -1,108 +1,27 @@
-"""Making a revision installed: what cannot be done is found first; then secrets, files, packages, volumes, scripts."""
+"""Making a revision installed, and removing it: secrets first, then files and packages, volumes, scripts last."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hqpb.v1.instance_pb2 import Container, InstanceRevision, LifecycleHook, SecretDescriptor
+from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
 from instancectl.background import Cancel, in_thread
 from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree, unpack
-from instancectl.content.fetch import Store, check_scheme
-from instancectl.content.secrets import SecretValues, deliver, mode_of
+from instancectl.content.fetch import Store
+from instancectl.content.secrets import SecretValues, deliver
+from instancectl.content.spec_faults import check_supported
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.output import Output, OutputSettings
 from instancectl.reports import conditions
 from instancectl.reports.conditions import Verdict
-from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_ready
+from instancectl.wanted.desired import Desired, RevisionKey
 
 HOOK_TIMEOUT_S = 60.0
 _DEFAULT_FILE_MODE = 0o644
-
-
-def check_supported(revision: InstanceRevision) -> None:
-    """Raises PrepareFailed: for the first thing of a revision that cannot be done."""
-    for failure in failures(revision):
-        raise failure
-
-
-def failures(revision: InstanceRevision) -> Iterator[PrepareFailed]:
-    """Everything of a revision that cannot be done."""
-    for container in revision.container:
-        yield from _of_container(container)
-    for number, hook in enumerate(revision.prepare, 1):
-        yield from _of_hook(hook, f"prepare script {hook.name or number}")
-    for check in _checks(revision):
-        try:
-            check()
-        except PrepareFailed as failure:
-            yield failure
-
-
-def _checks(revision: InstanceRevision) -> Iterator[Callable[[], object]]:
-    for file in revision.file:
-        yield partial(check_scheme, file.url, f"file {file.name}")
-    for package in revision.package:
-        yield partial(check_scheme, package.url, f"package {package.name}")
-    for secret in revision.secret:
-        if secret.WhichOneof("target") == "file":
-            yield partial(mode_of, secret)
-
-
-def _of_container(container: Container) -> Iterator[PrepareFailed]:
-    what = f"container {container.name}"
-    if container.image or container.layer:
-        yield PrepareFailed("ImageUnsupported", f"{what}: images and layers are not supported by instancectl")
-    if not container.command:
-        yield PrepareFailed("NoCommand", f"{what}: has no command")
-    for name in ("post_start", "pre_stop"):
-        if container.HasField(name):
-            yield from _of_hook(getattr(container, name), f"{what}, {name}")
-
-
-def _of_hook(hook: LifecycleHook, what: str) -> Iterator[PrepareFailed]:
-    if not hook.command:
-        yield PrepareFailed("NoCommand", f"{what}: has no command")
-
-
-def faults(desired: Desired) -> list[str]:
-    """What is wrong, a line each; HQ checks the rest when the instance is stored there."""
-    ready = [revision.id for revision in desired.revisions if is_wanted_ready(revision)]
-    found = [f"spec.revision: {', '.join(ready)} are READY: at most one may be"] if len(ready) > 1 else []
-    found += _repeated("spec.revision", (revision.id for revision in desired.revisions))
-    for revision in desired.revisions:
-        found += [f"revision {revision.id}: {fault}" for fault in _of_revision(revision, desired)]
-    return found
-
-
-def _of_revision(revision: InstanceRevision, desired: Desired) -> Iterator[str]:
-    yield from (failure.message for failure in failures(revision))
-    yield from _repeated("container", (container.name for container in revision.container))
-    yield from _repeated("volume", (volume.name for volume in revision.volume))
-    yield from _repeated("secret", (secret.name for secret in revision.secret))
-    for secret in revision.secret:
-        if secret.WhichOneof("target") is None:
-            yield f"secret {secret.name}: has no target: set `file` or `environmentVariable`"
-    for container in revision.container:
-        yield from _of_ports(container, desired)
-
-
-def _of_ports(container: Container, desired: Desired) -> Iterator[str]:
-    check = container.readiness_check
-    for kind in ("tcp", "http"):
-        if check.WhichOneof("check") == kind:
-            port = getattr(check, kind).port
-            if desired.port(port) is None:
-                yield f"container {container.name}: its check uses port {port!r}, which is not allocated"
-
-
-def _repeated(what: str, names: Iterable[str]) -> list[str]:
-    return [f"{what}: {name!r} occurs {n} times" for name, n in Counter(names).items() if n > 1]
 
 
 class Preparer:

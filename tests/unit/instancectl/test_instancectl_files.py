@@ -17,8 +17,8 @@ from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside, unpack
 from instancectl.content.fetch import Store, check_scheme, shown
-from instancectl.content.prepare import faults
 from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
+from instancectl.content.spec_faults import faults
 from instancectl.files import write_atomically
 from instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
 from instancectl.processes.procfs import ProcessId
