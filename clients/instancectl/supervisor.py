@@ -23,7 +23,7 @@ from instancectl.settings import Manner
 from instancectl.takeover import end_all, take_over
 from instancectl.wanted import desired as copies
 from instancectl.wanted.desired import Desired, RevisionKey
-from instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+from instancectl.wanted.plan import Action, Actual, GiveUp, Prepare, Remove, Run, Stop, Wanted, plan
 from instancectl.wanted.source import Asked, Gone, Source, Wishes
 
 log = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ class Supervisor:
         match action:
             case Prepare(key):
                 self.installs.begin(key, desired)
-            case Cancel(key):
+            case GiveUp(key):
                 self._chores.begin(f"cancel {key}", partial(self.installs.cancel, [key]))
             case Run(key) if self._manner.starts:
                 log.info("starting revision %s", key)

@@ -50,7 +50,7 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class GiveUp:
     """Give up preparing."""
 
     key: RevisionKey
@@ -71,13 +71,13 @@ class Remove:
     key: RevisionKey
 
 
-Action = Prepare | Cancel | Run | Stop | Remove
+Action = Prepare | GiveUp | Run | Stop | Remove
 
 
 def plan(wanted: Wanted, actual: Actual) -> list[Action]:
     """Actions that may begin now, all at once. Plan again when one of them is done."""
     return [
-        *_cancels(wanted, actual),
+        *_given_up(wanted, actual),
         *_stops(wanted, actual),
         *_preparations(wanted, actual),
         *_runs(wanted, actual),
@@ -90,8 +90,8 @@ def _preparations(wanted: Wanted, actual: Actual) -> Iterable[Action]:
     return (Prepare(key) for key in wanted.keys if key not in settled)
 
 
-def _cancels(wanted: Wanted, actual: Actual) -> Iterable[Action]:
-    return (Cancel(key) for key in sorted(actual.preparing - set(wanted.keys)))
+def _given_up(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    return (GiveUp(key) for key in sorted(actual.preparing - set(wanted.keys)))
 
 
 def _stops(wanted: Wanted, actual: Actual) -> Iterable[Action]:

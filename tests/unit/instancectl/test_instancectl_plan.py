@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from instancectl.wanted.desired import RevisionKey
-from instancectl.wanted.plan import Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+from instancectl.wanted.plan import Actual, GiveUp, Prepare, Remove, Run, Stop, Wanted, plan
 
 OLD, NEW = RevisionKey("r1", "a" * 64), RevisionKey("r2", "b" * 64)
 NEW_FILES = RevisionKey("r1", "c" * 64)
@@ -73,5 +73,5 @@ def test_it_ends_when_nothing_is_wanted_ready() -> None:
 
 def test_preparing_what_is_not_wanted_any_more_is_given_up_before_it_is_removed() -> None:
     busy = Actual(preparing=frozenset({OLD}), present=frozenset({OLD}))
-    assert plan(Wanted(), busy) == [Cancel(OLD)]
+    assert plan(Wanted(), busy) == [GiveUp(OLD)]
     assert plan(Wanted(), Actual(present=frozenset({OLD}))) == [Remove(OLD)]
