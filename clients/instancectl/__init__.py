@@ -2,5 +2,5 @@
 
 Reading tour: `wanted/desired` (what is wanted) and `wanted/plan` (what to do about it) decide; `supervisor` does it, by
 `content/prepare`, `containers/running` and `containers/container`; `reports/reporter` tells HQ. Decisions are in files
-without I/O: `wanted/plan`, `reports/subject`, `reports/conditions`.
+without I/O: `wanted/plan`, `reports/schedule`, `reports/subject`, `reports/conditions`.
 """

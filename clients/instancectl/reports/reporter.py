@@ -13,8 +13,9 @@ from hqclient.client import STRONG, HqApiError
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
 from instancectl.clock import Clock
+from instancectl.reports.schedule import Schedule
 from instancectl.reports.sink import Stopped
-from instancectl.reports.subject import STOPPING, Schedule, Subject, SubjectId
+from instancectl.reports.subject import FINAL_REASONS, Subject, SubjectId
 from instancectl.route import Route
 
 DEFAULT_INTERVAL_S = 180.0
@@ -157,7 +158,7 @@ class Reporter:
         try:
             answer = await self._route.client.begin_reporting(where.instance_id, where.revision_id, node=where.node)
         except HqApiError as error:
-            if error.reason in STOPPING:
+            if error.reason in FINAL_REASONS:
                 self._refuse(subject, error.reason, error.message)
                 return True
             subject.begin_unanswered |= error.outcome_unknown
@@ -200,7 +201,7 @@ class Reporter:
         elif error.reason == "FENCED":
             await self._fenced(subject, error)
             return _Outcome(is_settled=subject.id in self._refused)
-        elif error.reason in STOPPING:
+        elif error.reason in FINAL_REASONS:
             self._refuse(subject, error.reason, error.message)
             return _Outcome(is_settled=True)
         elif error.reason == "INVALID_REQUEST":

@@ -12,7 +12,8 @@ from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
 from instancectl.reports.reporter import Reporter
-from instancectl.reports.subject import COALESCE_S, SubjectId
+from instancectl.reports.schedule import COALESCE_S
+from instancectl.reports.subject import SubjectId
 from instancectl.route import Route
 from tests.clients.instancectl.supervised import NODE, instance, revision
 from tests.support.sample_instances import eventually

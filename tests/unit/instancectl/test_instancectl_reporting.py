@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from instancectl.reports.subject import COALESCE_S, Schedule, Subject, SubjectId
+from instancectl.reports.schedule import COALESCE_S, Schedule
+from instancectl.reports.subject import Subject, SubjectId
 
 INTERVAL_S = 180.0
 SUBJECT = SubjectId("i-1", "node-1", "r1")
