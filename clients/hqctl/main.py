@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "guard": ("orders", "guard", "Show, release or force the guard, which holds back expiries."),
     "epoch": ("store", "epoch", "Show whether HQ trusts the store after it was replaced; confirm it."),
     "status": ("status", "status", "Show what is wrong, since when, why, and what to do next."),
-    "top": ("counting", "top", "Show services by size, readiness and churn."),
+    "top": ("top", "top", "Show services by size, readiness and churn."),
     "events": ("events", "events", "Show recent expiries and recoveries, and how they were decided."),
     "quarantine": ("store", "quarantine", "Show records that could not be decoded."),
     "suspend": ("orders", "suspend", "Suspend expiry on a node during planned work."),

@@ -1,1 +1,1 @@
-"""The commands of hqctl, a file each."""
+"""The commands of hqctl; related ones share a file."""
