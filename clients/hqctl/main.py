@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.group import LazyGroup
 from hqclient.credential_files import CredentialFiles
 from hqctl.asking.cluster import cluster_option, naming_cluster
-from hqctl.asking.examples import with_examples
-from hqctl.asking.exits import MEANINGS
 from hqctl.asking.session import complain, connection_options
+from hqctl.examples import with_examples
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -43,6 +43,19 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 }
 ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 
+MEANINGS = {
+    Exit.OK: "done",
+    Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; "
+    "status: problems found",
+    Exit.USAGE: "usage error; diff: refused or failed",
+    Exit.NOT_FOUND: "not found: no such instance, revision or node",
+    Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",
+    Exit.UNAVAILABLE: "HQ is unreachable or asked to retry later; nothing was stored",
+    Exit.OUTCOME_UNKNOWN: "it is unknown whether the write was stored: look before you retry",
+    Exit.NOT_ALLOWED: "not authenticated or not authorized, or a credential file cannot be used",
+    Exit.TIMEOUT: "timed out before a response, or before the condition was met",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C",
+}
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 SERVERS = """\b
 Servers: --server HOST:PORT (repeatable), else those of --context NAME,

@@ -9,7 +9,7 @@ import sys
 import grpc
 import pytest
 
-from hqctl.asking.exits import MEANINGS
+from hqctl.main import MEANINGS
 from tests.clients.deeds import cut, refuse
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.process import environment, hqctl

@@ -18,7 +18,7 @@ from hqcli.options import FILES, Span, credential_flags
 from hqcli.terminal import colour_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
-from hqctl.asking.exits import LOOK, sentence
+from hqctl.asking.failures import LOOK, sentence
 from hqctl.asking.options import addresses
 
 if TYPE_CHECKING:

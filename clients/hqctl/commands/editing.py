@@ -13,7 +13,7 @@ import click
 
 from hqcli.exits import Exit, exit_of
 from hqcli.formats import as_dict, yaml_text
-from hqctl.asking.exits import sentence
+from hqctl.asking.failures import sentence
 from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.merging import Contradiction, merged
 from hqpb.v1 import instance_pb2

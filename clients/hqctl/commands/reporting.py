@@ -12,7 +12,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.options import Span
 from hqcli.readable import seconds_of, span
-from hqctl.asking.exits import sentence
+from hqctl.asking.failures import sentence
 from hqctl.asking.session import Session, complain, connected
 from hqctl.output.sources import check_cluster
 from hqpb.v1 import instance_pb2

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from hqctl.asking.exits import MEANINGS
-from hqctl.main import COMMANDS, cli
+from hqctl.main import COMMANDS, MEANINGS, cli
 from tests.clients.hqctl.conftest import ROOT, Hqctl
 
 PAGE = (ROOT / "docs" / "hqctl.md").read_text()

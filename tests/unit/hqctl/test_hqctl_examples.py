@@ -8,7 +8,7 @@ import shlex
 import click
 import pytest
 
-from hqctl.asking.examples import EXAMPLES
+from hqctl.examples import EXAMPLES
 from hqctl.main import COMMANDS, cli
 
 PARTS = [

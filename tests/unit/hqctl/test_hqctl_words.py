@@ -10,7 +10,7 @@ from hqcli.exits import Exit, exit_of
 from hqcli.readable import age, ago, parse_span, size, span
 from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqctl.asking.exits import sentence
+from hqctl.asking.failures import sentence
 from hqctl.asking.options import addresses, parse_selector
 from hqctl.output.sources import faults, merged, not_of
 from hqctl.output.story import story, wrapped

@@ -1,29 +1,14 @@
-"""What exit codes mean, and the one line that says what went wrong and what to do next."""
+"""The one line that says why a call failed, and what to do next."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hqcli.exits import Exit, is_no_hq, surely_not_stored
+from hqcli.exits import is_no_hq, surely_not_stored
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError
-
-
-MEANINGS = {
-    Exit.OK: "done",
-    Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; "
-    "status: problems found",
-    Exit.USAGE: "usage error; diff: refused or failed",
-    Exit.NOT_FOUND: "not found: no such instance, revision or node",
-    Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",
-    Exit.UNAVAILABLE: "HQ is unreachable or asked to retry later; nothing was stored",
-    Exit.OUTCOME_UNKNOWN: "it is unknown whether the write was stored: look before you retry",
-    Exit.NOT_ALLOWED: "not authenticated or not authorized, or a credential file cannot be used",
-    Exit.TIMEOUT: "timed out before a response, or before the condition was met",
-    Exit.INTERRUPTED: "interrupted by Ctrl-C",
-}
 
 LOOK = "hqctl get"
 _BY_WORDS = {
