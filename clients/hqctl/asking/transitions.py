@@ -25,7 +25,7 @@ def identity(transition: admin_pb2.Transition) -> tuple[int, str, str]:
     return transition.version, transition.instance_id, transition.revision_id
 
 
-def merged(answers: Iterable[admin_pb2.ListTransitionsResponse], limit: int) -> Remembered:
+def merged_transitions(answers: Iterable[admin_pb2.ListTransitionsResponse], limit: int) -> Remembered:
     """Each transition once: a replica that was started lately knows of few."""
     told = list(answers)
     found = {identity(one): one for answer in told for one in answer.transitions}
@@ -57,4 +57,4 @@ async def remembered(session: Session, instance_id: str = "", limit: int = 1000)
     answers = [one for one in told if isinstance(one, admin_pb2.ListTransitionsResponse)]
     if not answers:
         raise next(one for one in told if isinstance(one, HqApiError))
-    return merged(answers, limit)
+    return merged_transitions(answers, limit)

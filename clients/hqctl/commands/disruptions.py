@@ -73,7 +73,7 @@ def why(cms: Cms, task: str, output: str) -> None:
         if is_data(output):
             print_data(answer, output)
         else:
-            for line in story(answer):
+            for line in task_story(answer):
                 click.echo(line)
         return Exit.OK
 
@@ -229,7 +229,7 @@ def status(cms: Cms, output: str) -> None:
     cms.run(work())
 
 
-def story(answer: pb.WhyTaskResponse) -> Iterator[str]:
+def task_story(answer: pb.WhyTaskResponse) -> Iterator[str]:
     """Everything about one task, as lines."""
     state = answer.state
     yield f"{state.task.id}: {_status(state)} since {clock_time(state.since_time)}"

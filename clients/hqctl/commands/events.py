@@ -67,11 +67,11 @@ def row(transition: admin_pb2.Transition) -> list[str]:
         transition.instance_id,
         transition.revision_id,
         transition.node_name or "-",
-        why(transition) or "-",
+        decision_words(transition) or "-",
     ]
 
 
-def why(transition: admin_pb2.Transition) -> str:
+def decision_words(transition: admin_pb2.Transition) -> str:
     """Why HQ decided, in one line."""
     condition, receipt = transition.condition, transition.condition.receipt
     if transition.ready:

@@ -17,7 +17,7 @@ from hqcli.readable import truth
 from hqcli.terminal import colour_of, width_of
 from hqctl.asking.session import Session, complain, connected
 from hqctl.asking.transitions import remembered
-from hqctl.output.sources import merged, not_of, warn_of
+from hqctl.output.sources import merged_sources, not_of, warn_of
 from hqctl.output.story import story, wrapped
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -76,7 +76,7 @@ def describe(session: Session, instance_id: str, output: str) -> None:
             _print(answer, moves)
             click.echo("\nInstance:")
             click.echo(textwrap.indent(yaml_text(as_dict(got.instance)), "  "), nl=False)
-        warn_of(merged((got.sources, answer.sources)))
+        warn_of(merged_sources((got.sources, answer.sources)))
         return Exit.OK
 
     session.run(work)

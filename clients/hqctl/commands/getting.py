@@ -11,7 +11,7 @@ from hqcli.formats import FORMATS, output_option, print_data
 from hqctl.asking.options import is_everything, selecting, selecting_by_options, strong_option
 from hqctl.asking.session import Session, complain, connected
 from hqctl.output.rows import Showing, showing
-from hqctl.output.sources import merged, not_of, tell_unknown_services, warn_of
+from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def get(
             return await _list(session, client, where, how, strong, output)
         answers, worst = await _get_each(session, client, ids, strong)
         instances = [answer.instance for answer in answers]
-        sources = merged(answer.sources for answer in answers)
+        sources = merged_sources(answer.sources for answer in answers)
         if wrong := not_of([session.cluster], sources):
             complain(wrong)
             return Exit.REFUSED
@@ -81,7 +81,7 @@ async def _list(
 ) -> Exit:
     pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
     instances = [instance for page in pages for instance in page.instances]
-    sources = merged(page.sources for page in pages)
+    sources = merged_sources(page.sources for page in pages)
     if wrong := not_of([*where.cluster, session.cluster], sources):
         complain(wrong)
         return Exit.REFUSED

@@ -18,7 +18,7 @@ from hqcli.readable import span, truth
 from hqcli.terminal import print_table
 from hqctl.asking.options import selecting
 from hqctl.asking.session import Session, complain, connected
-from hqctl.output.sources import merged, not_of, tell_unknown_services, warn_of
+from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -99,7 +99,7 @@ def top(
             pages = [page async for page in client.find(where, fields=FIELDS)]
             found = services((i for page in pages for i in page.instances), time.time() - since)
             ranked = sorted(found, key=SORTINGS[sort_by])[:limit]
-            sources = merged(page.sources for page in pages)
+            sources = merged_sources(page.sources for page in pages)
             if wrong := not_of([*where.cluster, session.cluster], sources):
                 complain(wrong)
                 return Exit.REFUSED

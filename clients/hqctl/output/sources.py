@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hqclient.client import Client
 
 
-def merged(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
+def merged_sources(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
     """The sources of several pages: of each replica what it said last."""
     return list({(s.cluster, s.replica): s for page in pages for s in page}.values())
 

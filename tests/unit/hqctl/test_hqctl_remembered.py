@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqctl.asking.transitions import merged
+from hqctl.asking.transitions import merged_transitions
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -13,10 +13,11 @@ def told(replica: str, *versions: int) -> admin_pb2.ListTransitionsResponse:
 
 
 def test_what_one_replica_missed_before_its_start_another_one_tells() -> None:
-    found = merged([told("hq-2", 9), told("hq-1", 9, 7, 4), told("hq-3")], limit=10)
+    found = merged_transitions([told("hq-2", 9), told("hq-1", 9, 7, 4), told("hq-3")], limit=10)
     assert [one.version for one in found.transitions] == [9, 7, 4]
     assert [source.replica for source in found.sources] == ["hq-2", "hq-1", "hq-3"]
 
 
 def test_the_newest_are_kept() -> None:
-    assert [one.version for one in merged([told("hq-1", 4, 3), told("hq-2", 5)], limit=2).transitions] == [5, 4]
+    found = merged_transitions([told("hq-1", 4, 3), told("hq-2", 5)], limit=2)
+    assert [one.version for one in found.transitions] == [5, 4]

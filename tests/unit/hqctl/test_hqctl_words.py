@@ -12,7 +12,7 @@ from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqctl.asking.failures import sentence
 from hqctl.asking.options import addresses, parse_selector
-from hqctl.output.sources import faults, merged, not_of
+from hqctl.output.sources import faults, merged_sources, not_of
 from hqctl.output.story import story, wrapped
 from hqctl.output.watch_view import Lines
 from hqpb.v1 import admin_pb2, instance_pb2
@@ -135,7 +135,7 @@ def test_stale_and_missing_sources_are_told() -> None:
 
 def test_of_several_pages_the_last_word_of_a_replica_counts() -> None:
     pages = [[pb.Source(replica="a", version=1)], [pb.Source(replica="a", version=2)]]
-    assert [source.version for source in merged(pages)] == [2]
+    assert [source.version for source in merged_sources(pages)] == [2]
 
 
 def test_the_story_begins_with_the_verdict_and_holds_the_receipt() -> None:
