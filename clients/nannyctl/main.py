@@ -16,14 +16,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "status": ("status", "status", "Show the agents' progress."),
     "service": ("services", "service", "Create, list, show services."),
     "snapshot": ("services", "snapshot", "Add and look at snapshots."),
-    "target": ("targets", "target", "Set the target of a snapshot; ACTIVE rolls it out."),
-    "pause": ("targets", "pause", "Pause the actions of a service."),
-    "resume": ("targets", "resume", "Resume the actions of a service."),
-    "stop": ("targets", "stop", "Switch a service off."),
+    "target": ("orders", "target", "Set the target of a snapshot; ACTIVE rolls it out."),
+    "pause": ("orders", "pause", "Pause the actions of a service."),
+    "resume": ("orders", "resume", "Resume the actions of a service."),
+    "stop": ("orders", "stop", "Switch a service off."),
     "instances": ("services", "instances", "List instances, or set the target of one."),
     "history": ("services", "history", "Show who did what."),
     "watch": ("services", "watch", "Follow a service."),
-    "control": ("targets", "control", "Show the leader; freeze, unfreeze, or resume after a restore."),
+    "control": ("orders", "control", "Show the leader; freeze, unfreeze, or resume after a restore."),
 }
 
 DIRECT = ("plan", "upload", "activate", "rollback", "status")

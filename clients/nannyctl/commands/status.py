@@ -15,7 +15,7 @@ from hqcli.options import Span
 from hqcli.terminal import print_table
 from nannyctl.commands.choosing import choose, of_services
 from nannyctl.exits import Exit, worst
-from nannyctl.plans.rollout import Count, Rollout, Slow, rollout
+from nannyctl.plans.progress import Count, Rollout, Slow, rollout
 from nannyctl.session import Asked, Session, connected, finish, tell_away, warn
 
 if TYPE_CHECKING:

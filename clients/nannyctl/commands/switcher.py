@@ -14,10 +14,10 @@ from hqcli.options import Span
 from nannyctl.commands.choosing import Chosen, choose, of_services
 from nannyctl.commands.uploader import PARALLEL, carry_out
 from nannyctl.exits import Exit
-from nannyctl.output.telling import Lines, LiveBars, progress, tell
+from nannyctl.output.results import Lines, LiveBars, progress, tell
 from nannyctl.plans.desired import ready_of
+from nannyctl.plans.pacing import Pace
 from nannyctl.plans.plan import Kind, Plan, make_plan
-from nannyctl.plans.rolling import Pace
 from nannyctl.plans.switching import CannotRollBack, Switch, previous
 from nannyctl.sending.results import Outcome, Result
 from nannyctl.sending.uploading import result_without_write
@@ -201,7 +201,7 @@ async def _switch_service(
 
 
 async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Lines | LiveBars) -> list[Result]:
-    from nannyctl.sending.batches import Rolling
+    from nannyctl.sending.rolling import Rolling
 
     assert order.pace is not None
     assert isinstance(plan.intent, Switch)

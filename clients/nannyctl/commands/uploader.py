@@ -13,16 +13,16 @@ from hqcli.formats import output_option, print_json
 from nannyctl.commands.choosing import described_shares
 from nannyctl.descriptions.shares import Share
 from nannyctl.exits import Exit, worst
-from nannyctl.output.showing import plan_as_dict, plan_lines, print_lines
-from nannyctl.output.telling import progress, tell
-from nannyctl.plans.describing import Described
+from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
+from nannyctl.output.results import progress, tell
 from nannyctl.plans.plan import Plan, make_plan
+from nannyctl.plans.upload_intent import Described
 from nannyctl.sending.results import Result
 from nannyctl.session import Asked, Session, connected, finish, tell_away, warn
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.output.telling import Lines, LiveBars
+    from nannyctl.output.results import Lines, LiveBars
 
 PARALLEL = 4
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.descriptions.description import parse_description
-from nannyctl.output.showing import plan_lines
-from nannyctl.plans.describing import Described
+from nannyctl.output.plans import plan_lines
 from nannyctl.plans.desired import Held, held
 from nannyctl.plans.diff import shown
 from nannyctl.plans.plan import Action, Kind, make_plan
+from nannyctl.plans.upload_intent import Described
 from nannyctl.sending.writing import to_send
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED

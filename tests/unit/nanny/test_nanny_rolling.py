@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.plans.rolling import Pace, Roll, Step
+from nannyctl.plans.pacing import Pace, Roll, Step
 from tests.support.sample_instances import INSTALLED, READY
 
 PACE = Pace(2, is_share=False, min_ready_s=3.0, patience_s=60.0)

@@ -6,7 +6,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.exits import Exit, worst
-from nannyctl.plans.rollout import rollout
+from nannyctl.plans.progress import rollout
 from nannyctl.sending.results import Outcome, failure
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED

@@ -1,4 +1,4 @@
-"""A roll-out in batches: which instances to switch now, and when to stop. Pure: no I/O, the time is given.
+"""The pace of a roll-out: which instances to switch now, and when to stop. Pure: no I/O, the time is given.
 
 - At most `limit` instances that were ready are under way at once; the next batch begins when each of the one before has
   been ready for `min_ready_s`.

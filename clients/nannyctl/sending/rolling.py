@@ -1,4 +1,4 @@
-"""Carrying out a switch in batches, by what agents report in between."""
+"""Rolling a switch out over one installation, batch by batch, by what agents report in between."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hqclient.errors import HqApiError
 from hqclient.watch_items import Shown
 from hqpb.v1.instance_pb2 import Instance
 from nannyctl.following import instances_as_they_change, instances_now
+from nannyctl.plans.pacing import Pace, Roll, Step
 from nannyctl.plans.plan import Action, Plan
-from nannyctl.plans.rolling import Pace, Roll, Step
 from nannyctl.sending.results import Outcome, Result
 from nannyctl.sending.uploading import Upload, result_without_write
 
