@@ -19,7 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "hosts": ("hosts", "hosts", "Show, add, prepare, repair, move and remove hosts."),
     "limits": ("limits", "limits", "Show which hosts used up a limit."),
     "scenarios": ("scenarios", "scenarios", "Plan work on a switch or on many hosts."),
-    "incidents": ("hosts", "incidents", "Show racks and switches whose hosts fail together."),
+    "incidents": ("incidents", "incidents", "Show racks and switches whose hosts fail together."),
     "settings": ("settings", "settings", "Show and change settings of all projects."),
     "kill": ("settings", "kill", "Stop everything: nothing more begins."),
     "unkill": ("settings", "unkill", "Undo `kill`."),

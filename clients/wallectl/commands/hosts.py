@@ -1,4 +1,4 @@
-"""walle hosts, walle incidents"""
+"""walle hosts"""
 
 from __future__ import annotations
 
@@ -190,13 +190,6 @@ def report(host: str, check: str, failing: bool, text: str) -> None:
     if answer.unknown:
         raise click.UsageError(f"host {host} does not exist")
     click.echo(f"host {host}: {check} {'fails' if failing else 'is fine'}")
-
-
-@click.command()
-def incidents() -> None:
-    """Show racks and switches whose hosts fail together."""
-    shown = call("ListIncidents", pb.ListIncidentsRequest()).incidents
-    click.echo("\n".join(shown) or "no incidents")
 
 
 def _change(host: str, change: Any, **given: Any) -> None:
