@@ -12,8 +12,8 @@ from google.protobuf import duration_pb2, field_mask_pb2
 
 from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
-from hqclient.freshness import OwnWrites
 from hqclient.links import Stubs
+from hqclient.own_writes import OwnWrites
 from hqclient.pool import Endpoint, Pool
 from hqclient.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
 

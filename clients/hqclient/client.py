@@ -22,8 +22,8 @@ from hqclient.clock import Clock, SystemClock
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError, Violation
-from hqclient.freshness import OwnWrites
 from hqclient.links import ChannelFactory, insecure_channel, never_renewed
+from hqclient.own_writes import OwnWrites
 from hqclient.pool import Endpoints, Pool
 from hqclient.reads import STRONG, Reads
 from hqclient.reports import Reports

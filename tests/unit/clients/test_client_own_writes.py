@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqclient.freshness import OwnWrites
+from hqclient.own_writes import OwnWrites
 from hqpb.v1 import service_pb2 as pb
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
