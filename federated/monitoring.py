@@ -58,10 +58,10 @@ class GatewayHealth:
 _NAN: Final = float("nan")
 _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
     "up": ("1 if the location is reachable and calls wait for it.", lambda one: float(one.health.is_up)),
-    "replicas": ("Replicas in the configuration.", lambda one: len(one.race.endpoints)),
+    "replicas": ("Replicas in the configuration.", lambda one: len(one.race.replicas)),
     "replicas_healthy": (
         "Replicas in use (not set aside).",
-        lambda one: sum(not e.is_set_aside for e in one.race.endpoints.all),
+        lambda one: sum(not r.is_set_aside for r in one.race.replicas.all),
     ),
     "staleness_seconds": (
         "Upper bound of how long changes may have been missed; NaN: unknown.",

@@ -14,7 +14,7 @@ from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
 from hqclient.links import Stubs
 from hqclient.own_writes import OwnWrites
-from hqclient.pool import Endpoint, Pool
+from hqclient.pool import Pool, Replica
 from hqclient.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
 
 Req = TypeVar("Req")
@@ -56,16 +56,16 @@ class Calls:
         retries = Retries(self._settings, self._budget, safety, self._rng)
         unknown = False
         while True:
-            endpoint = self._pool.pick(retries.tried)
-            retries.tried.add(endpoint.address)
+            replica = self._pool.pick(retries.tried)
+            retries.tried.add(replica.address)
             try:
                 share_s = self._share_s(safety, deadline)
-                return await self._try(endpoint, method, request, share_s, self._connect_s(retries, share_s))
+                return await self._try(replica, method, request, share_s, self._connect_s(retries, share_s))
             except HqApiError as error:
                 delay_s = retries.after(
                     error,
                     remaining_s=deadline - self._clock.now(),
-                    other_left=self._pool.endpoints.has_more_than(retries.tried),
+                    other_left=self._pool.replicas.has_more_than(retries.tried),
                 )
                 if delay_s is None:
                     error.earlier_try_unknown = unknown
@@ -74,48 +74,48 @@ class Calls:
             await self._pool.pause(delay_s)
 
     async def _try(
-        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+        self, replica: Replica, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
     ) -> Res:
         began = self._clock.now()
         try:
-            answer = await self._send(endpoint, method, request, timeout_s, connect_s)
+            answer = await self._send(replica, method, request, timeout_s, connect_s)
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
-                self._pool.failed(endpoint)
+                self._pool.failed(replica)
             elif error.from_hq:
-                self._pool.succeeded(endpoint)
+                self._pool.succeeded(replica)
             raise
-        self._pool.succeeded(endpoint)
+        self._pool.succeeded(replica)
         return answer
 
     async def _send(
-        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+        self, replica: Replica, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
     ) -> Res:
         deadline = self._clock.now() + timeout_s
         try:
-            stubs = await self._pool.connected(endpoint, connect_s)
+            stubs = await self._pool.connected(replica, connect_s)
             left_s = max(0.001, deadline - self._clock.now())
             return await method(stubs)(request, timeout=left_s, metadata=tuple(self._metadata()))
         except grpc.aio.AioRpcError as error:
-            raise decode(error, endpoint.address) from None
+            raise decode(error, replica.address) from None
         except asyncio.CancelledError:
             if cancelled_from_outside():
                 raise
             # A channel that is closed under a call looks like a cancellation by the caller.
-            raise connection_closed(endpoint.address) from None
+            raise connection_closed(replica.address) from None
 
     def _connect_s(self, retries: Retries, share_s: float) -> float:
         """Time for a connection. A frozen replica's kernel accepts it and that is all: nothing was sent, so ask others.
 
         The attempt goes on meanwhile: where all are slow, the second round finds it done, or waits for it.
         """
-        others_left = self._pool.endpoints.has_more_than(retries.tried)
+        others_left = self._pool.replicas.has_more_than(retries.tried)
         return min(share_s, self._first_connect_s) if retries.is_first_round and others_left else share_s
 
     def _share_s(self, safety: Safety, deadline: float) -> float:
         """Time for one try: half of what is left where another may follow, so a hung replica costs half."""
         remaining_s = deadline - self._clock.now()
-        if safety is Safety.UNLESS_STORED or len(self._pool.endpoints) == 1:
+        if safety is Safety.UNLESS_STORED or len(self._pool.replicas) == 1:
             return remaining_s
         return min(remaining_s, max(MIN_TRY_S, remaining_s / 2))
 

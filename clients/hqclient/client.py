@@ -24,7 +24,7 @@ from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError, Violation
 from hqclient.links import ChannelFactory, insecure_channel, never_renewed
 from hqclient.own_writes import OwnWrites
-from hqclient.pool import Endpoints, Pool
+from hqclient.pool import Pool, Replicas
 from hqclient.reads import STRONG, Reads
 from hqclient.reports import Reports
 from hqclient.retry import RetrySettings, Safety
@@ -101,7 +101,7 @@ class Client(Reads, Writes, Reports):
         self._settings = settings or ClientSettings()
         self._clock = clock or SystemClock()
         rng = rng or random.Random()
-        endpoints = Endpoints(
+        replicas = Replicas(
             addresses,
             self._clock,
             rng,
@@ -109,7 +109,7 @@ class Client(Reads, Writes, Reports):
             max_backoff_s=self._settings.max_probe_s,
         )
         self._pool = Pool(
-            endpoints,
+            replicas,
             channel_factory or (credentials.channel if credentials else insecure_channel),
             self._clock,
             connect_timeout_s=self._settings.connect_timeout_s,
@@ -117,7 +117,7 @@ class Client(Reads, Writes, Reports):
         )
         self._metadata = _both(credentials, metadata)
         if credentials is not None:
-            credentials.check(endpoint.address for endpoint in endpoints.all)
+            credentials.check(replica.address for replica in replicas.all)
         calls = Calls(
             self._pool, self._clock, rng, self._settings.retry, self._metadata, self._settings.first_connect_s
         )
@@ -141,7 +141,7 @@ class Client(Reads, Writes, Reports):
 
     def away_s(self) -> float:
         """For how long no replica has answered; 0: one is healthy, as far as is known."""
-        return self._pool.endpoints.away_s()
+        return self._pool.replicas.away_s()
 
     def watch(self, where: service_pb2.InstanceFilter | None = None, *, resume_token: str = "") -> Watch:
         """The instances that pass a filter, then every change to them, for as long as the caller iterates.

@@ -12,7 +12,7 @@ from hqclient.links import ChannelFactory, Link, Stubs, Version, never_renewed
 
 
 @dataclass(slots=True)
-class Endpoint:
+class Replica:
     """A replica's address and what is known of its health.
 
     Attributes:
@@ -31,7 +31,7 @@ class Endpoint:
         return self.failures > 0
 
 
-class Endpoints:
+class Replicas:
     """The replicas of an installation, in an order of this client's own.
 
     One client stays with one replica as long as that is healthy: it then reads its own writes without
@@ -48,7 +48,7 @@ class Endpoints:
         first_backoff_s: float = 0.5,
         max_backoff_s: float = 30.0,
     ) -> None:
-        self._all = [Endpoint(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
+        self._all = [Replica(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
         if not self._all:
             raise ValueError("give the address of at least one replica, e.g. 127.0.0.1:7071")
         rng.shuffle(self._all)
@@ -58,58 +58,58 @@ class Endpoints:
         self._max_backoff_s = max_backoff_s
 
     def __repr__(self) -> str:
-        return f"Endpoints({self._all})"
+        return f"Replicas({self._all})"
 
     def __len__(self) -> int:
         return len(self._all)
 
     @property
-    def all(self) -> tuple[Endpoint, ...]:
-        """Every endpoint, in order of preference."""
+    def all(self) -> tuple[Replica, ...]:
+        """Every replica, in order of preference."""
         return tuple(self._all)
 
-    def pick(self, avoid: Collection[str] = ()) -> Endpoint:
-        """The best endpoint: a healthy one, else the one to be probed soonest; of `avoid` only if need be.
+    def pick(self, avoid: Collection[str] = ()) -> Replica:
+        """The best replica: a healthy one, else the one to be probed soonest; of `avoid` only if need be.
 
-        Endpoints that are set aside are a last resort, never refused: an answer late is better than none.
+        Replicas that are set aside are a last resort, never refused: an answer late is better than none.
         """
-        return min(self._all, key=lambda e: (e.address in avoid, e.is_set_aside, e.probe_at if e.failures else 0))
+        return min(self._all, key=lambda r: (r.address in avoid, r.is_set_aside, r.probe_at if r.failures else 0))
 
     def has_more_than(self, tried: Collection[str]) -> bool:
-        """A healthy endpoint is not among `tried`, or all are set aside and one of those is not."""
-        worthwhile = [e for e in self._all if not e.is_set_aside] or self._all
-        return any(endpoint.address not in tried for endpoint in worthwhile)
+        """A healthy replica is not among `tried`, or all are set aside and one of those is not."""
+        worthwhile = [r for r in self._all if not r.is_set_aside] or self._all
+        return any(replica.address not in tried for replica in worthwhile)
 
-    def succeeded(self, endpoint: Endpoint) -> None:
+    def succeeded(self, replica: Replica) -> None:
         """It answered: it is healthy."""
-        endpoint.failures = 0
-        endpoint.probe_at = 0.0
-        endpoint.heard_at = self._clock.now()
+        replica.failures = 0
+        replica.probe_at = 0.0
+        replica.heard_at = self._clock.now()
 
-    def failed(self, endpoint: Endpoint) -> None:
+    def failed(self, replica: Replica) -> None:
         """It did not answer: set it aside, for longer each time."""
         now = self._clock.now()
         # A hundred calls that fail together are one failure, not a hundred.
-        if endpoint.is_set_aside and now < endpoint.probe_at:
+        if replica.is_set_aside and now < replica.probe_at:
             return
-        endpoint.failures += 1
-        backoff_s = min(self._max_backoff_s, self._first_backoff_s * 2.0 ** min(endpoint.failures - 1, 30))
-        endpoint.probe_at = now + backoff_s * self._rng.uniform(0.5, 1.0)
+        replica.failures += 1
+        backoff_s = min(self._max_backoff_s, self._first_backoff_s * 2.0 ** min(replica.failures - 1, 30))
+        replica.probe_at = now + backoff_s * self._rng.uniform(0.5, 1.0)
 
     def away_s(self) -> float:
         """For how long nobody has answered; 0: somebody is healthy, as far as is known."""
-        if not all(e.is_set_aside for e in self._all):
+        if not all(r.is_set_aside for r in self._all):
             return 0.0
-        return self._clock.now() - max(e.heard_at for e in self._all)
+        return self._clock.now() - max(r.heard_at for r in self._all)
 
-    def due(self) -> list[Endpoint]:
+    def due(self) -> list[Replica]:
         """Those set aside whose time has come to be probed."""
         now = self._clock.now()
-        return [e for e in self._all if e.is_set_aside and e.probe_at <= now]
+        return [r for r in self._all if r.is_set_aside and r.probe_at <= now]
 
     def next_probe_in_s(self) -> float | None:
         """Seconds until the next probe is due, 0 if one is; None: all are healthy."""
-        times = [e.probe_at for e in self._all if e.is_set_aside]
+        times = [r.probe_at for r in self._all if r.is_set_aside]
         return max(0.0, min(times) - self._clock.now()) if times else None
 
 
@@ -118,18 +118,18 @@ class Pool:
 
     def __init__(
         self,
-        endpoints: Endpoints,
+        replicas: Replicas,
         factory: ChannelFactory,
         clock: Clock,
         *,
         connect_timeout_s: float,
         version: Version = never_renewed,
     ) -> None:
-        self.endpoints = endpoints
+        self.replicas = replicas
         self._clock = clock
         self._links = {
-            e.address: Link(e.address, factory, connect_timeout_s=connect_timeout_s, version=version)
-            for e in endpoints.all
+            r.address: Link(r.address, factory, connect_timeout_s=connect_timeout_s, version=version)
+            for r in replicas.all
         }
         self._prober: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
@@ -150,7 +150,7 @@ class Pool:
             for wait in waits:
                 wait.cancel()
 
-    async def connected(self, endpoint: Endpoint, timeout_s: float) -> Stubs:
+    async def connected(self, replica: Replica, timeout_s: float) -> Stubs:
         """Stubs of a replica that is connected at this moment.
 
         Raises:
@@ -159,19 +159,19 @@ class Pool:
         """
         if self.is_closed():
             raise RuntimeError("this client is closed; make a new one")
-        return await self._links[endpoint.address].connected(timeout_s)
+        return await self._links[replica.address].connected(timeout_s)
 
-    def pick(self, avoid: Collection[str] = ()) -> Endpoint:
+    def pick(self, avoid: Collection[str] = ()) -> Replica:
         """The best replica to ask now."""
-        return self.endpoints.pick(avoid)
+        return self.replicas.pick(avoid)
 
-    def succeeded(self, endpoint: Endpoint) -> None:
+    def succeeded(self, replica: Replica) -> None:
         """It answered."""
-        self.endpoints.succeeded(endpoint)
+        self.replicas.succeeded(replica)
 
-    def failed(self, endpoint: Endpoint) -> None:
+    def failed(self, replica: Replica) -> None:
         """It did not answer: ask others, and probe it from time to time."""
-        self.endpoints.failed(endpoint)
+        self.replicas.failed(replica)
         if not self.is_closed() and (self._prober is None or self._prober.done()):
             self._prober = asyncio.create_task(self._probe_until_healthy(), name="probe set-aside replicas")
 
@@ -184,12 +184,12 @@ class Pool:
         await asyncio.gather(*(link.close() for link in self._links.values()))
 
     async def _probe_until_healthy(self) -> None:
-        while (wait_s := self.endpoints.next_probe_in_s()) is not None:
+        while (wait_s := self.replicas.next_probe_in_s()) is not None:
             await self._clock.sleep(wait_s)
-            await asyncio.gather(*(self._probe(endpoint) for endpoint in self.endpoints.due()))
+            await asyncio.gather(*(self._probe(replica) for replica in self.replicas.due()))
 
-    async def _probe(self, endpoint: Endpoint) -> None:
-        if await self._links[endpoint.address].is_serving():
-            self.endpoints.succeeded(endpoint)
+    async def _probe(self, replica: Replica) -> None:
+        if await self._links[replica.address].is_serving():
+            self.replicas.succeeded(replica)
         else:
-            self.endpoints.failed(endpoint)
+            self.replicas.failed(replica)

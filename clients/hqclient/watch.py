@@ -14,7 +14,7 @@ import grpc
 from hqclient.calls import MetadataSource, cancelled_from_outside
 from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
-from hqclient.pool import Endpoint, Pool
+from hqclient.pool import Pool, Replica
 from hqclient.retry import RetrySettings, backoff_limit_s, blames_endpoint
 from hqclient.watch_items import Interrupted, WatchItem, WatchProgress
 from hqpb.v1 import service_pb2
@@ -108,44 +108,44 @@ class Watch:
 
     async def _run(self) -> AsyncGenerator[WatchItem, None]:
         while not self._pool.is_closed():
-            endpoint = self._pool.pick(self._tried)
-            self._tried.add(endpoint.address)
+            replica = self._pool.pick(self._tried)
+            self._tried.add(replica.address)
             began = self._clock.now()
             self._heard = False
-            stream = self._stream(endpoint)
+            stream = self._stream(replica)
             try:
                 async for message in stream:
-                    self._tried = {endpoint.address}
+                    self._tried = {replica.address}
                     self._heard = self._was_let_in = True
                     for item in self._progress.received(message):
                         yield item
-                error = connection_closed(endpoint.address)
+                error = connection_closed(replica.address)
             except HqApiError as failure:
                 error = failure
             finally:
                 await stream.aclose()
             if self._pool.is_closed():
                 return
-            for item in self._after(error, endpoint, self._clock.now() - began):
+            for item in self._after(error, replica, self._clock.now() - began):
                 yield item
                 if isinstance(item, Interrupted):
                     await self._pool.pause(item.retry_in_s)
 
-    async def _stream(self, endpoint: Endpoint) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
+    async def _stream(self, replica: Replica) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
         """Messages of one stream. Raises HqApiError."""
         call = None
         try:
-            stubs = await self._pool.connected(endpoint, self._settings.connect_timeout_s)
+            stubs = await self._pool.connected(replica, self._settings.connect_timeout_s)
             call = stubs.instances.WatchInstances(self._next_request(), metadata=tuple(self._metadata()))
-            async for message in self._messages(call, endpoint):
-                self._pool.succeeded(endpoint)
+            async for message in self._messages(call, replica):
+                self._pool.succeeded(replica)
                 yield message
         except grpc.aio.AioRpcError as error:
-            raise decode(error, endpoint.address) from None
+            raise decode(error, replica.address) from None
         except asyncio.CancelledError:
             if cancelled_from_outside():
                 raise
-            raise connection_closed(endpoint.address) from None
+            raise connection_closed(replica.address) from None
         finally:
             if call is not None:
                 call.cancel()
@@ -153,14 +153,14 @@ class Watch:
     async def _messages(
         self,
         call: grpc.aio.UnaryStreamCall[service_pb2.WatchInstancesRequest, service_pb2.WatchInstancesResponse],
-        endpoint: Endpoint,
+        replica: Replica,
     ) -> AsyncIterator[service_pb2.WatchInstancesResponse]:
         while True:
             try:
                 async with asyncio.timeout(self._settings.silence_limit_s):
                     message = await call.read()
             except TimeoutError:
-                raise _silent(endpoint, self._settings.silence_limit_s) from None
+                raise _silent(replica, self._settings.silence_limit_s) from None
             if not isinstance(message, service_pb2.WatchInstancesResponse):  # EOF
                 return
             yield message
@@ -170,7 +170,7 @@ class Watch:
         request.filter.CopyFrom(self._request.filter)
         return request
 
-    def _after(self, error: HqApiError, endpoint: Endpoint, lasted_s: float) -> list[WatchItem]:
+    def _after(self, error: HqApiError, replica: Replica, lasted_s: float) -> list[WatchItem]:
         """What to show for the end of a stream; an Interrupted at the end says how long to wait."""
         if error.code in _NO_USE_TRYING and not self._may_be_renewed(error):
             raise error
@@ -181,7 +181,7 @@ class Watch:
         else:
             shown = self._progress.broke()
         if blames_endpoint(error, lasted_s):
-            self._pool.failed(endpoint)
+            self._pool.failed(replica)
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
 
     def _may_be_renewed(self, error: HqApiError) -> bool:
@@ -190,15 +190,15 @@ class Watch:
 
     def _wait_s(self, error: HqApiError, lasted_s: float) -> float:
         self._failures = 1 if lasted_s >= self._settings.stable_s else self._failures + 1
-        if not self._pool.endpoints.has_more_than(self._tried):
+        if not self._pool.replicas.has_more_than(self._tried):
             self._tried.clear()
         jittered = self._rng.random() * backoff_limit_s(self._settings.backoff, self._failures)
         return max(jittered, error.retry_delay_s or 0.0)
 
 
-def _silent(endpoint: Endpoint, limit_s: float) -> HqApiError:
+def _silent(replica: Replica, limit_s: float) -> HqApiError:
     return HqApiError(
         grpc.StatusCode.DEADLINE_EXCEEDED,
-        f"{endpoint.address} sent nothing for {limit_s:g} s, not even a bookmark",
-        endpoint=endpoint.address,
+        f"{replica.address} sent nothing for {limit_s:g} s, not even a bookmark",
+        endpoint=replica.address,
     )

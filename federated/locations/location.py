@@ -18,7 +18,7 @@ from federated.locations.location_health import LocationHealth, Probes
 from federated.locations.plan import patience_s
 from federated.locations.race import Race
 from hqclient.errors import HqApiError
-from hqclient.pool import Endpoints
+from hqclient.pool import Replicas
 from hqclient.retry import Safety, blames_endpoint
 
 
@@ -77,9 +77,9 @@ class Location:
         self, config: LocationConfig, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
         self.config, self._clock = config, clock
-        endpoints = Endpoints(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
+        replicas = Replicas(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
         channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
-        self.race = Race(endpoints, channels, clock)
+        self.race = Race(replicas, channels, clock)
         self.own = dialer.own
         self.health = LocationHealth(config.name, config.timeout_s, clock)
         self.probes = Probes(self.health, self.race, dialer, clock, config.timeout_s)
@@ -119,14 +119,14 @@ class Location:
 
     async def stream(self, method: str, request: bytes, metadata: Metadata) -> AsyncIterator[bytes]:
         """Encoded messages from one replica, until it ends. Always ends with an HqApiError."""
-        endpoint, began = self.race.endpoints.pick(), self._clock.now()
-        messages = self.race.channels[endpoint.address].stream(method, request, _STREAM_SILENCE_S, metadata)
+        replica, began = self.race.replicas.pick(), self._clock.now()
+        messages = self.race.channels[replica.address].stream(method, request, _STREAM_SILENCE_S, metadata)
         try:
             async for message in messages:
                 yield message
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
-                self.race.endpoints.failed(endpoint)
+                self.race.replicas.failed(replica)
             raise
 
     async def leave(self) -> None:

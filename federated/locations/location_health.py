@@ -15,7 +15,7 @@ from federated.locations.channel import Dialer
 from federated.locations.plan import Standing
 from federated.locations.race import Race
 from hqclient.errors import HqApiError
-from hqclient.pool import Endpoint
+from hqclient.pool import Replica
 from hqpb.v1 import service_pb2
 
 log = logging.getLogger(__name__)
@@ -134,10 +134,10 @@ class Probes:
     async def probe(self) -> None:
         """Ask every replica something small; the location is silent if none of them answers."""
         self._probed_at, self._objection = (began := self._clock.now()), ""
-        health, endpoints = self._health, self._race.endpoints.all
-        answered = await asyncio.gather(*(self._ask(endpoint, self._timeout_s) for endpoint in endpoints))
-        for endpoint, took_s in zip(endpoints, answered, strict=True):
-            self._judge(endpoint, took_s)
+        health, replicas = self._health, self._race.replicas.all
+        answered = await asyncio.gather(*(self._ask(replica, self._timeout_s) for replica in replicas))
+        for replica, took_s in zip(replicas, answered, strict=True):
+            self._judge(replica, took_s)
         if all(took_s is None for took_s in answered) and health.seen_at < began:
             unheard = f"no replica answered a probe within {self._timeout_s:g} s"
             health.failed_at_once(self._objection or health.error or unheard)
@@ -151,17 +151,17 @@ class Probes:
             pause_s = _IDLE_PROBE_S if health.is_up else _DOWN_PROBE_S
             if now - self._probed_at >= pause_s and (not health.is_up or now - health.seen_at >= pause_s):
                 await self.probe()
-            elif due := self._race.endpoints.due():
-                await asyncio.gather(*(self._probe_replica(endpoint) for endpoint in due))
+            elif due := self._race.replicas.due():
+                await asyncio.gather(*(self._probe_replica(replica) for replica in due))
 
-    async def _probe_replica(self, endpoint: Endpoint) -> None:
-        self._judge(endpoint, await self._ask(endpoint, _REPLICA_PROBE_S))
+    async def _probe_replica(self, replica: Replica) -> None:
+        self._judge(replica, await self._ask(replica, _REPLICA_PROBE_S))
 
-    async def _ask(self, endpoint: Endpoint, timeout_s: float) -> float | None:
+    async def _ask(self, replica: Replica, timeout_s: float) -> float | None:
         """Seconds that the replica took; None: it did not answer as a replica of this location."""
         began = self._clock.now()
         try:
-            channel = self._race.channels[endpoint.address]
+            channel = self._race.channels[replica.address]
             body = await channel.call("CountInstances", PROBE, timeout_s, self._dialer.own())
             self._health.saw(service_pb2.CountInstancesResponse.FromString(body).sources[0].SerializeToString())
         except (HqApiError, DecodeError, IndexError, Silence) as error:
@@ -175,8 +175,8 @@ class Probes:
         self._health.answered()
         return self._clock.now() - began
 
-    def _judge(self, endpoint: Endpoint, took_s: float | None) -> None:
+    def _judge(self, replica: Replica, took_s: float | None) -> None:
         if took_s is not None and took_s <= _REPLICA_PROBE_S:
-            self._race.endpoints.succeeded(endpoint)
+            self._race.replicas.succeeded(replica)
         else:
-            self._race.endpoints.failed(endpoint)
+            self._race.replicas.failed(replica)

@@ -12,7 +12,7 @@ from federated.clock import Clock
 from federated.locations.channel import Metadata, ReplicaChannel
 from federated.locations.plan import HedgeBudget, Latencies
 from hqclient.errors import HqApiError
-from hqclient.pool import Endpoint, Endpoints
+from hqclient.pool import Replica, Replicas
 from hqclient.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
 
 _LOOK_AGAIN_S: Final = 0.05
@@ -40,7 +40,7 @@ class RaceStats:
 class Race:
     """Reads of one location: which replica, a second one when the first is slow, another when one fails."""
 
-    endpoints: Endpoints
+    replicas: Replicas
     channels: Mapping[str, ReplicaChannel]
     clock: Clock
     budget: HedgeBudget = field(default_factory=HedgeBudget)
@@ -68,12 +68,12 @@ class Race:
         tried: set[str] = set()
         unknown = False
         while True:
-            endpoint = self.endpoints.pick(tried)
-            tried.add(endpoint.address)
+            replica = self.replicas.pick(tried)
+            tried.add(replica.address)
             try:
-                return await self.ask(endpoint, method, request, deadline, metadata)
+                return await self.ask(replica, method, request, deadline, metadata)
             except HqApiError as error:
-                is_last = not self.endpoints.has_more_than(tried) or self.clock.now() >= deadline
+                is_last = not self.replicas.has_more_than(tried) or self.clock.now() >= deadline
                 if is_last or not may_repeat(error, safety) or not elsewhere_may_help(error):
                     error.earlier_try_unknown = unknown
                     raise
@@ -81,16 +81,16 @@ class Race:
                 self.stats.failovers += 1
 
     async def ask(
-        self, endpoint: Endpoint, method: str, request: bytes, deadline: float, metadata: Metadata = ()
+        self, replica: Replica, method: str, request: bytes, deadline: float, metadata: Metadata = ()
     ) -> bytes:
         """Ask this one replica, and remember how it did. Raises HqApiError."""
         began = self.clock.now()
         left_s = max(0.001, deadline - began)
         try:
-            answer = await self.channels[endpoint.address].call(method, request, left_s, metadata)
+            answer = await self.channels[replica.address].call(method, request, left_s, metadata)
         except HqApiError as error:
             if blames_endpoint(error, self.clock.now() - began):
-                self.endpoints.failed(endpoint)
+                self.replicas.failed(replica)
             raise
         # One that was set aside comes back by a probe alone: this answer may have been slow.
         self.latencies[method].took(self.clock.now() - began)
@@ -105,7 +105,7 @@ class _Question:
     def __init__(self, race: Race, method: str, request: bytes, deadline: float, metadata: Metadata) -> None:
         self._race, self._method, self._request, self._deadline = race, method, request, deadline
         self._metadata = metadata
-        self._running: dict[asyncio.Task[bytes], Endpoint] = {}
+        self._running: dict[asyncio.Task[bytes], Replica] = {}
         self._tried: set[str] = set()
 
     async def answer(self, hedge_after_s: float) -> bytes:
@@ -119,42 +119,42 @@ class _Question:
                     self._late(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
                     patience_s = _LOOK_AGAIN_S
                 for task in sorted(done, key=lambda one: one.exception() is not None):
-                    endpoint = self._running.pop(task)
+                    replica = self._running.pop(task)
                     error = task.exception()
                     if error is None:
-                        self._won(endpoint, first)
+                        self._won(replica, first)
                         return task.result()
                     self._after(error)
         finally:
             for task in self._running:
                 task.cancel()
 
-    def _launch(self) -> Endpoint:
-        endpoint = self._race.endpoints.pick(self._tried)
-        self._tried.add(endpoint.address)
-        asked = self._race.ask(endpoint, self._method, self._request, self._deadline, self._metadata)
-        self._running[asyncio.create_task(asked)] = endpoint
-        return endpoint
+    def _launch(self) -> Replica:
+        replica = self._race.replicas.pick(self._tried)
+        self._tried.add(replica.address)
+        asked = self._race.ask(replica, self._method, self._request, self._deadline, self._metadata)
+        self._running[asyncio.create_task(asked)] = replica
+        return replica
 
-    def _late(self, first: Endpoint, *, may_hedge: bool, is_sick: bool) -> None:
+    def _late(self, first: Replica, *, may_hedge: bool, is_sick: bool) -> None:
         """Ask a second replica, if there is a healthy one, and the budget allows or the first one is sick."""
         race = self._race
-        if len(self._tried) > 1 or not any(not e.is_set_aside and e is not first for e in race.endpoints.all):
+        if len(self._tried) > 1 or not any(not r.is_set_aside and r is not first for r in race.replicas.all):
             return
         if may_hedge and race.budget.spend():
             race.stats.hedges += 1
             self._launch()
         elif is_sick or first.is_set_aside:  # the latter because of other calls, meanwhile
             # No second question but a fail-over: from now on nobody asks this one first, so it happens once.
-            race.endpoints.failed(first)
+            race.replicas.failed(first)
             race.stats.failovers += 1
             self._launch()
 
-    def _won(self, endpoint: Endpoint, first: Endpoint) -> None:
-        if endpoint is not first and first in self._running.values():
+    def _won(self, replica: Replica, first: Replica) -> None:
+        if replica is not first and first in self._running.values():
             self._race.stats.hedges_won += 1
             # Slower than usual, and another one was not: the next calls need not find that out again.
-            self._race.endpoints.failed(first)
+            self._race.replicas.failed(first)
 
     def _after(self, error: BaseException) -> None:
         """Ask the next replica, or wait for the other one under way, or give up."""
@@ -162,7 +162,7 @@ class _Question:
             raise error
         race = self._race
         in_time = race.clock.now() < self._deadline
-        if in_time and elsewhere_may_help(error) and race.endpoints.has_more_than(self._tried):
+        if in_time and elsewhere_may_help(error) and race.replicas.has_more_than(self._tried):
             race.stats.failovers += 1
             self._launch()
         elif not self._running:

@@ -38,7 +38,7 @@ async def replicas() -> AsyncIterator[list[FakeReplica]]:
 
 def by_preference(client: Client, replicas: list[FakeReplica]) -> None:
     """Put them in the order in which this client prefers them: tests name them so."""
-    replicas.sort(key=lambda r: [e.address for e in client._pool.endpoints.all].index(r.address))
+    replicas.sort(key=lambda r: [e.address for e in client._pool.replicas.all].index(r.address))
 
 
 @pytest.fixture

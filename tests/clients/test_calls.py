@@ -64,7 +64,7 @@ async def test_a_replica_that_came_back_is_preferred_again(client: Client, repli
     await replicas[0].stop()
     await client.get("web-1")
     await replicas[0].restart()
-    await eventually(lambda: not client._pool.endpoints.all[0].is_set_aside)
+    await eventually(lambda: not client._pool.replicas.all[0].is_set_aside)
     answer = await client.get("web-1")
     assert answer.sources[0].replica == replicas[0].name
 

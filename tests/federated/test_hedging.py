@@ -31,7 +31,7 @@ async def ask_often(gateway: RunningGateway, times: int) -> float:
 
 def preferred(gateway: RunningGateway, location: FakeLocation) -> int:
     """Which replica the gateway asks first."""
-    first = gateway.gateway.locations.by_name[location.name].race.endpoints.all[0].address
+    first = gateway.gateway.locations.by_name[location.name].race.replicas.all[0].address
     return location.addresses.index(first)
 
 
@@ -75,8 +75,8 @@ async def test_a_stopped_replica_is_replaced_by_another(
     await doomed.stop()
     await ask_often(gateway, 20)
     await doomed.restart()
-    endpoints = gateway.gateway.locations.by_name["east"].race.endpoints
-    await eventually(lambda: not any(e.is_set_aside for e in endpoints.all), what="it is healthy again")
+    replicas = gateway.gateway.locations.by_name["east"].race.replicas
+    await eventually(lambda: not any(r.is_set_aside for r in replicas.all), what="it is healthy again")
     before = doomed.calls["FindInstances"]
     await ask_often(gateway, 5)
     assert doomed.calls["FindInstances"] > before

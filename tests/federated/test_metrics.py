@@ -58,7 +58,7 @@ async def _calls(gateway: RunningGateway, scraped: Scraped) -> None:
 
 async def _a_slow_replica(gateway: RunningGateway, east: FakeLocation, scraped: Scraped) -> None:
     race = gateway.gateway.locations.by_name["east"].race
-    first = race.endpoints.all[0].address
+    first = race.replicas.all[0].address
     slow = east.replicas[east.addresses.index(first)]
     slow.delay_s = 1.0
     while race.stats.hedges_won == 0:
@@ -79,8 +79,8 @@ async def _a_slow_replica(gateway: RunningGateway, east: FakeLocation, scraped: 
 
 def _nobody_noticed(race: Race) -> None:
     """Yet, that a replica is slow or away: a stall of this machine may have set it aside, and then none asks it."""
-    for endpoint in race.endpoints.all:
-        race.endpoints.succeeded(endpoint)
+    for replica in race.replicas.all:
+        race.replicas.succeeded(replica)
 
 
 async def _a_resync(gateway: RunningGateway, west: FakeLocation, scraped: Scraped) -> None:

@@ -15,7 +15,7 @@ from google.rpc import status_pb2  # type: ignore[import-untyped,unused-ignore]
 from hqclient.clock import Clock
 from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, UNSURE_REASONS, HqApiError, decode_status
-from hqclient.pool import Endpoint, Endpoints
+from hqclient.pool import Replica, Replicas
 from hqclient.retry import blames_endpoint
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.current import passed_on
@@ -95,47 +95,47 @@ class Upstream:
         """Raises BadCredentials: a token would be sent in plain text."""
         credentials.check(addresses)
         self._credentials, self._clock = credentials, clock
-        self._endpoints = Endpoints(addresses, clock, rng)
-        self._channels = {endpoint.address: self._opened(endpoint.address) for endpoint in self._endpoints.all}
+        self._replicas = Replicas(addresses, clock, rng)
+        self._channels = {replica.address: self._opened(replica.address) for replica in self._replicas.all}
 
     async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
         """The encoded answer. Another replica is asked only if this one surely did nothing. Raises Failed."""
         tried: set[str] = set()
         while True:
-            endpoint, began = self._endpoints.pick(tried), self._clock.now()
-            tried.add(endpoint.address)
+            replica, began = self._replicas.pick(tried), self._clock.now()
+            tried.add(replica.address)
             try:
-                channel = self._channels[endpoint.address]
+                channel = self._channels[replica.address]
                 metadata = (*passed_on(), *self._credentials.metadata())
                 answer = await channel.unary(f"{_SERVICE}/{method}", request, max(0.001, deadline - began), metadata)
             except CallFailed as failure:
-                failed = Failed(failure, endpoint.address)
-                self._failed(endpoint, failed.error, began)
+                failed = Failed(failure, replica.address)
+                self._failed(replica, failed.error, began)
                 if not failed.error.nothing_stored or len(tried) == len(self._channels):
                     raise failed from None
                 continue
-            self._endpoints.succeeded(endpoint)
+            self._replicas.succeeded(replica)
             return answer
 
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
         """Messages of one stream, until it ends, which it does when calls go to another replica. Raises Failed."""
-        endpoint, began = self._endpoints.pick(), self._clock.now()
-        channel = self._channels[endpoint.address]
+        replica, began = self._replicas.pick(), self._clock.now()
+        channel = self._channels[replica.address]
         messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())
         try:
-            while self._endpoints.pick() is endpoint:
+            while self._replicas.pick() is replica:
                 async with asyncio.timeout(_SILENCE_S):
                     message = await anext(messages)
-                self._endpoints.succeeded(endpoint)
+                self._replicas.succeeded(replica)
                 yield message
         except CallFailed as failure:
-            failed = Failed(failure, endpoint.address)
-            self._failed(endpoint, failed.error, began)
+            failed = Failed(failure, replica.address)
+            self._failed(replica, failed.error, began)
             raise failed from None
         except StopAsyncIteration:
             return
         except TimeoutError:
-            self._endpoints.failed(endpoint)
+            self._replicas.failed(replica)
         finally:
             messages.leave()
 
@@ -143,7 +143,7 @@ class Upstream:
         """Find out for ever which replicas are back, so that load spreads over them again."""
         while True:
             await self._clock.sleep(_LOOK_S)
-            await asyncio.gather(*(self._probe(endpoint) for endpoint in self._endpoints.due()))
+            await asyncio.gather(*(self._probe(replica) for replica in self._replicas.due()))
 
     async def close(self) -> None:
         """End every call."""
@@ -152,19 +152,19 @@ class Upstream:
     def _opened(self, address: str) -> Channel:
         return Channel(address, self._credentials.tls(), _OPTIONS, self._credentials.version)
 
-    async def _probe(self, endpoint: Endpoint) -> None:
+    async def _probe(self, replica: Replica) -> None:
         try:
-            channel = self._channels[endpoint.address]
+            channel = self._channels[replica.address]
             answer = await channel.unary(_HEALTH, b"", _PROBE_S, self._credentials.metadata())
         except CallFailed:
             answer = b""
         if answer == b"\x08\x01":  # SERVING
-            self._endpoints.succeeded(endpoint)
+            self._replicas.succeeded(replica)
         else:
-            self._endpoints.failed(endpoint)
+            self._replicas.failed(replica)
 
-    def _failed(self, endpoint: Endpoint, error: HqApiError, began: float) -> None:
+    def _failed(self, replica: Replica, error: HqApiError, began: float) -> None:
         if blames_endpoint(error, self._clock.now() - began):
-            self._endpoints.failed(endpoint)
+            self._replicas.failed(replica)
         elif error.from_hq:
-            self._endpoints.succeeded(endpoint)
+            self._replicas.succeeded(replica)
