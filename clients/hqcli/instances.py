@@ -20,7 +20,7 @@ _STEP = re.compile(r"Failed to parse (\w+) field: ")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class WrittenInstance:
     """One instance as written.
 
     Attributes:
@@ -31,7 +31,7 @@ class Document:
     instance: Instance
 
 
-def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[Document]:
+def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[WrittenInstance]:
     """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
 
     `recursive`: folders with all folders in them.
@@ -39,13 +39,13 @@ def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[D
     Raises:
         BadDocument: with one line for each fault found.
     """
-    found: list[Document] = []
+    found: list[WrittenInstance] = []
     bad: list[str] = []
     deeper = "" if recursive else "; use -R to include its subfolders"
     for name, text in texts(names, recursive=recursive, hint=deeper):
         for place, value in _values(name, text, bad):
             try:
-                found.append(Document(place, parse_instance(value)))
+                found.append(WrittenInstance(place, parse_instance(value)))
             except BadDocument as fault:
                 bad += [f"{place}: {line}" for line in str(fault).splitlines()]
     if bad:

@@ -21,7 +21,7 @@ from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from hqcli.instances import Document
+    from hqcli.instances import WrittenInstance
     from hqclient.client import Client
 
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
@@ -63,7 +63,7 @@ def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: st
     session.run(work, writing=dry_run == "none")
 
 
-async def _apply(session: Session, client: Client, documents: list[Document], *, dry_run: bool) -> Exit:
+async def _apply(session: Session, client: Client, documents: list[WrittenInstance], *, dry_run: bool) -> Exit:
     from hqclient.client import HqApiError
 
     results: list[pb.ApplyResult] = []
@@ -98,9 +98,9 @@ def _sum_up(results: Sequence[pb.ApplyResult]) -> None:
     click.echo(f"{plural(len(results), 'instance')}: {told}.", err=True)
 
 
-def batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
+def batches(documents: Sequence[WrittenInstance]) -> Iterator[list[WrittenInstance]]:
     """Documents in portions that HQ takes in one request."""
-    batch: list[Document] = []
+    batch: list[WrittenInstance] = []
     size_bytes = 0
     for document in documents:
         own_bytes = document.instance.ByteSize()
@@ -113,7 +113,7 @@ def batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
+def tell(document: WrittenInstance, result: pb.ApplyResult, dry_run: bool) -> Exit:
     """Print the result of one item: on stdout if it was stored, on stderr if not."""
     name = document.instance.meta.id
     if not result.HasField("error"):
@@ -141,7 +141,7 @@ def worst(exits: Sequence[Exit]) -> Exit:
     return Exit.OK if not failures else failures.pop() if len(failures) == 1 else Exit.REFUSED
 
 
-async def _warn_of_ports(client: Client, documents: Sequence[Document]) -> None:
+async def _warn_of_ports(client: Client, documents: Sequence[WrittenInstance]) -> None:
     """Two instances of a node with one port are legal, and nearly always a mistake."""
     nodes = nodes_with_ports(document.instance for document in documents)
     if not nodes:

@@ -18,7 +18,7 @@ from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from hqcli.instances import Document
+    from hqcli.instances import WrittenInstance
     from hqclient.client import Client, HqApiError
 
 AT_ONCE = 8
@@ -46,7 +46,7 @@ def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
     session.run(work)
 
 
-def _told(session: Session, documents: list[Document], found: list[list[str] | HqApiError]) -> Exit:
+def _told(session: Session, documents: list[WrittenInstance], found: list[list[str] | HqApiError]) -> Exit:
     worst = Exit.OK
     for document, one in zip(documents, found, strict=True):
         if isinstance(one, list):
@@ -58,7 +58,7 @@ def _told(session: Session, documents: list[Document], found: list[list[str] | H
     return worst
 
 
-async def _compared(client: Client, turns: asyncio.Semaphore, document: Document) -> list[str] | HqApiError:
+async def _compared(client: Client, turns: asyncio.Semaphore, document: WrittenInstance) -> list[str] | HqApiError:
     from hqclient.client import HqApiError
 
     wanted = document.instance

@@ -10,7 +10,7 @@ import click
 
 from hqcli.documents import BadDocument
 from hqcli.exits import Exit
-from hqcli.instances import Document, read_documents, read_revision
+from hqcli.instances import WrittenInstance, read_documents, read_revision
 from hqctl.asking.session import complain
 from hqpb.v1.instance_pb2 import InstanceRevision
 
@@ -36,7 +36,7 @@ def filenames(*, required: bool = True) -> Callable[[F], F]:
     return decorate
 
 
-def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
+def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[WrittenInstance]:
     """All documents; if any is faulty, every fault is told and the process ends with `code`."""
     with _faults_told(code):
         return read_documents(names, recursive=recursive)
