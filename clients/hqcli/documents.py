@@ -84,7 +84,7 @@ def value_of(text: str) -> Any:
         raise BadDocument(_yaml_fault(error)) from None
 
 
-def values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
+def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """The documents in a text with their places (`web.yaml, document 2`); `bad` grows by what is wrong."""
     try:
         documents = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqcli.documents import BadDocument, texts, values
+from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.shape import faults, kind
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision
 
@@ -111,7 +111,7 @@ def _parse(value: dict[str, Any], message: Message) -> None:
 
 def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """Values that should be instances, with their places. Lists and answers of HQ hold several."""
-    for place, value in values(name, text, bad):
+    for place, value in documents_in(name, text, bad):
         yield from _unwrapped(place, value)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hqcli.documents import values
+from hqcli.documents import documents_in
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nannyctl.descriptions.description import Description, Placement, parse_description
@@ -90,7 +90,7 @@ def text_of(chunks: list[bytes]) -> bytes:
 def _value(text: bytes) -> Any:
     bad: list[str] = []
     try:
-        documents = [value for _, value in values("content", text.decode(), bad)]
+        documents = [value for _, value in documents_in("content", text.decode(), bad)]
     except UnicodeDecodeError as error:
         raise invalid("content", f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:

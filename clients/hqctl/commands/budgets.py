@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cmspb.v1 import cms_pb2 as pb
-from hqcli.documents import BadDocument, texts, values
+from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.terminal import print_table
@@ -97,7 +97,7 @@ def apply(cms: Cms, names: tuple[str, ...]) -> None:
     bad: list[str] = []
     wanted: list[pb.Budget] = []
     try:
-        found = [one for name, text in texts(names) for one in values(name, text, bad)]
+        found = [one for name, text in texts(names) for one in documents_in(name, text, bad)]
     except BadDocument as error:
         raise click.UsageError(str(error)) from error
     for place, value in found:

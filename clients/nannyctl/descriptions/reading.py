@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hqcli.documents import BadDocument, texts, values
+from hqcli.documents import BadDocument, documents_in, texts
 from nannyctl.descriptions.description import Description, parse_description
 from nannyctl.descriptions.fields import Fields
 from nannyctl.descriptions.installations import addresses_of
@@ -54,7 +54,7 @@ def default_config() -> str:
 
 def _documents(names: Sequence[str], bad: list[str]) -> list[tuple[str, Any]]:
     """Documents with their places: `web.yaml, document 2`."""
-    return [found for name, text in texts(tuple(names)) for found in values(name, text, bad)]
+    return [found for name, text in texts(tuple(names)) for found in documents_in(name, text, bad)]
 
 
 def _twice(descriptions: Sequence[Description]) -> list[str]:
