@@ -18,7 +18,7 @@ from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY, switched
 from nanny.world.pictures import Picture
-from nannyctl.plans.desired import held
+from nannyctl.plans.held import held
 from nannypb.v1.records_pb2 import ActionRecord
 
 SOON_S: Final = 0.5

@@ -11,7 +11,7 @@ from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key
 from nanny.world.pictures import Picture
 from nanny.world.writing import Write
-from nannyctl.plans.desired import Held, held
+from nannyctl.plans.held import Held, held
 from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceRecord
 
 

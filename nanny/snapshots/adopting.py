@@ -12,7 +12,7 @@ from hqpb.v1.instance_pb2 import Instance, InstanceRevision, ResourceAllocation
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content, read_content
 from nanny.snapshots.wanted import OWNER, READY, switched
-from nannyctl.plans.desired import held
+from nannyctl.plans.held import held
 from serving.errors import InvalidRequest, Violation
 
 

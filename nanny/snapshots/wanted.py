@@ -10,7 +10,8 @@ from typing import Final
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
-from nannyctl.plans.desired import OWNED, Held, desired
+from nannyctl.plans.desired import OWNED, desired
+from nannyctl.plans.held import Held
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED

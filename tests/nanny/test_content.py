@@ -9,7 +9,7 @@ import pytest
 from hqpb.v1 import instance_pb2
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
-from nannyctl.plans.desired import Held, held
+from nannyctl.plans.held import Held, held
 from nannyctl.plans.plan import Kind
 from nannyctl.plans.switching import Switch
 from nannyctl.plans.upload_intent import Described

@@ -25,7 +25,7 @@ from nannyctl.session import Session, complain, connected, finish
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.plans.desired import Held
+    from nannyctl.plans.held import Held
     from nannyctl.sending.holdings import Holdings
 
 _SWITCHED = frozenset({Outcome.UPDATED, Outcome.NOT_READY, Outcome.UNKNOWN})

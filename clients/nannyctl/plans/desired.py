@@ -1,4 +1,4 @@
-"""What HQ holds of an instance, and what it should be: a description over what is there. Pure.
+"""What an instance should be: a description over what HQ holds of it. Pure.
 
 What the description does not name stays as it is, unknown fields included.
 """
@@ -6,53 +6,11 @@ What the description does not name stays as it is, unknown fields included.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 
-from hqcli.instances import without_what_hq_sets
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.description import Description, Placement
 from nannyctl.descriptions.revisions import Definition
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One instance as HQ holds it.
-
-    Attributes:
-        instance: meta.version is the precondition of a write; without what only HQ sets. Its revisions hold secret
-            descriptors only if `knows_secrets`.
-        epoch: that the version belongs to.
-        secret_counts: descriptors by revision, as HQ counts them.
-        knows_secrets: the descriptors were read too.
-    """
-
-    instance: instance_pb2.Instance
-    epoch: str
-    secret_counts: dict[str, int]
-    knows_secrets: bool
-
-    @property
-    def id(self) -> str:
-        """The instance's id."""
-        return self.instance.meta.id
-
-    def with_secrets(self, revisions: Iterable[instance_pb2.InstanceRevision]) -> Held:
-        """The same, with the descriptors of these revisions."""
-        told = {revision.id: revision for revision in revisions}
-        full = instance_pb2.Instance()
-        full.CopyFrom(self.instance)
-        for revision in full.spec.revision:
-            revision.secret.extend(told[revision.id].secret if revision.id in told else ())
-        return Held(full, self.epoch, self.secret_counts, knows_secrets=True)
-
-
-def held(instance: instance_pb2.Instance, epoch: str) -> Held:
-    """As FindInstances answered."""
-    counts = {revision.id: revision.secret_count for revision in instance.spec.revision}
-    copy = instance_pb2.Instance()
-    copy.CopyFrom(instance)
-    return Held(without_what_hq_sets(copy), epoch, counts, knows_secrets=not any(counts.values()))
-
+from nannyctl.plans.held import Held
 
 READY = instance_pb2.REVISION_TARGET_READY
 INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Protocol
 
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.desired import Held
 from nannyctl.plans.diff import Change
+from nannyctl.plans.held import Held
 
 
 class Kind(enum.StrEnum):

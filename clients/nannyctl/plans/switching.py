@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.desired import Held, owned_by_nanny, ready_of, retarget
+from nannyctl.plans.desired import owned_by_nanny, ready_of, retarget
 from nannyctl.plans.diff import diff
+from nannyctl.plans.held import Held
 from nannyctl.plans.plan import Action, Kind
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.description import Description, Placement
-from nannyctl.plans.desired import Held, absent_of, desired, needs_secrets, owned_by_nanny, ready_of
+from nannyctl.plans.desired import absent_of, desired, needs_secrets, owned_by_nanny, ready_of
 from nannyctl.plans.diff import diff
+from nannyctl.plans.held import Held
 from nannyctl.plans.plan import Action, Kind
 
 

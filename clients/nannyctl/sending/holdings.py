@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hqclient.client import STRONG, Client
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
-from nannyctl.plans.desired import Held, held
+from nannyctl.plans.held import Held, held
 from nannyctl.plans.plan import Intent
 
 IDS_PER_REQUEST = 200

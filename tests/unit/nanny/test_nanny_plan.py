@@ -7,8 +7,8 @@ from typing import Any
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.descriptions.description import parse_description
 from nannyctl.output.plans import plan_lines
-from nannyctl.plans.desired import Held, held
 from nannyctl.plans.diff import shown
+from nannyctl.plans.held import Held, held
 from nannyctl.plans.plan import Action, Kind, make_plan
 from nannyctl.plans.upload_intent import Described
 from nannyctl.sending.writing import to_send

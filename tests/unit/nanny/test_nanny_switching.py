@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.plans.desired import held, ready_of
+from nannyctl.plans.desired import ready_of
+from nannyctl.plans.held import held
 from nannyctl.plans.plan import Kind
 from nannyctl.plans.switching import CannotRollBack, Switch, previous
 
