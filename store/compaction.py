@@ -11,10 +11,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from store.burial import Burial
 from store.epoch import Epoch
-from store.keys import COMMITS, FENCE, SESSION, Keys
+from store.keys import Keys
 from store.port import (
     Clock,
     Compacted,
@@ -33,10 +33,6 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
 _FIRST_MARK_S = 1.0
-_DEAD_AFTER_S = 3600.0
-# A replica that comes back and misses its fence takes the history for another one, which costs everybody a resync.
-_FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
-_FENCES_AT_ONCE = 1_000
 
 
 class Compactor:
@@ -119,59 +115,3 @@ class Compactor:
             await self._store.compact(revision)
             self.compactions += 1
             log.info("compacted the store's history before version %d", revision)
-
-
-class _Sight(NamedTuple):
-    """Since when, on the injected clock, a fence stands unmoved; and whether its replica's other keys are gone."""
-
-    modified: int
-    since: float
-    buried: bool = False
-
-
-class Burial:
-    """Removes the keys of processes that are gone for good: every start of a process makes new ones.
-
-    Looks at all fences now and then; one that has not moved for an hour belongs to a replica that is gone.
-    """
-
-    def __init__(
-        self, store: Store, keys: Keys, replica: str, epoch: Epoch, clock: Clock, kinds: Sequence[str]
-    ) -> None:
-        self._store, self._keys, self._replica, self._epoch, self._clock = store, keys, replica, epoch, clock
-        self._kinds = (SESSION, COMMITS, *kinds)
-        self._seen: dict[bytes, _Sight] = {}
-
-    async def once(self) -> None:
-        """Remove what is due. Raises Unavailable, NoSpace, UnknownOutcome."""
-        fences = await self._fences()
-        now, seen = self._clock.now(), {}
-        for fence in fences:
-            last = self._seen.get(fence.key)
-            seen[fence.key] = last if last and last.modified == fence.modified else _Sight(fence.modified, now)
-        self._seen = seen
-        for fence in fences:
-            await self._look(fence, self._seen[fence.key], now)
-
-    async def _fences(self) -> list[Record]:
-        """All: a process that fails at every start leaves thousands within the week that they are kept for."""
-        start, end, found = self._keys.of(FENCE, ""), self._keys.of(FENCE, "\U0010ffff"), list[Record]()
-        while True:
-            page = await self._store.page(start, end, revision=0, limit=_FENCES_AT_ONCE)
-            found += page.records
-            if not page.more:
-                return found
-            start = page.records[-1].key + b"\0"
-
-    async def _look(self, fence: Record, sight: _Sight, now: float) -> None:
-        replica, silent_s = self._keys.name(fence.key).rest, now - sight.since
-        if replica == self._replica or silent_s <= _DEAD_AFTER_S:
-            return
-        kinds = [] if sight.buried else list(self._kinds)
-        if silent_s > _FORGOTTEN_AFTER_S:
-            kinds.append(FENCE)
-        if kinds:
-            gone = tuple(self._keys.of(kind, replica) for kind in kinds)
-            still = Compare(fence.key, "modified", fence.modified)
-            await self._store.commit((self._epoch.guard(),), (Write((still,), deletes=gone),), _TIMEOUT_S)
-            self._seen[fence.key] = sight._replace(buried=True)

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from hq.keys import COMMITS, FENCE, HEARTBEATS, PER_REPLICA, SESSION
-from store.compaction import Burial
+from store.burial import Burial
 from store.listing import marked_revision
 from store.port import NoSpace, Unavailable, Write
 from tests.support.faulty_store import Fate, FaultyStore, faulty
