@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 import grpc
 
 from store.etcd_errors import Metadata, Token, TokenRefused, WatchTokenRefused
-from store.etcd_rpc import EtcdWatch, Member
+from store.etcd_rpc import EtcdWatch, MemberConnection
 from store.port import (
     Commit,
     Compare,
@@ -147,9 +147,9 @@ class EtcdStore:
         for member in self._members:
             await member.close()
 
-    def _made(self) -> list[Member]:
+    def _made(self) -> list[MemberConnection]:
         credentials = self._tls.current if self._tls is not None else None
-        return [Member(endpoint, credentials) for endpoint in self._config.endpoints]
+        return [MemberConnection(endpoint, credentials) for endpoint in self._config.endpoints]
 
     def _renew(self) -> None:
         """Go on over connections with the certificates of now; what is under way on the old ones may end in peace."""
@@ -161,7 +161,7 @@ class EtcdStore:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _ask(self, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+    async def _ask(self, call: Callable[[MemberConnection, Metadata], Awaitable[T]]) -> T:
         """Ask the current member; one that certainly did nothing is left for the next, and each is asked once."""
         self._renew()
         first, count = self._current, len(self._members)
@@ -178,7 +178,9 @@ class EtcdStore:
                     raise
         raise AssertionError("no endpoints")
 
-    async def _authenticated(self, member: Member, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+    async def _authenticated(
+        self, member: MemberConnection, call: Callable[[MemberConnection, Metadata], Awaitable[T]]
+    ) -> T:
         """Call with a token, and with a new one if that was refused: nothing was done in that case."""
         token = self._tokens[member.endpoint]
         metadata = await token.metadata()
@@ -193,24 +195,24 @@ class EtcdStore:
             token.refused(metadata)
             raise Unavailable(str(error)) from error
 
-    def _token_for(self, member: Member) -> Token:
+    def _token_for(self, member: MemberConnection) -> Token:
         user, password, timeout_s = self._config.user, self._config.password, self._config.read_timeout_s
         return Token((lambda: member.authenticate(user, password, timeout_s)) if user else None)
 
-    async def _status(self, member: Member) -> MemberStatus:
+    async def _status(self, member: MemberConnection) -> MemberStatus:
         timeout_s = self._config.read_timeout_s
         try:
             return await self._authenticated(member, lambda m, md: m.status(timeout_s, md))
         except Unavailable as error:
             return MemberStatus(member.endpoint, error=str(error))
 
-    def _leave(self, member: Member) -> None:
+    def _leave(self, member: MemberConnection) -> None:
         if self._members[self._current] is member and len(self._members) > 1:
             self._current = (self._current + 1) % len(self._members)
             log.warning("switching from etcd member %s to %s", member.endpoint, self._members[self._current].endpoint)
 
 
-async def _close_later(members: Sequence[Member]) -> None:
+async def _close_later(members: Sequence[MemberConnection]) -> None:
     try:
         await asyncio.sleep(_DRAIN_S)
     finally:

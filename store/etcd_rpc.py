@@ -63,7 +63,7 @@ _FULL = "alarm:NOSPACE"  # among the errors of a member's status
 _DB_SIZE_QUOTA = 12  # StatusResponse.dbSizeQuota, since 3.6; the stubs are older
 
 
-class Member:
+class MemberConnection:
     """A connection to one member: one channel for calls, another one for watches."""
 
     def __init__(self, endpoint: str, credentials: grpc.ChannelCredentials | None) -> None:

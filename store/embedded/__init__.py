@@ -1,8 +1,8 @@
 """A real etcd as a child process, for the tests and for trying things out. In production etcd is a cluster."""
 
 from store.embedded.binary import EtcdBinary, EtcdNotFound, etcd_of_wheel, etcd_on_path, find_etcd
+from store.embedded.embedded_etcd import DataDirInUse, EmbeddedEtcd, free_ports
 from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
-from store.embedded.server import DataDirInUse, EmbeddedEtcd, free_ports
 
 __all__ = [
     "AddressInUse",

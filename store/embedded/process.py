@@ -1,4 +1,4 @@
-"""One etcd process behind its guard: spawn, wait until it serves, stop. Its ports and its data are given."""
+"""One etcd process under a parent of its own: spawn, wait until it serves, stop. Its ports and its data are given."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Member:
 class EtcdProcess:
     """A child that dies with us, in a session of its own: the terminal's Ctrl-C does not reach it.
 
-    inherited_fd is held open by the guard and by etcd: a lock on it lasts as long as any of the three.
+    inherited_fd is held open by the parent and by etcd: a lock on it lasts as long as any of the three.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class EtcdProcess:
         self.log_path = log_path
         self._grace_s = grace_s
         self._inherited_fd = inherited_fd
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._parent: subprocess.Popen[bytes] | None = None
         self._pid = 0
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class EtcdProcess:
 
     @property
     def is_running(self) -> bool:
-        return self._guard is not None and self._guard.poll() is None
+        return self._parent is not None and self._parent.poll() is None
 
     async def start(self, timeout_s: float = 30.0) -> None:
         """Spawn etcd and return when it serves.
@@ -129,7 +129,7 @@ class EtcdProcess:
         inherited = [self._inherited_fd] if self._inherited_fd >= 0 else []
         script = [sys.executable, "-I", "-S", etcd_parent.__file__, str(self.log_path), str(self._grace_s)]
         with self.log_path.open("ab") as log:
-            self._guard = subprocess.Popen(
+            self._parent = subprocess.Popen(
                 [*script, str(*inherited or "-"), str(self.binary.path), *self.member.flags()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -138,8 +138,8 @@ class EtcdProcess:
                 pass_fds=inherited,
                 start_new_session=True,
             )
-        assert self._guard.stdout is not None
-        self._pid = int(self._guard.stdout.readline() or 0)
+        assert self._parent.stdout is not None
+        self._pid = int(self._parent.stdout.readline() or 0)
 
     async def until_it_serves(self) -> None:
         """Return when this member, no stranger on its port, answers; in a cluster that needs a majority."""
@@ -165,22 +165,22 @@ class EtcdProcess:
 
     async def stop(self) -> None:
         """SIGTERM, after the grace SIGKILL; return when it is gone. Does nothing if it is not running."""
-        if self._guard is None:
+        if self._parent is None:
             return
-        assert self._guard.stdin is not None
-        self._guard.stdin.close()
+        assert self._parent.stdin is not None
+        self._parent.stdin.close()
         try:
-            await asyncio.to_thread(self._guard.wait, self._grace_s + 5)
+            await asyncio.to_thread(self._parent.wait, self._grace_s + 5)
         except subprocess.TimeoutExpired:
             await self.kill()
         self._forget()
 
     async def kill(self) -> None:
         """SIGKILL, as in a crash; return when it is gone. Does nothing if it is not running."""
-        if self._guard is None:
+        if self._parent is None:
             return
         self.signal(signal.SIGKILL)
-        await asyncio.to_thread(self._guard.wait)
+        await asyncio.to_thread(self._parent.wait)
         self._forget()
 
     def signal(self, number: signal.Signals) -> None:
@@ -189,10 +189,10 @@ class EtcdProcess:
             os.kill(self._pid, number)
 
     def _forget(self) -> None:
-        if self._guard is not None and self._guard.stdin and self._guard.stdout:
-            self._guard.stdin.close()
-            self._guard.stdout.close()
-        self._guard = None
+        if self._parent is not None and self._parent.stdin and self._parent.stdout:
+            self._parent.stdin.close()
+            self._parent.stdout.close()
+        self._parent = None
 
     def _failure(self) -> EtcdFailed:
         end = self._log_end()

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from store.embedded import EtcdBinary, find_etcd
 from store.embedded.binary import etcd_at
-from store.embedded.server import free_ports
+from store.embedded.embedded_etcd import free_ports
 from tests.bench.load import Target
 
 FOLDER: Final = Path(os.environ.get("PEERS") or Path.home() / ".cache" / "hq-peers")
