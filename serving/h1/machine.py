@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from serving.h2.heads import Head
+from serving.head import Head
 
 HEAD, BODY, FAULT = range(3)
 

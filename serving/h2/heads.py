@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from serving.h2.frames import StreamFault
 from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
-
-Raw = Sequence[Sequence[Any]]  # names and values of all headers; more about each is ignored
+from serving.head import Head, Raw
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
-
-
-class Head:
-    """The head of a request or of an answer, whichever HTTP it came over."""
-
-    __slots__ = ("authority", "form", "method", "named", "raw", "status", "target")
-
-    def __init__(
-        self, method: bytes, target: bytes, authority: bytes, raw: Raw, named: dict[bytes, bytes], status: int = 0
-    ) -> None:
-        self.method, self.target, self.authority = method, target, authority  # of a request
-        self.raw, self.status = raw, status  # the status is that of an answer
-        self.named = named  # the value of each header; of several with one name the last
-        self.form: Any = None  # what a protocol has read from it; requests of one connection may share a head
-
-    @property
-    def fields(self) -> list[tuple[bytes, bytes]]:
-        """All headers in order, without the pseudo-headers."""
-        return [(one[0], one[1]) for one in self.raw if one[0][:1] != b":"]
 
 
 def request(fields: list[Field]) -> Head:

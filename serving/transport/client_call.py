@@ -15,8 +15,8 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-i
 
 from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
-from serving.h2.heads import Head
 from serving.h2.stream import Stream
+from serving.head import Head
 
 Trailers = Sequence[tuple[bytes, bytes]]
 

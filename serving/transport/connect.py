@@ -14,7 +14,7 @@ from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Message, envelope
 from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, TooLarge, invalid
-from serving.h2.heads import Head
+from serving.head import Head
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall, Wire
 from serving.transport.exchange import AnswerHead, Exchange, Fields, ok_head, with_extra

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from serving.context import ServerContext
 from serving.errors import Overloaded
-from serving.h2.heads import Head
+from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.limiting.turns import Turns
 from serving.transport.router import Router

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from serving.h2 import hpack
-from serving.h2.heads import Head
+from serving.head import Head
 from serving.limiting.peers import Peer
 
 Fields = Sequence[tuple[bytes, bytes]]

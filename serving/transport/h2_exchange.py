@@ -6,9 +6,9 @@ from typing import Protocol
 
 from serving.h2 import hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.stream import Stream
+from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from serving.calls.current import CURRENT
 from serving.h2 import hpack, state
 from serving.h2.frames import ErrorCode
-from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
+from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.transport.connection import Connection, Core
 from serving.transport.exchange import NOBODY, Exchange

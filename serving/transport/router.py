@@ -9,7 +9,7 @@ from serving import wire
 from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
-from serving.h2.heads import Head
+from serving.head import Head
 from serving.protocol_errors import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site

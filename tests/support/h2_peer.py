@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.heads import Head
 from serving.h2.machine import Machine
 from serving.h2.state import FAILED, Event, Settings
 from serving.h2.stream import Stream
+from serving.head import Head
 
 Pairs = list[tuple[bytes, bytes]]
 

@@ -9,7 +9,7 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.h2.heads import Head
+from serving.head import Head
 from serving.transport.client_call import Call, CallFailed, timeout_text
 from serving.transport.grpc import timeout_s
 
