@@ -1,21 +1,17 @@
-"""What the transports of one process share, and what they do about security in each call."""
+"""What the transports of one process share: limits, the clock, security, and what is measured of them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from serving.auth.gate import Admit, Gate
+from serving.auth.call_guard import Guard
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Answer, Call, Unary
 from serving.clock import Clock
 from serving.encoding.parsing import WorkerThread
-from serving.errors import ServiceError
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.rights.rules import Rule
@@ -26,47 +22,6 @@ from serving.telemetry.traffic import Traffic
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing import Tracing
-
-
-class Guard:
-    """The gate, for one method or page.
-
-    Attributes:
-        admit: to be called before anything of a request is read; None: everybody may call.
-    """
-
-    __slots__ = ("_gate", "_path", "_rule", "admit")
-
-    def __init__(self, gate: Gate | None, path: str, rule: Rule, admission: Admission) -> None:
-        self._gate, self._path, self._rule = gate, path, rule
-        admit = gate.admitter(rule) if gate is not None else None
-        self.admit = _charging(admit, admission) if admit is not None and admission.peer_rate is not None else admit
-
-    def recorded(self, method: Unary) -> Callable[[Any, Call], Answer | Awaitable[Answer]]:
-        """The method's `run`; what it writes is recorded."""
-        return method.run if self._gate is None else self._gate.recorded(method)
-
-    def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
-        """The time for which a stream may go on."""
-        return nullcontext() if self._gate is None else self._gate.lease(call)
-
-    def refused(self, call: Call, error: ServiceError) -> None:
-        """The call ended with this error."""
-        if self._gate is not None:
-            self._gate.refused(call, self._path, self._rule, error)
-
-
-def _charging(admit: Admit, admission: Admission) -> Admit:
-    """The same, but calls that are not let in count as their peer's: those of nobody have no identity to count by."""
-
-    def charging(call: Call) -> None:
-        try:
-            admit(call)
-        except ServiceError:
-            admission.check_rate(call.host)
-            raise
-
-    return charging
 
 
 class ServerContext:

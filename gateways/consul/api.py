@@ -14,8 +14,9 @@ from gateways.consul.indexes import Indexes
 from gateways.consul.questions import Question, Refused, read_question
 from gateways.picture.picture import Picture
 from serving import wire
+from serving.auth.call_guard import Guard
 from serving.calls.methods import Call
-from serving.context import Guard, ServerContext
+from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import READ

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
 from serving.calls.current import CURRENT
-from serving.calls.methods import Answer, Call
+from serving.calls.methods import Call
 from serving.clock import Clock
-from serving.errors import DeadlineExceeded, Retry, invalid
+from serving.errors import invalid
 from serving.limiting.peers import address_of, host_of
 from serving.rights.access import UNCHECKED
 
@@ -39,30 +38,6 @@ def acceptable_request_id(text: str) -> str:
     return text if _REQUEST_ID.fullmatch(text) else ""
 
 
-class StreamTimeout:
-    """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
-
-    Like `ClosingStream` it is no generator, of which there would be one for each idle watch.
-    """
-
-    __slots__ = ("_age_s", "_limit", "_timeout_s")
-
-    def __init__(self, timeout_s: float | None, age_s: float) -> None:
-        self._timeout_s, self._age_s = timeout_s, age_s
-        self._limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-
-    async def __aexit__(self, *raised: Any) -> None:
-        try:
-            await self._limit.__aexit__(*raised)
-        except TimeoutError as error:
-            if self._timeout_s is not None and self._timeout_s <= self._age_s:
-                raise DeadlineExceeded(f"the stream has reached its deadline, after {self._timeout_s:g} s") from error
-            raise Retry(f"the stream ends after {self._age_s:g} s: reconnect to any replica", 0.0) from error
-
-
 def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
     """How long a caller over Connect waits; None: it did not say. The protocol's version is checked, too.
 
@@ -78,22 +53,6 @@ def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
     if not _CONNECT_TIMEOUT.fullmatch(timeout_ms):
         raise invalid("", "connect-timeout-ms must be a whole number of at most ten digits")
     return int(timeout_ms) / 1000
-
-
-class ClosingStream:
-    """Closes a stream of answers at once when its call ends, however it ends."""
-
-    __slots__ = ("_answers",)
-
-    def __init__(self, answers: AsyncIterator[Answer]) -> None:
-        self._answers = answers
-
-    async def __aenter__(self) -> AsyncIterator[Answer]:
-        return self._answers
-
-    async def __aexit__(self, *_: object) -> None:
-        if isinstance(self._answers, AsyncGenerator):
-            await self._answers.aclose()
 
 
 def _address(peer: str) -> str:

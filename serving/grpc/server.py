@@ -13,9 +13,11 @@ from grpc import aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ignore[import-untyped]
 
 from serving import wire
-from serving.calls.incoming import ClosingStream, GrpcCall
+from serving.auth.call_guard import Guard
+from serving.calls.answer_streams import ClosingStream
+from serving.calls.incoming import GrpcCall
 from serving.calls.methods import Answer, Duplex, Method, Streaming, Unary, settled
-from serving.context import Guard, ServerContext
+from serving.context import ServerContext
 from serving.grpc.limits import Arrivals, count_until_taken, options_of
 from serving.grpc.reflection import BoundedReflection
 from serving.limiting.admission import LARGE_BYTES, Admission

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from serving import wire
-from serving.calls.incoming import ClosingStream, HttpCall, StreamTimeout, connect_timeout_s
+from serving.calls.answer_streams import ClosingStream, StreamTimeout
+from serving.calls.incoming import HttpCall, connect_timeout_s
 from serving.calls.methods import Answer, Streaming, settled
 from serving.context import ServerContext
 from serving.encoding import gzipping

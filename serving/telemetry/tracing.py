@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from serving.calls import current
-from serving.calls.incoming import ClosingStream
+from serving.calls.answer_streams import ClosingStream
 from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary, settled
 from serving.errors import ServiceError
 

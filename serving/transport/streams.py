@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from serving.calls.answer_streams import ClosingStream, StreamTimeout
 from serving.calls.current import CURRENT
-from serving.calls.incoming import ClosingStream, StreamTimeout
 from serving.calls.methods import Answer, settled
 from serving.encoding.envelopes import Message
 from serving.errors import Overloaded
