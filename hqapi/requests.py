@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
+from serving.error_statuses import MAX_MESSAGE_BYTES, cut, grpc_code
 from serving.errors import InvalidRequest, ServiceError, invalid
-from serving.wire import MAX_MESSAGE_BYTES, cut, grpc_code
 
 MAX_ITEMS: Final = 1_000  # of one ApplyInstances, BeginReportings or ReportStatuses
 MAX_FILTER_VALUES: Final = 10_000  # of one field of a filter

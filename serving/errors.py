@@ -1,7 +1,7 @@
 """What a server refuses or fails at, whatever it serves, in the order of what the caller does next.
 
-`serving/wire.py` is the one place that turns these into gRPC statuses, HTTP statuses and error details; what goes
-wrong between the ends of a connection is in `protocol_errors.py`.
+`serving/error_statuses.py` is the one place that turns these into gRPC statuses, HTTP statuses and error details; what
+goes wrong between the ends of a connection is in `protocol_errors.py`.
 """
 
 from __future__ import annotations

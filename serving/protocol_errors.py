@@ -1,4 +1,4 @@
-"""What goes wrong between the ends of a connection; `serving/wire.py` knows the statuses by the reasons."""
+"""What goes wrong between the ends of a connection; `serving/error_statuses.py` knows the statuses by the reasons."""
 
 from __future__ import annotations
 

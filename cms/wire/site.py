@@ -12,7 +12,7 @@ from cms.ledger.actions import known_to
 from cms.permits import check_task_reach, owner_of
 from cms.wire.answers import encoded, error_body, listed, verdict
 from cms.wire.reading import Target, is_dry_run, target, task_in
-from serving import wire
+from serving import error_statuses
 from serving.calls.methods import Call, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError
@@ -60,7 +60,7 @@ class WireApi:
         except ServiceError as error:
             answer = self._refusal(error)
         except BaseException as error:
-            answer = self._refusal(wire.as_service_error(error, request.call))
+            answer = self._refusal(error_statuses.as_service_error(error, request.call))
         code = str(answer.status)
         self.answers[code] = self.answers.get(code, 0) + 1
         return answer
@@ -133,13 +133,13 @@ class WireApi:
 
     def _refusal(self, error: ServiceError) -> SiteAnswer:
         self._shared.admission.count(error)
-        status = wire.http_status(error)
+        status = error_statuses.http_status(error)
         headers = [_JSON]
         if error.code in _CONFLICTS:
             status = 409
         elif error.code in _LATER and status != 413:
             status = 503
-            headers.append((b"retry-after", b"%d" % (wire.retry_after_s(error) or _RETRY_S)))
+            headers.append((b"retry-after", b"%d" % (error_statuses.retry_after_s(error) or _RETRY_S)))
         if isinstance(error, MethodNotAllowed):
             headers.append((b"allow", error.allowed.encode()))
         if status == 401:

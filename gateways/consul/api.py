@@ -13,7 +13,7 @@ from gateways.consul.answers import Answers
 from gateways.consul.indexes import Indexes
 from gateways.consul.questions import Question, Refused, read_question
 from gateways.picture.picture import Picture
-from serving import wire
+from serving import error_statuses
 from serving.auth.call_guard import Guard
 from serving.calls.methods import Call
 from serving.context import ServerContext
@@ -129,7 +129,7 @@ class ConsulApi:
     def _failed(self, error: ServiceError, call: Call) -> SiteAnswer:
         self._admission.count(error)
         self._guard.refused(call, error)
-        status = wire.http_status(error)
+        status = error_statuses.http_status(error)
         return self._sentence(403 if status in _DENIED else status, str(error))
 
     def _sentence(self, status: int, words: str) -> SiteAnswer:

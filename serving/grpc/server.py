@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pool
 from grpc import aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ignore[import-untyped]
 
-from serving import wire
+from serving import error_statuses
 from serving.auth.call_guard import Guard
 from serving.calls.answer_streams import ClosingStream
 from serving.calls.incoming import GrpcCall
@@ -201,14 +201,14 @@ async def _abort(
     if broken_off or isinstance(error, aio.InternalError):  # the latter: gRPC cannot write any more
         stats.ended("CANCELLED")
         raise asyncio.CancelledError from error
-    told = wire.as_service_error(error, call)
+    told = error_statuses.as_service_error(error, call)
     admission.count(told)
     guard.refused(call, told)
     stats.ended(told.code)
-    status = wire.status_of(told)
+    status = error_statuses.status_of(told)
     _let_go(error)
     try:
-        await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+        await context.abort(error_statuses.grpc_code(told), status.message, error_statuses.grpc_trailers(told, status))
     except aio.InternalError:  # the caller is gone; gRPC would write a traceback for each
         raise asyncio.CancelledError from error
     raise AssertionError("unreachable: abort raises") from error

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.methods import Call
 from serving.encoding.envelopes import COMPRESSED, PREFIX, PREFIX_BYTES
 from serving.errors import ServiceError, TooLarge, invalid
@@ -89,10 +89,10 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
 
 async def respond_error(send: Send, error: ServiceError, extra_headers: Headers) -> None:
     """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
-    headers: Headers = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra_headers]
+    headers: Headers = [(b"content-type", b"application/json"), *error_statuses.error_headers(error), *extra_headers]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra_headers):
         headers.append((b"x-request-id", error.request_id.encode()))
-    await respond(send, wire.http_status(error), headers, wire.connect_error_body(error))
+    await respond(send, error_statuses.http_status(error), headers, error_statuses.connect_error_body(error))
 
 
 def request_id_header(call: Call) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.answer_streams import ClosingStream, StreamTimeout
 from serving.calls.incoming import HttpCall, connect_timeout_s
 from serving.calls.methods import Answer, Streaming, settled
@@ -57,7 +57,7 @@ class StreamEndpoint:
         try:
             exchange = self._media.exchange(headers.get(b"content-type"), None)
         except ServiceError as error:
-            told = wire.as_service_error(error, call)
+            told = error_statuses.as_service_error(error, call)
             self._stats.ended(told.code)
             await respond_error(send, told, extra_headers)
             return
@@ -70,7 +70,7 @@ class StreamEndpoint:
         except asyncio.CancelledError:
             failure = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         except BaseException as error:
-            failure = wire.as_service_error(error, call)
+            failure = error_statuses.as_service_error(error, call)
         if failure is not None:
             self._admission.count(failure)
             self._guard.refused(call, failure)
@@ -172,4 +172,6 @@ class Outgoing:
         """Send the last envelope, after the headers if these were not sent yet."""
         if not self._begun:
             await self.begin()
-        await self._send({"type": "http.response.body", "body": envelope(END_OF_STREAM, wire.end_of_stream(failure))})
+        await self._send(
+            {"type": "http.response.body", "body": envelope(END_OF_STREAM, error_statuses.end_of_stream(failure))}
+        )

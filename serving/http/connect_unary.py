@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.incoming import HttpCall, connect_timeout_s
 from serving.calls.methods import Unary, settled
 from serving.context import ServerContext
@@ -118,7 +118,7 @@ class UnaryEndpoint:
         return await gzipping.decompress(body, self._max_bytes) if is_gzip(headers.get(b"content-encoding")) else body
 
     async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
-        told = wire.as_service_error(error, call)
+        told = error_statuses.as_service_error(error, call)
         self._admission.count(told)
         self._guard.refused(call, told)
         self._stats.ended(told.code)

@@ -14,7 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from serving import wire
+from serving import error_statuses
 from serving.errors import Overloaded, ServiceError, TooLarge
 from serving.http.queues import ReadPausing, Stall, Trailers, Waiting
 from serving.limiting.admission import Admission
@@ -245,8 +245,8 @@ def _header_bytes(cycle: RequestResponseCycle) -> int:
 
 
 def _raw_answer(error: ServiceError) -> bytes:
-    body = wire.connect_error_body(error)
-    retry_after_s = wire.retry_after_s(error)
+    body = error_statuses.connect_error_body(error)
+    retry_after_s = error_statuses.retry_after_s(error)
     retry = b"" if retry_after_s is None else b"retry-after: %d\r\n" % retry_after_s
     head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
-    return STATUS_LINE[wire.http_status(error)] + head + retry + b"\r\n" + body
+    return STATUS_LINE[error_statuses.http_status(error)] + head + retry + b"\r\n" + body

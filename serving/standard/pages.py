@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.methods import Call
 from serving.context import ServerContext
 from serving.encoding import gzipping
@@ -94,7 +94,7 @@ class Pages:
                 body = await gzipping.compress(answer.body, limits.gzip_level)
                 answer = replace(answer, body=body, headers=[*answer.headers, (b"content-encoding", b"gzip")])
         except BaseException as error:
-            told = wire.as_service_error(error, call)
+            told = error_statuses.as_service_error(error, call)
             self._shared.admission.count(told)
             if guard is not None:
                 guard.refused(call, told)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.incoming import connect_timeout_s
 from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Message, envelope
@@ -125,7 +125,7 @@ class ConnectStream(Wire):
         media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
         head = with_extra(ok_head(media.content_type), extra)
-        exchange.answer(head, envelope(END_OF_STREAM, wire.end_of_stream(error)))
+        exchange.answer(head, envelope(END_OF_STREAM, error_statuses.end_of_stream(error)))
 
     def message(self, payload: bytes) -> None:
         if self._gzips and len(payload) >= self._limits.gzip_min_bytes:
@@ -134,7 +134,7 @@ class ConnectStream(Wire):
             super().message(payload)
 
     def end(self, call: ExchangeCall, error: ServiceError | None = None) -> None:
-        self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))
+        self._exchange.send(envelope(END_OF_STREAM, error_statuses.end_of_stream(error, call.trailer_fields)))
         self._exchange.finish()
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
@@ -149,15 +149,15 @@ def refuse(exchange: Exchange, error: ServiceError, extra: Fields = ()) -> None:
     """Answer with Connect's JSON of an error, and the HTTP status that belongs to it."""
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra):
         extra = [*extra, (b"x-request-id", error.request_id.encode())]
-    exchange.answer(_head(error, extra), wire.connect_error_body(error))
+    exchange.answer(_head(error, extra), error_statuses.connect_error_body(error))
 
 
 def last_answer(error: ServiceError) -> bytes:
     """An error over HTTP/1.1, with which the connection ends."""
-    body = wire.connect_error_body(error)
+    body = error_statuses.connect_error_body(error)
     return _head(error).lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
 
 
 def _head(error: ServiceError, extra: Fields = ()) -> AnswerHead:
-    fields = (b"content-type", b"application/json"), *wire.error_headers(error), *extra
-    return AnswerHead(wire.http_status(error), fields)
+    fields = (b"content-type", b"application/json"), *error_statuses.error_headers(error), *extra
+    return AnswerHead(error_statuses.http_status(error), fields)

@@ -7,7 +7,7 @@ import binascii
 from functools import lru_cache
 from typing import Final
 
-from serving import wire
+from serving import error_statuses
 from serving.encoding.envelopes import Message, envelope, prefix
 from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
@@ -122,10 +122,10 @@ class GrpcWeb(Grpc):
 
 def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
     """The error as trailers; its details are left out where the peer takes no more."""
-    status = wire.status_of(error)
+    status = error_statuses.status_of(error)
     fields = [(b"grpc-status", b"%d" % status.code), (b"grpc-message", escaped(status.message))]
     size = sum(len(name) + len(value) + 32 for name, value in fields)
-    for name, value in wire.grpc_trailers(error, status):
+    for name, value in error_statuses.grpc_trailers(error, status):
         encoded = base64.b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value.encode()
         size += len(name) + len(encoded) + 32
         if size <= (most_bytes or _MOST_TRAILER_BYTES):

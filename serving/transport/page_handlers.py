@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Final
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.current import CURRENT
 from serving.context import ServerContext
 from serving.errors import ServiceError, TooLarge
@@ -132,7 +132,7 @@ class SiteHandler(_TaskHandler):
             if exchange.sent_any:
                 exchange.abort()
             elif not exchange.is_over:
-                self._refuse(wire.as_service_error(error, self._call))
+                self._refuse(error_statuses.as_service_error(error, self._call))
 
     def _forget_body(self) -> None:
         self._shared.admission.release_body(self._exchange.peer.host, len(self._body))

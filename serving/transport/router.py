@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
@@ -133,7 +133,7 @@ class Router:
             endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
         if isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
             # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
-            plain = [(b"content-type", b"text/plain; charset=utf-8"), *wire.error_headers(error)]
+            plain = [(b"content-type", b"text/plain; charset=utf-8"), *error_statuses.error_headers(error)]
             exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
         elif is_grpc:
             main = kind if kind in _GRPC_KINDS else b"application/grpc"

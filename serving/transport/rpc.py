@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any, Final
 
-from serving import wire
+from serving import error_statuses
 from serving.calls.current import CURRENT
 from serving.calls.methods import Method, Unary
 from serving.context import ServerContext
@@ -199,7 +199,7 @@ class Rpc(Handler):
             return
         if endpoint.is_stream and isinstance(error, asyncio.CancelledError):
             error = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
-        told = wire.as_service_error(error, call)
+        told = error_statuses.as_service_error(error, call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
         if endpoint.turned_away is not None and not self._has_run:

@@ -13,7 +13,7 @@ import pytest
 from hqclient.errors import decode
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving import wire
+from serving import error_statuses
 from serving.errors import invalid
 from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartGateway, StartLocations, StartPair
@@ -148,8 +148,8 @@ async def test_a_faulty_id_is_blamed_on_the_field_in_which_the_caller_sent_it(
 ) -> None:
     async def refuse_first(_replica: FakeReplica, _request: Any, context: Any) -> None:
         told = invalid("filter.instance_id[0]", "it is faulty")
-        status = wire.status_of(told)
-        await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+        status = error_statuses.status_of(told)
+        await context.abort(error_statuses.grpc_code(told), status.message, error_statuses.grpc_trailers(told, status))
 
     monkeypatch.setattr(FakeReplica, "FindInstances", refuse_first)
     stub = (await start_gateway(await start_locations("east", "west"), "5s")).stub

@@ -107,7 +107,7 @@ async def test_an_agent_is_told_what_to_stop(http: RawHttp) -> None:
 
 
 async def test_an_unexpected_error_is_logged_and_not_told(http: RawHttp, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "serving.wire"):
+    with caplog.at_level(logging.ERROR, "serving.error_statuses"):
         answer = await http.post(b'{"id":"boom"}', x_request_id="abc-3")
     assert (answer.status, answer.json()["code"]) == (500, "internal")
     assert b"secret" not in answer.body

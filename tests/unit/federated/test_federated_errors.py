@@ -9,7 +9,7 @@ from grpc.aio import AioRpcError, Metadata
 from federated.errors import is_word, relayed
 from hq import errors as hq_errors
 from hqclient.errors import HqApiError, decode
-from serving import errors, wire
+from serving import error_statuses, errors
 
 SAID = [
     errors.NotFound("there is none"),
@@ -29,9 +29,9 @@ SAID = [
 
 def over_the_wire(error: errors.ServiceError) -> HqApiError:
     """As a client sees an error that a server ends a call with."""
-    status = wire.status_of(error)
-    trailers = Metadata(*wire.grpc_trailers(error, status))
-    return decode(AioRpcError(wire.grpc_code(error), Metadata(), trailers, status.message))
+    status = error_statuses.status_of(error)
+    trailers = Metadata(*error_statuses.grpc_trailers(error, status))
+    return decode(AioRpcError(error_statuses.grpc_code(error), Metadata(), trailers, status.message))
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda error: error.reason)
