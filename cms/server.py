@@ -21,8 +21,8 @@ from control.process import ControllerHealth, release
 from hqclient import Client
 from serving.auth.watched_files import WatchedFiles
 from serving.context import ServerContext, process_metrics
+from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
-from serving.transports import Addresses, Transports
 from store.port import Store
 
 _REREAD_S: Final = 5.0  # how often it is looked whether the file of sites has changed

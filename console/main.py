@@ -21,8 +21,9 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Flags, ServerCommand, is_loopback, limits_of
+from serving.flags import Flags, ServerCommand, limits_of
 from serving.process import freeze_gc, relax_gc, run, when_told_to_stop
+from serving.sockets import is_loopback
 from serving.telemetry.logs import set_up_logs
 
 _FLAGS: Final = Flags("HQ_CONSOLE_")

@@ -14,7 +14,7 @@ from console.site.sealing import Seal
 from console.site.shield import Shield
 from console.site.visits import Routes
 from serving.context import ServerContext, process_metrics
-from serving.transports import Addresses, Transports
+from serving.listeners import Addresses, Transports
 
 
 class Health:

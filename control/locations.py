@@ -9,7 +9,8 @@ from typing import Any, Final
 import click
 
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
-from serving.flags import F, Flags, is_loopback, together
+from serving.flags import F, Flags, together
+from serving.sockets import is_loopback
 
 Addresses = dict[str, tuple[str, ...]]  # host:port of each replica, by the name of the location
 

@@ -26,8 +26,8 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.flags import Duration, F, Flags, limits_of, together, tracing_to
+from serving.listeners import Addresses
 from serving.telemetry.logs import set_up_logs
-from serving.transports import Addresses
 from store.embedded import DataDirInUse, EmbeddedEtcd, EtcdFailed, EtcdNotFound
 from store.epoch import FormatTooNew
 from store.memory import MemoryStore

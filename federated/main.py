@@ -27,9 +27,9 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
 from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to
+from serving.listeners import Addresses
 from serving.process import collect_young, freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
-from serving.transports import Addresses
 
 _FLAGS: Final = Flags("HQ_FEDERATED_")
 _locations, _listening = _FLAGS.under("Locations"), _FLAGS.under("Listening")

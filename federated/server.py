@@ -8,8 +8,8 @@ from federated.monitoring import METRICS, GatewayHealth
 from federated.scrape_targets import ScrapeTargets
 from hqapi import prometheus_sd
 from serving.context import ServerContext, process_metrics
+from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
-from serving.transports import Addresses, Transports
 
 
 class Server:

@@ -17,7 +17,8 @@ from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import Duration, Flags, is_loopback, together
+from serving.flags import Duration, Flags, together
+from serving.sockets import is_loopback
 
 F = TypeVar("F", bound=Callable[..., Any])
 

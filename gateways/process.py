@@ -22,13 +22,13 @@ from serving.calls.incoming import RequestIds
 from serving.calls.methods import Method
 from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
-from serving.flags import is_loopback
 from serving.limiting.limits import Limits
+from serving.listeners import Addresses, Transports
 from serving.process import run
+from serving.sockets import is_loopback
 from serving.standard.site import Site
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.metrics import Declared, Table
-from serving.transports import Addresses, Transports
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 

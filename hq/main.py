@@ -26,10 +26,10 @@ from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import ServerCommand, limits_of, listening_by, tracing_to
+from serving.listeners import Addresses
 from serving.process import run, until_stopped
 from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
-from serving.transports import Addresses
 from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from store.epoch import FormatTooNew
 from store.port import Store

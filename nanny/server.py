@@ -24,8 +24,8 @@ from nanny.world.pictures import Pictures
 from nanny.world.writing import Writer
 from nannypb.v1.records_pb2 import ServiceEvent
 from serving.context import ServerContext, process_metrics
+from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
-from serving.transports import Addresses, Transports
 from store.port import Store
 
 _RESTORED: Final = "the store was restored or replaced: compare it with HQ, then run `nanny control open`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -200,17 +199,6 @@ def tracing_to(endpoint: str, service: str, instance: str) -> Tracing | None:
         words = f"--otlp needs packages that are not installed: pip install 'hq[otel]' ({error})"
         raise click.UsageError(words) from None
     return Tracing.to(endpoint, service, instance)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether host:port, or unix:PATH, can be reached from this machine only."""
-    if address.startswith("unix:"):
-        return True
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, however it begins
-        return False
 
 
 _LIMITS = {

@@ -1,13 +1,25 @@
-"""Sockets that listen."""
+"""Sockets that listen, and whether an address can be reached from this machine only."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from typing import Final
 
 _TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
 _UNSENT_BYTES: Final = 128 * 1024  # that the system takes beyond what is on its way: what waits, waits with us
+
+
+def is_loopback(address: str) -> bool:
+    """Whether host:port, or unix:PATH, can be reached from this machine only."""
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, however it begins
+        return False
 
 
 async def bound(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -> socket.socket:

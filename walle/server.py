@@ -12,8 +12,8 @@ from control import Config, Controller
 from control.process import ControllerHealth, release
 from serving.calls.methods import Method, Service
 from serving.context import ServerContext, process_metrics
+from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
-from serving.transports import Addresses, Transports
 from store.port import Store
 from walle.api.orders import Orders, Telling
 from walle.api.reads import Reads

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from serving import yamltext
 from serving.errors import ServiceError
-from serving.flags import is_loopback
+from serving.sockets import is_loopback
 from serving.standard.health import duration_s
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:@-]{1,253}")

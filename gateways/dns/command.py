@@ -21,8 +21,8 @@ from gateways.process import Gateway, check_http, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import ServerCommand, limits_of
+from serving.listeners import Addresses
 from serving.process import when_told_to_stop
-from serving.transports import Addresses
 
 
 @click.command("dns", cls=ServerCommand)

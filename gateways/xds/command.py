@@ -16,8 +16,8 @@ from gateways.xds.resources import Resources
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import ServerCommand, limits_of
+from serving.listeners import Addresses
 from serving.process import when_told_to_stop
-from serving.transports import Addresses
 
 
 @click.command("xds", cls=ServerCommand)

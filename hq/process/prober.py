@@ -14,9 +14,9 @@ from hq.liveness.reachability import Door
 from serving.clock import Clock
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
+from serving.listeners import Addresses
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
-from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
 

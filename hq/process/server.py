@@ -25,9 +25,9 @@ from serving.calls.incoming import RequestIds
 from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
+from serving.listeners import Addresses, Transports
 from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
-from serving.transports import Addresses, Transports
 from store.fence import Fence
 from store.port import Store
 

@@ -17,7 +17,8 @@ from serving.auth.policy import parse
 from serving.auth.tls import ServerTls
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.clock import Clock
-from serving.flags import Duration, Flags, is_loopback, together
+from serving.flags import Duration, Flags, together
+from serving.sockets import is_loopback
 from serving.telemetry.metrics import Declared
 
 _REREAD_S: Final = 1.0

@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from hqpb.v1 import service_pb2 as pb
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from tests.support.canary import found_in
 from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, last_words, secure_channel, served
 from tests.support.secured_gateway import federated

@@ -30,7 +30,7 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits as ServingLimits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from store.port import Store
 from tests.support.sample_instances import eventually, instance

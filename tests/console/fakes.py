@@ -21,8 +21,8 @@ from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound
 from serving.limiting.limits import Limits
+from serving.listeners import Addresses, Transports
 from serving.rights.rules import OPERATE, READ
-from serving.transports import Addresses, Transports
 from tests.console.scene import HOSTILE
 
 NEW, OLD, BAD = "c0ffee" * 10, "0ddba11" * 9, "badbad" * 10

@@ -23,7 +23,7 @@ from hqpb.v1 import service_pb2_grpc
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from tests.federated.fake_location import FakeLocation
 from tests.federated.federated_process import write_config
 

@@ -17,7 +17,7 @@ from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from tests.support.sample_instances import Agent, instance
 

@@ -21,7 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd

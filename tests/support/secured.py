@@ -22,7 +22,7 @@ from hqpb.v1.service_pb2_grpc import InstanceServiceStub
 from serving.auth.security import Security, security_of
 from serving.clock import Clock, SystemClock
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from tests.support.certificates import Authority, Certificate
 from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer, bearer

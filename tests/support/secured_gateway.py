@@ -21,7 +21,7 @@ from serving.auth.security import security_of
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from tests.support.secured import Secured
 
 

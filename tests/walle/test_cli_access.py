@@ -13,7 +13,7 @@ import pytest
 
 from serving.auth.security import security_of
 from serving.clock import SystemClock
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from tests.support.certificates import Certificate
 from tests.support.secured import TRUST_DOMAIN, Secured
 from tests.support.walle.running import running

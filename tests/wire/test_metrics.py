@@ -20,7 +20,7 @@ from hqpb.v1 import admin_pb2, admin_pb2_grpc, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore

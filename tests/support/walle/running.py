@@ -19,7 +19,7 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from store.port import Store
 from walle.executors.command import CommandConfig

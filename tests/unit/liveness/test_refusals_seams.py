@@ -20,7 +20,7 @@ from serving.clock import ManualClock
 from serving.errors import StoreUnavailable
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.transports import Addresses
+from serving.listeners import Addresses
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
 from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value

@@ -10,8 +10,8 @@ from hq.config import ReplicaConfig
 from hq.process.server import Server
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
+from serving.listeners import Addresses
 from serving.process import until_stopped
-from serving.transports import Addresses
 from store.embedded import EtcdFailed
 from store.memory import MemoryStore
 

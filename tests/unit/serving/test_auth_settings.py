@@ -10,7 +10,7 @@ import pytest
 from serving.auth.security import check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import is_loopback
+from serving.sockets import is_loopback
 from tests.support.secured import Secured
 
 

@@ -1,4 +1,4 @@
-"""Both transports of a server, started and stopped in order around the work that they serve."""
+"""The addresses that a server listens on, opened and closed in order around the work that it serves."""
 
 from __future__ import annotations
 
