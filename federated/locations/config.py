@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from serving import yamltext
+from serving.durations import duration_s
 from serving.errors import ServiceError
 from serving.sockets import is_loopback
-from serving.standard.health import duration_s
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:@-]{1,253}")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -93,7 +93,7 @@ def _is_address(value: Any) -> bool:
 
 def _timeout_s(value: Any, where: str, faults: list[str]) -> float:
     try:
-        timeout_s = duration_s(str(value))
+        timeout_s = duration_s(str(value), "timeout")
     except ServiceError:
         timeout_s = 0.0
     if not 0.01 <= timeout_s <= 60:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -11,8 +10,9 @@ from typing import Any, Final, Protocol
 from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
 
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.durations import duration_s
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.errors import NotFound, invalid
+from serving.errors import NotFound
 from serving.rights.rules import OPEN
 
 SERVICE: Final = "grpc.health.v1.Health"
@@ -93,11 +93,6 @@ class HealthCalls:
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?(?:ms|s|m|h))+")
-_PART: Final = re.compile(r"([\d.]+)(ms|s|m|h)")
-
-
 class Health(Protocol):
     """What the process knows of its own condition."""
 
@@ -135,7 +130,7 @@ def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[i
     Raises:
         InvalidRequest: `fresh` is not a duration.
     """
-    bound_s = duration_s(fresh) if fresh else None
+    bound_s = duration_s(fresh, "fresh") if fresh else None
     if not health.loaded():
         return 503, f"not ready: {_why(health)}\n"
     doubt = health.doubt()
@@ -146,17 +141,6 @@ def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[i
     if bound_s is None or (staleness_s is not None and staleness_s <= bound_s):
         return 200, f"ok: answers are {age}\n" + (f"in doubt: {doubt}\n" if doubt else "")
     return 503, f"stale: answers are {age}, {fresh} was requested: {_why(health)}\n"
-
-
-def duration_s(text: str) -> float:
-    """Seconds of a duration like 10s, 1.5m, 500ms or 1m30s.
-
-    Raises:
-        InvalidRequest: it is not one.
-    """
-    if not _DURATION.fullmatch(text):
-        raise invalid("fresh", f"{text[:40]!r} is not a duration like 10s, 1.5m or 500ms")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
 
 
 def _why(health: Health) -> str:

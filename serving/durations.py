@@ -1,0 +1,23 @@
+"""Durations as people write them in requests and files: 10s, 1.5m, 500ms."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from serving.errors import invalid
+
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?(?:ms|s|m|h))+")
+_PART: Final = re.compile(r"([\d.]+)(ms|s|m|h)")
+
+
+def duration_s(text: str, field: str) -> float:
+    """Seconds of a duration like 10s, 1.5m, 500ms or 1m30s.
+
+    Raises:
+        InvalidRequest: it is not one; `field` is where it was written.
+    """
+    if not _DURATION.fullmatch(text):
+        raise invalid(field, f"{text[:40]!r} is not a duration like 10s, 1.5m or 500ms")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
