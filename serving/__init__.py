@@ -1,4 +1,5 @@
-"""How hq.v1 is served, whoever answers: the table of methods, gRPC and HTTP, the error tree, limits, time.
+"""What every server stands on: transport, the table of methods, the error tree, limits, security, time.
 
-Used by `hq` and by `federated`, which may not know each other. Both transports stand on the same table (`calls/`).
+Servers use it that may not know each other, such as `hq` and `federated`. The current transport is `transport/`, and
+`grpc/` and `http/` are the old servers behind --transport=grpcio, kept for one release; all serve one table (`calls/`).
 """

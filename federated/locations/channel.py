@@ -12,7 +12,7 @@ from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.calls.current import passed_on
-from serving.transport.client import Call, CallFailed, Channel, Options
+from serving.transport.client import CallFailed, Channel, ClientCall, Options
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -51,7 +51,7 @@ class ReplicaChannel:
     def __init__(self, address: str, dialer: Dialer) -> None:
         self.address = address
         self._channel = dialer.open(address)
-        self._streams: set[Call] = set()
+        self._streams: set[ClientCall] = set()
 
     def __repr__(self) -> str:
         return f"ReplicaChannel({self.address})"

@@ -1,4 +1,4 @@
-"""The policy: which identities have which roles, and how far they reach. Pure; `watched.py` reads the file.
+"""The policy: which identities have which roles, and how far they reach. Pure; `watched_files.py` reads the file.
 
     roles:
       reader:

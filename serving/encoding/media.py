@@ -12,7 +12,7 @@ _LONGEST: Final = 200  # bytes of such a pair; longer ones are worked out each t
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Encodings:
     """What a request is in, and what its answer is to be in."""
 
     json_in: bool
@@ -27,10 +27,10 @@ class Media:
         self.accepted = ", ".join([json_type, *proto_types])
         self._json_type = json_type
         self._types = frozenset([json_type, *proto_types])
-        self._known: dict[tuple[bytes | None, bytes | None], Exchange] = {}
+        self._known: dict[tuple[bytes | None, bytes | None], Encodings] = {}
 
-    def exchange(self, content_type: bytes | None, accept: bytes | None) -> Exchange:
-        """The exchange that these headers ask for; an Accept that names no encoding of ours means "in kind".
+    def encodings(self, content_type: bytes | None, accept: bytes | None) -> Encodings:
+        """What these headers ask for; an Accept that names no encoding of ours means "in kind".
 
         Raises:
             UnsupportedMediaType: the request is in no encoding that we read.
@@ -38,17 +38,17 @@ class Media:
         known = self._known.get((content_type, accept))
         if known is not None:
             return known
-        exchange = self._work_out(_text(content_type), _text(accept))
+        encodings = self._work_out(_text(content_type), _text(accept))
         if len(self._known) < _MEMORY and len(content_type or b"") + len(accept or b"") <= _LONGEST:
-            self._known[content_type, accept] = exchange
-        return exchange
+            self._known[content_type, accept] = encodings
+        return encodings
 
-    def _work_out(self, content_type: str, accept: str) -> Exchange:
+    def _work_out(self, content_type: str, accept: str) -> Encodings:
         sent = self._our_type(content_type)
         if sent is None:
             raise UnsupportedMediaType(content_type, self.accepted)
         wanted = next(filter(None, map(self._our_type, by_quality(accept))), sent)
-        return Exchange(sent == self._json_type, wanted == self._json_type, wanted.encode())
+        return Encodings(sent == self._json_type, wanted == self._json_type, wanted.encode())
 
     def _our_type(self, media_type: str) -> str | None:
         name, *parameters = (part.strip().lower() for part in media_type.split(";"))

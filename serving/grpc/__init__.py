@@ -1,1 +1,1 @@
-"""gRPC: the calls, and gRPC's own services for health and reflection."""
+"""The old server for gRPC, behind --transport=grpcio, kept for one release: the current one is `serving.transport`."""

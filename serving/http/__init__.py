@@ -1,1 +1,1 @@
-"""HTTP: HTTP/1 over uvicorn, the Connect protocol, and plain pages."""
+"""The old server for HTTP, behind --transport=grpcio, kept for one release: the current one is `serving.transport`."""

@@ -15,7 +15,7 @@ from serving.context import ServerContext
 from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, PREFIX_BYTES, envelope
 from serving.encoding.jsonio import refuse_deep
-from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.encoding.media import Encodings, Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, ShuttingDown, invalid
 from serving.http.asgi import (
     ClientGone,
@@ -55,16 +55,16 @@ class StreamEndpoint:
         call = HttpCall(scope, headers, self._ids)
         extra_headers = [request_id_header(call)] if b"x-request-id" in headers else []
         try:
-            exchange = self._media.exchange(headers.get(b"content-type"), None)
+            encodings = self._media.encodings(headers.get(b"content-type"), None)
         except ServiceError as error:
             told = error_statuses.as_service_error(error, call)
             self._stats.ended(told.code)
             await respond_error(send, told, extra_headers)
             return
-        stream = Outgoing(send, exchange, headers, self._limits, extra_headers)
+        stream = Outgoing(send, encodings, headers, self._limits, extra_headers)
         failure: ServiceError | None = None
         try:
-            await self._run(exchange, headers, call, receive, stream)
+            await self._run(encodings, headers, call, receive, stream)
         except ClientGone:
             return
         except asyncio.CancelledError:
@@ -80,7 +80,7 @@ class StreamEndpoint:
 
     async def _run(
         self,
-        exchange: Exchange,
+        encodings: Encodings,
         headers: Mapping[bytes, bytes],
         call: HttpCall,
         receive: Receive,
@@ -97,7 +97,7 @@ class StreamEndpoint:
         self._admission.open_stream(peer)
         try:
             with self._admission.holding(peer, len(message)):
-                request = await self._parsed(message, json_in=exchange.json_in)
+                request = await self._parsed(message, json_in=encodings.json_in)
                 await self._pump(request, call, timeout_s, stream)
         finally:
             self._admission.close_stream(peer)
@@ -138,16 +138,16 @@ class Outgoing:
     def __init__(
         self,
         send: Send,
-        exchange: Exchange,
+        encodings: Encodings,
         headers: Mapping[bytes, bytes],
         limits: Limits,
         extra_headers: Headers,
     ) -> None:
         self._send = send
-        self._json = exchange.json_out
+        self._json = encodings.json_out
         self._gzip = accepts_gzip(headers.get(b"connect-accept-encoding"))
         self._limits = limits
-        self._headers = [(b"content-type", exchange.content_type), *extra_headers]
+        self._headers = [(b"content-type", encodings.content_type), *extra_headers]
         self._begun = False
 
     async def begin(self) -> None:

@@ -12,7 +12,7 @@ from serving.calls.methods import Unary, settled
 from serving.context import ServerContext
 from serving.encoding import gzipping
 from serving.encoding.jsonio import refuse_deep
-from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.encoding.media import Encodings, Media, accepts_gzip, is_gzip
 from serving.http.asgi import (
     ClientGone,
     Receive,
@@ -55,15 +55,15 @@ class UnaryEndpoint:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         call = HttpCall(scope, headers, self._ids)
         try:
-            exchange = self._media.exchange(headers.get(b"content-type"), headers.get(b"accept"))
+            encodings = self._media.encodings(headers.get(b"content-type"), headers.get(b"accept"))
             timeout_s = connect_timeout_s(headers)
             if timeout_s is None:
-                payload, seconds = await self._run(exchange, headers, call, receive)
+                payload, seconds = await self._run(encodings, headers, call, receive)
             else:
                 call.set_deadline(self._now() + timeout_s)
                 async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
-                    payload, seconds = await self._run(exchange, headers, call, receive)
-            answer_headers = [(b"content-type", exchange.content_type)]
+                    payload, seconds = await self._run(encodings, headers, call, receive)
+            answer_headers = [(b"content-type", encodings.content_type)]
             if b"x-request-id" in headers:
                 answer_headers.append(request_id_header(call))
             if len(payload) >= self._gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
@@ -78,7 +78,7 @@ class UnaryEndpoint:
         await respond(send, 200, answer_headers, payload)
 
     async def _run(
-        self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive
+        self, encodings: Encodings, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive
     ) -> tuple[bytes, float]:
         """The answer, and how many seconds it took from when the request was complete."""
         caller = peer = call.host
@@ -90,21 +90,21 @@ class UnaryEndpoint:
         else:
             body = await read_body(receive, self._admission, peer, self._max_bytes)
         if len(body) < LARGE_BYTES:
-            return await self._answer(exchange, body, call, caller)
+            return await self._answer(encodings, body, call, caller)
         with self._admission.holding(peer, len(body)):
-            return await self._answer(exchange, body, call, caller)
+            return await self._answer(encodings, body, call, caller)
 
-    async def _answer(self, exchange: Exchange, body: bytes, call: HttpCall, caller: str) -> tuple[bytes, float]:
+    async def _answer(self, encodings: Encodings, body: bytes, call: HttpCall, caller: str) -> tuple[bytes, float]:
         admission, peer = self._admission, call.host
         admission.open_call(peer)
         try:
             admission.check_rate(caller)
-            if exchange.json_in:
+            if encodings.json_in:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()
-            request = await self._worker_thread.run(self._parse_json, body) if exchange.json_in else self._parse(body)
+            request = await self._worker_thread.run(self._parse_json, body) if encodings.json_in else self._parse(body)
             answer = await settled(self._method(request, call))
-            payload = await settled(answer.json()) if exchange.json_out else answer.proto()
+            payload = await settled(answer.json()) if encodings.json_out else answer.proto()
             seconds = self._now() - started
         finally:
             admission.close_call(peer)

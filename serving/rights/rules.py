@@ -56,4 +56,4 @@ OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Recor
 # Work on hosts and instances; how far it reaches is compared with what a task names.
 LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
-METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))
+READ_METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

@@ -17,7 +17,7 @@ from serving.encoding import gzipping
 from serving.encoding.media import accepts_gzip
 from serving.errors import UnknownMethod, invalid
 from serving.protocol_errors import MethodNotAllowed
-from serving.rights.rules import METRICS, NOBODY, OPEN, Rule
+from serving.rights.rules import NOBODY, OPEN, READ_METRICS, Rule
 from serving.standard import health as health_pages
 from serving.standard.health import Health
 
@@ -128,7 +128,7 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
-    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, METRICS)}
+    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, READ_METRICS)}
 
 
 def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:

@@ -3,5 +3,5 @@
 Read downward: `server` (what listens, and how it ends) → `connection` (the bytes of one client) → `h1_side` or
 `h2_side` (one HTTP each, over the pure machines of `serving.h1` and `serving.h2`) → `exchange` (one request and the way
 to answer it) → `router` (whose it is) → `rpc` (one call: admission, rights, deadline, task) over `grpc` or `connect`
-(how a protocol frames messages and errors), or `pages` (a plain page of `serving.standard.pages`).
+(how a protocol frames messages and errors), or `page_handlers` (a plain page of `serving.standard.pages`).
 """

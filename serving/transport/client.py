@@ -21,10 +21,10 @@ from typing import Final
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
 
 from serving.h2 import hpack
-from serving.transport.client_call import Call, CallFailed, Options, unsent
+from serving.transport.client_call import CallFailed, ClientCall, Options, unsent
 from serving.transport.client_connection import ClientConnection
 
-__all__ = ["Call", "CallFailed", "Channel", "Metadata", "Options"]
+__all__ = ["CallFailed", "Channel", "ClientCall", "Metadata", "Options"]
 
 Metadata = Sequence[tuple[str, str | bytes]]
 """Names in lower case; values in bytes where the name ends in -bin, else printable ASCII."""
@@ -66,10 +66,10 @@ class Channel:
         finally:
             call.leave()
 
-    def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> Call:
+    def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> ClientCall:
         """All answers, as they come; what fails at once fails with the first of them. `leave` it before its end."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
-        call = Call(b"", request, deadline, self._options.max_answer_bytes)
+        call = ClientCall(b"", request, deadline, self._options.max_answer_bytes)
         try:
             common = _common(path, "localhost" if self._is_unix else self.address, self._tls is not None)
             call.block = b"".join([common, *[_encoded(name, value) for name, value in metadata]])

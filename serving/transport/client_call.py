@@ -73,11 +73,11 @@ class CallFailed(Exception):
 class Carrier(Protocol):
     """The connection, as its calls know it."""
 
-    def leave(self, call: Call) -> None: ...
-    def consumed(self, call: Call, size: int) -> None: ...
+    def leave(self, call: ClientCall) -> None: ...
+    def consumed(self, call: ClientCall, size: int) -> None: ...
 
 
-class Call:
+class ClientCall:
     """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come."""
 
     __slots__ = (
@@ -164,7 +164,7 @@ class Call:
         freed, self._owed = self._owed, 0
         return freed
 
-    def __aiter__(self) -> Call:
+    def __aiter__(self) -> ClientCall:
         return self
 
     async def __anext__(self) -> bytes:

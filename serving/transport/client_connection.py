@@ -15,7 +15,7 @@ from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
 from serving.sockets import probe
-from serving.transport.client_call import Call, CallFailed, Options, timeout_text, unsent
+from serving.transport.client_call import CallFailed, ClientCall, Options, timeout_text, unsent
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
 _JOINED_BYTES: Final = 64 * 1024
@@ -40,14 +40,14 @@ class ClientConnection(asyncio.Protocol):
         self._is_ready = False  # the peer's settings are here
         self.is_retired = self._is_secure = self._is_paused = self._is_flushing = self._in_turn = self._is_heard = False
         self._transport: asyncio.Transport | None = None
-        self._waiting: dict[Call, None] = {}
+        self._waiting: dict[ClientCall, None] = {}
         self._heard_at, self._pinged_at, self._pings = self._loop.time(), math.inf, 0
         self._open_at = self._heard_at  # when the window for all streams was last open, as far as was needed
         self._timer = self._loop.call_later(options.connect_timeout_s, self.abort, "no response in time")
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
         self._machine = Machine(Settings(0, *held), is_client=True)
 
-    def start(self, call: Call) -> None:
+    def start(self, call: ClientCall) -> None:
         """Send a request, now or when its turn comes."""
         call.connection = self
         if call.deadline is not None:
@@ -55,19 +55,19 @@ class ClientConnection(asyncio.Protocol):
         self._waiting[call] = None
         self._admit()
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: ClientCall) -> None:
         """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
         if not call.is_over:
             self._end(call, CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed"))
 
-    def consumed(self, call: Call, size: int) -> None:
+    def consumed(self, call: ClientCall, size: int) -> None:
         """So many bytes of its messages are not held any more."""
         if call.stream is not None and size:
             self._machine.consumed(call.stream, size)
             if self._machine.outgoing.frames:
                 self._flush_soon()
 
-    def _open(self, call: Call) -> None:
+    def _open(self, call: ClientCall) -> None:
         block = call.block
         if call.deadline is not None:
             value = timeout_text(call.deadline - self._loop.time())
@@ -82,11 +82,11 @@ class ClientConnection(asyncio.Protocol):
         if stream.id >= _LAST_ID:
             self._refuse("")
 
-    def _late(self, call: Call) -> None:
+    def _late(self, call: ClientCall) -> None:
         text = f"{self._name} did not {'answer' if self._is_ready else 'accept the connection'} in time"
         self._end(call, CallFailed(codes.DEADLINE_EXCEEDED, text, is_unprocessed=call.stream is None))
 
-    def _end(self, call: Call, error: CallFailed) -> None:
+    def _end(self, call: ClientCall, error: CallFailed) -> None:
         if call.stream is None:
             self._waiting.pop(call, None)
         else:
@@ -134,7 +134,7 @@ class ClientConnection(asyncio.Protocol):
         self._flush()
 
     def _handle(self, kind: int, stream: Stream, what: Any, *, end: bool) -> None:
-        call: Call = stream.owner
+        call: ClientCall = stream.owner
         self._pings = 0
         if kind == state.DATA:
             freed = call.data(what, end=end)

@@ -77,7 +77,7 @@ class ConnectUnary(Wire):
 
 
 def _read_headers(named: Mapping[bytes, bytes]) -> Form:
-    media = UNARY.exchange(named.get(b"content-type"), named.get(b"accept"))
+    media = UNARY.encodings(named.get(b"content-type"), named.get(b"accept"))
     timeout_s = connect_timeout_s(named)
     encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
     return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type))
@@ -101,7 +101,7 @@ def _read_query(head: Head) -> Form:
         except (ValueError, binascii.Error) as error:
             raise invalid("message", "not valid base64") from error
     encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
-    media = UNARY.exchange(f"application/{told.get('encoding', '')}".encode("latin-1", "replace"), None)
+    media = UNARY.encodings(f"application/{told.get('encoding', '')}".encode("latin-1", "replace"), None)
     return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type), message)
 
 
@@ -111,7 +111,7 @@ class ConnectStream(Wire):
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         super().__init__(exchange, limits)
         named = exchange.head.named
-        media = STREAMS.exchange(named.get(b"content-type"), None)
+        media = STREAMS.encodings(named.get(b"content-type"), None)
         self._ok, self.json_in, self.json_out = ok_head(media.content_type), media.json_in, media.json_out
         self.timeout_s = connect_timeout_s(named)
         self._encoding = "gzip" if is_gzip(named.get(b"connect-content-encoding")) else ""
@@ -122,7 +122,7 @@ class ConnectStream(Wire):
     @staticmethod
     def refuse(exchange: Exchange, error: ServiceError) -> None:
         """End a call whose headers cannot be served, in the form that its content type asks for."""
-        media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
+        media = STREAMS.encodings(exchange.head.named.get(b"content-type"), None)
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
         head = with_extra(ok_head(media.content_type), extra)
         exchange.answer(head, envelope(END_OF_STREAM, error_statuses.end_of_stream(error)))

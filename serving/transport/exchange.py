@@ -62,7 +62,7 @@ class Handler:
         """The server ends, or the connection is too old: end with an error that says so."""
 
 
-NOBODY: Final = Handler()
+NO_HANDLER: Final = Handler()
 
 
 class Exchange:
@@ -71,7 +71,7 @@ class Exchange:
     is_h2 = False  # it came over HTTP/2, so that trailers can be sent
     sent_any = False  # the answer has begun
     is_over = False  # the answer is complete, or nobody waits for it
-    handler: Handler = NOBODY
+    handler: Handler = NO_HANDLER
     extra: Fields = ()  # headers of every answer, whoever gives it
     _drained: asyncio.Future[None] | None = None
 
@@ -114,7 +114,7 @@ class Exchange:
 
     def receive(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; nobody wants it where the request was refused at once."""
-        if self.handler is not NOBODY:
+        if self.handler is not NO_HANDLER:
             self.handler.data(chunk, end=end)
         else:
             self.consumed(len(chunk))
@@ -126,7 +126,7 @@ class Exchange:
 
     def leave(self) -> None:
         """Nobody waits for the answer any more."""
-        handler, self.handler = self.handler, NOBODY
+        handler, self.handler = self.handler, NO_HANDLER
         if not self.is_over:
             self.is_over = True
             handler.gone()

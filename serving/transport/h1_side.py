@@ -14,7 +14,7 @@ from serving.limiting.peers import Peer
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import NOBODY, AnswerHead, Exchange, Fields, with_extra
+from serving.transport.exchange import NO_HANDLER, AnswerHead, Exchange, Fields, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = (204, 304)
@@ -139,7 +139,7 @@ class H1Side(Connection):
 
     def over(self, exchange: H1Exchange) -> None:
         """The answer is complete, though it may not have left."""
-        exchange.handler = NOBODY  # else each call would be a circle
+        exchange.handler = NO_HANDLER  # else each call would be a circle
         if exchange.ends_connection:
             self.close(lingers=not exchange.is_received)
         elif not exchange.is_received:

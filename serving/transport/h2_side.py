@@ -14,7 +14,7 @@ from serving.h2.stream import Stream
 from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.transport.connection import Connection, Core
-from serving.transport.exchange import NOBODY, Exchange
+from serving.transport.exchange import NO_HANDLER, Exchange
 from serving.transport.h2_exchange import H2Exchange
 
 _ROOM_BYTES, _JOINED_BYTES = 256 * 1024, 32 * 1024  # of DATA handed over at once; that wait for the next turn's
@@ -113,7 +113,7 @@ class H2Side(Connection):
 
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
-        exchange.handler = NOBODY  # else each call would be a circle
+        exchange.handler = NO_HANDLER  # else each call would be a circle
         if self._incomplete:
             self._incomplete.pop(exchange, None)
         self.flush_soon()

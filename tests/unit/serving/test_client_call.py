@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.head import Head
-from serving.transport.client_call import Call, CallFailed, timeout_text
+from serving.transport.client_call import CallFailed, ClientCall, timeout_text
 from serving.transport.grpc import timeout_s
 
 OK = [(b"grpc-status", b"0")]
@@ -25,8 +25,8 @@ def framed(*messages: bytes) -> bytes:
     return b"".join(b"\0" + len(message).to_bytes(4, "big") + message for message in messages)
 
 
-def a_call(limit: int = 1_000) -> Call:
-    return Call(b"", b"?", None, limit)
+def a_call(limit: int = 1_000) -> ClientCall:
+    return ClientCall(b"", b"?", None, limit)
 
 
 @given(st.floats(0, 1e12))
@@ -42,7 +42,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=10)))
 
     async def read() -> list[bytes]:
-        call = Call(b"", b"?", None, 1_000)
+        call = ClientCall(b"", b"?", None, 1_000)
         call.head(head(), end=False)
         freed = 0
         for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
@@ -61,7 +61,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
 
 
 async def test_messages_that_are_not_taken_are_not_given_back() -> None:
-    call = Call(b"", b"?", None, 1_000)
+    call = ClientCall(b"", b"?", None, 1_000)
     assert call.data(framed(b"a", b"b"), end=False) == 0
     assert call.data(framed(b"c")[:3], end=False) == 0
     assert [await anext(call), call.free(0)] == [b"a", 0]

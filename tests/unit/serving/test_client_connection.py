@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import frame
-from serving.transport.client_call import Call, CallFailed, Options
+from serving.transport.client_call import CallFailed, ClientCall, Options
 from serving.transport.client_connection import ClientConnection
 
 
@@ -76,7 +76,7 @@ def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
     """A number starts a call (0-7), or leaves the oldest."""
 
     async def play() -> None:
-        connection, calls = connected()[0], list[Call]()
+        connection, calls = connected()[0], list[ClientCall]()
         for step in script:
             _do(step, connection, calls)
             await asyncio.sleep(0)
@@ -91,7 +91,7 @@ def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
     asyncio.run(play())
 
 
-def _do(step: bytes | int, connection: ClientConnection, calls: list[Call]) -> None:
+def _do(step: bytes | int, connection: ClientConnection, calls: list[ClientCall]) -> None:
     loop = asyncio.get_running_loop()
     if isinstance(step, bytes):
         connection.data_received(step)
@@ -99,11 +99,11 @@ def _do(step: bytes | int, connection: ClientConnection, calls: list[Call]) -> N
         connection.leave(calls[0])
     elif not connection.is_retired:
         arguments = (b"\x83", b"x" * (30_000 if step & 1 else 3), loop.time() + 60 if step & 2 else None, 40)
-        calls.append(Call(*arguments))
+        calls.append(ClientCall(*arguments))
         connection.start(calls[-1])
 
 
-async def _drained(call: Call) -> None:
+async def _drained(call: ClientCall) -> None:
     try:
         async with asyncio.timeout(1):
             while True:
@@ -119,7 +119,7 @@ async def test_what_is_said_in_one_turn_leaves_in_one_write() -> None:
     writes: list[int] = []
     transport.write = lambda data: writes.append(len(data))  # type: ignore[method-assign]
     for _ in range(5):
-        connection.start(Call(b"\x83", b"?", None, 10))
+        connection.start(ClientCall(b"\x83", b"?", None, 10))
     await asyncio.sleep(0)
     assert writes == [5 * (9 + 1 + 9 + 6)]
     connection._machine.streams.clear()
@@ -131,7 +131,7 @@ async def test_ids_that_run_out_retire_the_connection() -> None:
     connection._machine._next_id = frames.MAX_STREAM_ID - 4
     calls, retired = [], []
     for _ in range(2):
-        calls.append(Call(b"\x83", b"?", None, 10))
+        calls.append(ClientCall(b"\x83", b"?", None, 10))
         connection.start(calls[-1])
         retired.append(connection.is_retired)
     assert retired == [False, True]

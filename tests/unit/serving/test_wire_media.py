@@ -31,29 +31,29 @@ def test_the_answer_is_in_what_accept_names_first_or_in_kind(
 ) -> None:
     media = Media(JSON, PROTO, "application/x-protobuf")
     for _ in range(2):  # the second answer is from memory
-        exchange = media.exchange(content_type.encode(), None if accept is None else accept.encode())
-        assert exchange.content_type == answer.encode()
-        assert exchange.json_out == (answer == JSON)
+        encodings = media.encodings(content_type.encode(), None if accept is None else accept.encode())
+        assert encodings.content_type == answer.encode()
+        assert encodings.json_out == (answer == JSON)
 
 
 def test_headers_longer_than_any_client_sends_them_are_not_remembered() -> None:
     media = Media(JSON, PROTO)
     for number in range(100):
-        media.exchange(f"{JSON}; x={number}".encode() + b"y" * 30_000, None)
-        media.exchange(JSON.encode(), b"text/html, " + b"z" * 30_000 + str(number).encode())
+        media.encodings(f"{JSON}; x={number}".encode() + b"y" * 30_000, None)
+        media.encodings(JSON.encode(), b"text/html, " + b"z" * 30_000 + str(number).encode())
     assert sum(len(content_type or b"") + len(accept or b"") for content_type, accept in media._known) < 1_000
 
 
 @pytest.mark.parametrize("content_type", [None, b"", b"text/json", b"application/json; charset=utf-16", b"\xff"])
 def test_other_content_types_are_refused_with_a_list(content_type: bytes | None) -> None:
     with pytest.raises(UnsupportedMediaType, match="application/json, application/proto"):
-        Media(JSON, PROTO).exchange(content_type, None)
+        Media(JSON, PROTO).encodings(content_type, None)
 
 
 def test_memory_of_headers_is_bounded() -> None:
     media = Media(JSON, PROTO)
     for number in range(5_000):
-        media.exchange(JSON.encode(), b"x/%d" % number)
+        media.encodings(JSON.encode(), b"x/%d" % number)
     assert len(media._known) <= 1_000
 
 
