@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from hq import keys as k
 from hq.memory.cache import Cache
-from hq.memory.checkpoint import Damaged, Head, Reader, Writer
+from hq.memory.checkpoint_format import Damaged, Head, Reader, Writer
 from hq.memory.history import History, Step, recalled
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2

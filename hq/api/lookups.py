@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hq.api.answers import Answers
 from hq.memory.query import Query
-from hq.registry.explain import guard_in_short
+from hq.registry.guard_state import guard_in_short
 from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry

@@ -9,7 +9,7 @@ from itertools import islice
 
 from hq.errors import EpochChanged
 from hq.liveness.orders import within
-from hq.registry.explain import guard_state
+from hq.registry.guard_state import guard_state
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2

@@ -19,8 +19,8 @@ from hq.memory.entry import Entry, frames_of
 from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
 from hq.memory.record import Traits
-from hq.registry.agent_refusals import of_epoch
 from hq.registry.continuation import PageToken, encode, page_token
+from hq.registry.reporter_checks import of_epoch
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid

@@ -6,11 +6,11 @@ import random
 
 from hq.registry.admin import Admin
 from hq.registry.apply import Apply
+from hq.registry.begin_many import NodeReports
 from hq.registry.explain import Explain
-from hq.registry.node_reports import NodeReports
+from hq.registry.get_revision import Revisions
 from hq.registry.preconditions import Preconditions
 from hq.registry.reads import Reads
-from hq.registry.revisions import Revisions
 from hq.registry.silences import Silences
 from hq.registry.source import Freshness
 from hq.registry.watches import Watches

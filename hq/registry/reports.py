@@ -15,7 +15,7 @@ from hq.keys import STATUS
 from hq.liveness.heartbeats import Heartbeat, heartbeat_of, heartbeat_of_stored
 from hq.memory import statuses
 from hq.memory.entry import Entry
-from hq.registry.agent_refusals import check_turn, has_begun, of_epoch, refusal, subject
+from hq.registry.reporter_checks import check_turn, has_begun, of_epoch, refusal, subject
 from hq.replica import Replica
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2

@@ -1,4 +1,4 @@
-"""Writes of deploy systems and schedulers: create, update, apply, delete, and single revisions.
+"""Writes of deploy systems and schedulers: create, update, delete, and single revisions.
 
 Every change is made from the replica's memory and written with a compare of what it was made from. A caller who names a
 version is told of a conflict; for a caller who names none, HQ reads again and repeats. A status that changed meanwhile

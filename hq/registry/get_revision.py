@@ -8,9 +8,9 @@ from hq.errors import UnknownRevision
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.registry.agent_refusals import not_on, of_epoch
 from hq.registry.changes import decode_secrets
 from hq.registry.preconditions import Permit, anything, check_entry
+from hq.registry.reporter_checks import not_on, of_epoch
 from hqpb.v1 import instance_pb2
 from serving.errors import NotFound, Retry, ServiceError
 

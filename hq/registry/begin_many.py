@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hq.errors import Stop
-from hq.registry.agent_refusals import refusal
+from hq.registry.reporter_checks import refusal
 from hq.registry.reports import Reporter, Reports
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
