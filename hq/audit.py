@@ -14,7 +14,7 @@ import click
 from serving.auth.audit_chain import Link, hash_of, link_of
 
 
-class Mark(NamedTuple):
+class ExpectedLine(NamedTuple):
     """A line that must be there, as somebody else remembers it. `hash` empty: only its number is known."""
 
     sequence: int
@@ -50,7 +50,7 @@ class Check:
         notes: what is not as usual, and is no fault.
     """
 
-    expected: set[Mark] = field(default_factory=set)
+    expected: set[ExpectedLine] = field(default_factory=set)
     spans: dict[str, Span] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -109,12 +109,12 @@ class Check:
         elif fault := _fault(span, link):
             self.faults.append(f"{place}: {fault}")
         span.last, span.hash, span.lines = link.sequence, hash_of(line), span.lines + 1
-        self.expected -= {Mark(span.last), Mark(span.last, span.hash)}
+        self.expected -= {ExpectedLine(span.last), ExpectedLine(span.last, span.hash)}
 
     def _meet(self, link: Link) -> None:
         """The line before this one is known by what this one says of it, even where its file is not there."""
         if link.sequence > 1 and link.chain not in self.spans:
-            self.expected -= {Mark(link.sequence - 1), Mark(link.sequence - 1, link.previous)}
+            self.expected -= {ExpectedLine(link.sequence - 1), ExpectedLine(link.sequence - 1, link.previous)}
 
 
 def _fault(span: Span, link: Link) -> str:
@@ -139,16 +139,16 @@ def in_order(firsts: Sequence[tuple[str, Link | None]]) -> list[str]:
 _SHOWN: Final = 20
 
 
-class _Expected(click.ParamType[Mark]):
+class _Expected(click.ParamType[ExpectedLine]):
     """SEQUENCE, or SEQUENCE:HASH."""
 
     name = "SEQUENCE[:HASH]"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Mark:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ExpectedLine:
         found = re.fullmatch(r"([1-9][0-9]{0,15})(?::([0-9a-f]{64}))?", str(value))
         if found is None:
             self.fail(f"{value!r} is not a line: write its number, preferably with its hash from the log", param, ctx)
-        return Mark(int(found[1]), found[2] or "")
+        return ExpectedLine(int(found[1]), found[2] or "")
 
 
 @click.group()
@@ -159,7 +159,7 @@ def audit() -> None:
 @audit.command()
 @click.option("--expect", "expected", type=_Expected(), multiple=True, help="Require this line; repeatable.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def verify(files: tuple[Path, ...], expected: tuple[Mark, ...]) -> None:
+def verify(files: tuple[Path, ...], expected: tuple[ExpectedLine, ...]) -> None:
     """Verify that the audit log in FILES (in any order) was not changed.
 
     Finds lines that were edited, deleted or moved. To find lines that are missing at the very end, or a log that was

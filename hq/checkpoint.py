@@ -1,7 +1,7 @@
 """The checkpoint of a replica: written when it stops in order, read when it starts, if the store proves it.
 
-What its instances are is `memory/checkpoint.py`, how the store proves it `store/kept.py`. A file that cannot be written
-or is not believed costs the next start the time to read everything, and nothing else.
+What its instances are is `memory/checkpoint_format.py`, how the store proves it `store/kept.py`. A file that cannot be
+written or is not believed costs the next start the time to read everything, and nothing else.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _RECOVERY_LOOK_S = 1.0
 _CONFIRM_S = 5.0
 
 
-class Census(NamedTuple):
+class Holdings(NamedTuple):
     """How many instances there are, and how many of them are ready."""
 
     instances: int
@@ -48,7 +48,7 @@ class Census(NamedTuple):
         return storage_pb2.EpochRecord(instances_before=self.instances, ready_before=self.ready).SerializeToString()
 
 
-def far_less(now: Census, before: Census) -> bool:
+def far_less(now: Holdings, before: Holdings) -> bool:
     """Less than half, of all or of those that are ready."""
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
@@ -108,8 +108,8 @@ class Standing(NamedTuple):
         confirmed: an operator, or a replica that found most of it back, said that it is to be believed.
     """
 
-    now: Census
-    before: Census
+    now: Holdings
+    before: Holdings
     strangers: int
     restored: bool
     confirmed: bool
@@ -130,11 +130,11 @@ class Standing(NamedTuple):
         """Most of what was remembered is there: that is to be written down, for it may shrink again, and rightly."""
         return self.may_recover and not self._lost()
 
-    def remembered(self) -> Census:
+    def remembered(self) -> Holdings:
         """What to compare the next epoch with, should this one end now."""
         if self.trust is not DOUBTED:
             return self.now
-        return Census(*map(max, self.now, self.before))
+        return Holdings(*map(max, self.now, self.before))
 
     def doubt(self) -> str:
         """Why it is doubted; empty: it is not."""
@@ -155,10 +155,10 @@ class Standing(NamedTuple):
 
 
 def standing(
-    now: Census, record: storage_pb2.EpochRecord, confirmed: storage_pb2.EpochConfirmation, strangers: int
+    now: Holdings, record: storage_pb2.EpochRecord, confirmed: storage_pb2.EpochConfirmation, strangers: int
 ) -> Standing:
     """Of the epoch of a record."""
-    before = Census(record.instances_before, record.ready_before)
+    before = Holdings(record.instances_before, record.ready_before)
     return Standing(now, before, strangers, record.restored, bool(record.epoch) and confirmed.epoch == record.epoch)
 
 
@@ -184,7 +184,7 @@ class EpochTrust:
 
     def standing(self) -> Standing:
         """Whether what the store holds is believed, and what speaks for and against it."""
-        now = Census(len(self._cache), self._cache.ready())
+        now = Holdings(len(self._cache), self._cache.ready())
         strangers = self.strangers.count(self._clock.now())
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
 

@@ -25,7 +25,7 @@ from hq.liveness.tracker import Tracker
 from hq.memory import frames
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.memory.statuses import draft_of
+from hq.memory.statuses import status_draft_of
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 from serving.errors import TooLarge
@@ -96,7 +96,7 @@ class Expiries:
         is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)
         step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.EXPIRED
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
-        draft = draft_of(entry, self._cache.epoch_at)
+        draft = status_draft_of(entry, self._cache.epoch_at)
         for revision_id in revision_ids:
             if step is Outcome.VOIDED:
                 draft.void(revision_id)

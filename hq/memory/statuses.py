@@ -39,7 +39,7 @@ def digest(report: instance_pb2.RevisionStatus) -> int:
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little") or 1
 
 
-class Draft:
+class StatusDraft:
     """A status record being changed. `record` ends the change."""
 
     def __init__(self, uid: int, status: instance_pb2.InstanceStatus, marks: Collection[Mark]) -> None:
@@ -150,9 +150,9 @@ class Draft:
         self._status.ready.CopyFrom(new)
 
 
-def draft_of(entry: Entry, epoch_at: int) -> Draft:
+def status_draft_of(entry: Entry, epoch_at: int) -> StatusDraft:
     """An instance's status, to be changed. Reporters of a record older than the epoch were those of another history."""
-    draft = Draft(entry.traits.uid, entry.status(), entry.marks)
+    draft = StatusDraft(entry.traits.uid, entry.status(), entry.marks)
     if entry.status_version < epoch_at:
         draft.forget_reporters()
     return draft
@@ -160,7 +160,7 @@ def draft_of(entry: Entry, epoch_at: int) -> Draft:
 
 def empty_record(uid: int, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
     """The status of an instance that nobody has reported on."""
-    return Draft(uid, instance_pb2.InstanceStatus(), ()).record(write_id, wall_ms)
+    return StatusDraft(uid, instance_pb2.InstanceStatus(), ()).record(write_id, wall_ms)
 
 
 def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.Condition:

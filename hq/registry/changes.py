@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from hq.memory import statuses
 from hq.memory.entry import NO_STATUS, Entry, Spec, Status, build
-from hq.memory.record import Undecodable
-from hq.memory.record import decode_secrets as record_of_secrets
+from hq.memory.record import Undecodable, decode_secrets
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.calls import current
@@ -146,10 +145,10 @@ def same(a: Draft, b: Draft) -> bool:
     return a.meta == b.meta and a.spec == b.spec and a.secrets == b.secrets
 
 
-def decode_secrets(value: bytes | None) -> Secrets:
+def secrets_of(value: bytes | None) -> Secrets:
     """Raises StoreUnavailable: the record is broken."""
     try:
-        record = record_of_secrets(value) if value else storage_pb2.SecretsRecord()
+        record = decode_secrets(value) if value else storage_pb2.SecretsRecord()
     except Undecodable as error:
         raise StoreUnavailable(
             "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): save it with "
@@ -232,7 +231,7 @@ def change(entry: Entry, old: Draft, new: Draft, wall_ms: int, epoch_at: int) ->
     moved = new.spec.node_name != old.spec.node_name
     if not moved and not dropped(old.revision_ids(), new.revision_ids()):
         return Plan(new, None, entry.request_id)
-    status = statuses.draft_of(entry, epoch_at)
+    status = statuses.status_draft_of(entry, epoch_at)
     if moved:
         status.clear()
     else:

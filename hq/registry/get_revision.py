@@ -8,7 +8,7 @@ from hq.errors import UnknownRevision
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.registry.changes import decode_secrets
+from hq.registry.changes import secrets_of
 from hq.registry.preconditions import Permit, anything, check_entry
 from hq.registry.reporter_checks import not_on, of_epoch
 from hqpb.v1 import instance_pb2
@@ -77,7 +77,7 @@ class Revisions:
             raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")
         spec = entry.spec()
         record = self._cache.secrets(instance_id)
-        secrets = decode_secrets(record.value if record else None)
+        secrets = secrets_of(record.value if record else None)
         wanted = [revision for revision in spec.revision if revision_id in ("", revision.id)]
         for revision in wanted:
             encoded = secrets.get(revision.id, [])

@@ -257,7 +257,7 @@ class Reports:
             raise DeadlineExceeded(f"conflict: {entry.traits.id} kept changing; nothing was stored, retry")
         return (await self._r.heartbeats.send([heartbeat]))[0]
 
-    async def _stored(self, entry: Entry, draft: statuses.Draft, deadline: float) -> bool:
+    async def _stored(self, entry: Entry, draft: statuses.StatusDraft, deadline: float) -> bool:
         """Write a status unless it changed meanwhile: then catch up and return False."""
         r, instance_id = self._r, entry.traits.id
         write_id = new_word(r.rng)
@@ -279,8 +279,8 @@ class Reports:
         await r.catch_up.shown(version)
         return True
 
-    def _draft(self, entry: Entry) -> statuses.Draft:
-        return statuses.draft_of(entry, self._r.cache.epoch_at)
+    def _draft(self, entry: Entry) -> statuses.StatusDraft:
+        return statuses.status_draft_of(entry, self._r.cache.epoch_at)
 
     def _heard_now(self) -> statuses.Heard:
         return statuses.Heard(self._r.config.replica, self._r.clock.wall_ms())

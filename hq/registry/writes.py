@@ -169,7 +169,7 @@ class Writes:
     def draft_of(self, entry: Entry) -> changes.Draft:
         """An instance as it stands, taken apart for writing."""
         secrets = self._r.cache.secrets(entry.traits.id)
-        return changes.Draft(entry.meta(), entry.spec(), changes.decode_secrets(secrets.value if secrets else None))
+        return changes.Draft(entry.meta(), entry.spec(), changes.secrets_of(secrets.value if secrets else None))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def is_enum(field: FieldDescriptor) -> bool:
 
 # What protobuf's JSON can say: the years 1 to 9999, and ten thousand years either way.
 MIN_TIMESTAMP_S, MAX_TIMESTAMP_S = -62_135_596_800, 253_402_300_799
-MAX_DURATION_S = 315_576_000_000
+MAX_PROTO_DURATION_S = 315_576_000_000
 MAX_NANOS = 999_999_999
 TIME_TYPES = (Timestamp.DESCRIPTOR.full_name, Duration.DESCRIPTOR.full_name)
 
@@ -121,8 +121,8 @@ def clean_timestamp(value: Timestamp) -> None:
 
 
 def clean_duration(value: Duration) -> None:
-    seconds = within(value.seconds, -MAX_DURATION_S, MAX_DURATION_S)
-    at_bound = abs(seconds) == MAX_DURATION_S
+    seconds = within(value.seconds, -MAX_PROTO_DURATION_S, MAX_PROTO_DURATION_S)
+    at_bound = abs(seconds) == MAX_PROTO_DURATION_S
     lowest = 0 if seconds > 0 or at_bound else -MAX_NANOS
     highest = 0 if seconds < 0 or at_bound else MAX_NANOS
     nanos = within(value.nanos, lowest, highest)

@@ -98,7 +98,7 @@ def _report() -> instance_pb2.RevisionStatus:
 
 def _status_template() -> storage_pb2.StatusRecord:
     report, heard = _report(), statuses.Heard("replica-0", _WALL_MS)
-    draft = statuses.Draft(1, instance_pb2.InstanceStatus(), ())
+    draft = statuses.StatusDraft(1, instance_pb2.InstanceStatus(), ())
     draft.begin(_REVISION, _INCARNATION, heard)
     draft.report(report, heard, statuses.digest(report))
     return draft.record(1, _WALL_MS)

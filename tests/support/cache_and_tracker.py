@@ -45,9 +45,9 @@ class CacheAndTracker:
     def delete(self, instance_id: str = "a") -> None:
         self.put(instance_id, None, None)
 
-    def change(self, change: Callable[[statuses.Draft], None], instance_id: str = "a") -> None:
+    def change(self, change: Callable[[statuses.StatusDraft], None], instance_id: str = "a") -> None:
         entry = self.entry(instance_id)
-        draft = statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
+        draft = statuses.StatusDraft(entry.traits.uid, entry.status(), entry.marks)
         change(draft)
         self.put_status(instance_id, draft.record(9, self.clock.wall_ms()))
 

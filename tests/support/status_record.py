@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hq.memory import statuses
 from hq.memory.entry import Mark
-from hq.memory.statuses import Draft, Heard
+from hq.memory.statuses import Heard, StatusDraft
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -36,10 +36,10 @@ class Record:
     def mark(self, revision_id: str = "r1") -> storage_pb2.RevisionMark:
         return next(mark for mark in self.stored.revision if mark.id == revision_id)
 
-    def change(self, change: Callable[[Draft], None]) -> None:
+    def change(self, change: Callable[[StatusDraft], None]) -> None:
         self.now_ms += 1_000
         marks = [Mark(mark, {}) for mark in self.stored.revision]
-        draft = Draft(UID, self.status, marks)
+        draft = StatusDraft(UID, self.status, marks)
         change(draft)
         self.stored = draft.record(self.now_ms, self.now_ms)
         assert [mark.id for mark in self.stored.revision] == [revision.id for revision in self.status.revision]

@@ -131,5 +131,5 @@ def test_a_dropped_revision_takes_its_descriptors_along() -> None:
 
 def test_secrets_come_back_as_they_were_stored() -> None:
     secrets = draft_of(with_secret(instance("a-1"))).secrets
-    assert changes.decode_secrets(changes.encode_secrets(secrets, write_id=3)) == secrets
+    assert changes.secrets_of(changes.encode_secrets(secrets, write_id=3)) == secrets
     assert changes.encode_secrets({}, write_id=3) == b""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, Census, Standing, Strangers
+from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, Holdings, Standing, Strangers
 from hqpb.v1 import service_pb2
 
-NOBODY = Census(0, 0)
-MANY = Census(2500, 2400)
+NOBODY = Holdings(0, 0)
+MANY = Holdings(2500, 2400)
 
 
-def standing(now: Census, before: Census = NOBODY, strangers: int = 0, *, confirmed: bool = False) -> Standing:
+def standing(now: Holdings, before: Holdings = NOBODY, strangers: int = 0, *, confirmed: bool = False) -> Standing:
     return Standing(now, before, strangers, restored=False, confirmed=confirmed)
 
 
@@ -20,18 +20,18 @@ def standing(now: Census, before: Census = NOBODY, strangers: int = 0, *, confir
     [
         (NOBODY, NOBODY, 0, UNSPECIFIED),  # a new installation
         (NOBODY, MANY, 0, DOUBTED),
-        (Census(1249, 1249), MANY, 0, DOUBTED),
-        (Census(1250, 1200), MANY, 0, UNSPECIFIED),
-        (Census(2500, 1199), MANY, 0, DOUBTED),  # put back by the deploy system, and most agents are not heard yet
-        (NOBODY, Census(1, 0), 0, DOUBTED),
+        (Holdings(1249, 1249), MANY, 0, DOUBTED),
+        (Holdings(1250, 1200), MANY, 0, UNSPECIFIED),
+        (Holdings(2500, 1199), MANY, 0, DOUBTED),  # put back by the deploy system, and most agents are not heard yet
+        (NOBODY, Holdings(1, 0), 0, DOUBTED),
         (NOBODY, NOBODY, 3, DOUBTED),
         (NOBODY, NOBODY, 2, UNSPECIFIED),
-        (Census(100, 100), NOBODY, 100, UNSPECIFIED),
-        (Census(100, 100), NOBODY, 101, DOUBTED),
+        (Holdings(100, 100), NOBODY, 100, UNSPECIFIED),
+        (Holdings(100, 100), NOBODY, 101, DOUBTED),
     ],
 )
 def test_what_speaks_against_an_epoch(
-    now: Census, before: Census, strangers: int, expected: service_pb2.EpochTrust
+    now: Holdings, before: Holdings, strangers: int, expected: service_pb2.EpochTrust
 ) -> None:
     one = standing(now, before, strangers)
     assert one.trust == expected
@@ -48,8 +48,8 @@ def test_that_most_is_back_is_to_be_written_down_once() -> None:
 
 
 def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() -> None:
-    assert standing(Census(3, 3), MANY).remembered() == MANY
-    assert standing(Census(3, 3), MANY, confirmed=True).remembered() == Census(3, 3)
+    assert standing(Holdings(3, 3), MANY).remembered() == MANY
+    assert standing(Holdings(3, 3), MANY, confirmed=True).remembered() == Holdings(3, 3)
 
 
 def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:

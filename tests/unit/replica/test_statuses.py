@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hq.memory import statuses
-from hq.memory.statuses import Draft, Heard
+from hq.memory.statuses import Heard, StatusDraft
 from hqpb.v1 import instance_pb2
 from tests.support.status_record import UID, Record, make_report
 from tests.support.status_strategies import revision_statuses
@@ -148,7 +148,7 @@ def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
     """HQ never writes such a one; whoever does must not stop a replica."""
     status = instance_pb2.InstanceStatus()
     status.revision.add(id="r1").ready.status = TRUE
-    draft = Draft(UID, status, ())
+    draft = StatusDraft(UID, status, ())
     draft.expire("r1", instance_pb2.Receipt(), 1)
     assert [mark.expired for mark in draft.record(1, 1).revision] == [True]
 
