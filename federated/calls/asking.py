@@ -89,10 +89,10 @@ def asking(
     names = named(locations, clusters, call)
     demands = _demands(locations, names, read)
     wanted = read.require_all_locations, read.allow_last_good
-    return Asking(names, *wanted, demands, call.deadline, clock, passed_on(call), call.access)
+    return Asking(names, *wanted, demands, call.deadline, clock, caller_token(call), call.access)
 
 
-def passed_on(call: Call) -> Metadata:
+def caller_token(call: Call) -> Metadata:
     """What a location gets to see of who calls: the token, as it came. Raises Unauthenticated: it is none."""
     tokens = call.all_headers("authorization")
     if len(tokens) > 1:

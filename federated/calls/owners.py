@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from federated.calls.asking import Asking, passed_on
+from federated.calls.asking import Asking, caller_token
 from federated.calls.lists import Lists, compiled, unrefused_ids
 from federated.clock import Clock
 from federated.encoded.merge import Cursor
@@ -84,7 +84,7 @@ class OwnerSearch:
             demands={},
             deadline=deadline,
             clock=self._clock,
-            metadata=passed_on(call),
+            metadata=caller_token(call),
         )
         find, cursors = compiled(request), dict.fromkeys(names, Cursor())
         by_id: defaultdict[str, list[str]] = defaultdict(list)

@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from federated.calls.asking import passed_on
+from federated.calls.asking import caller_token
 from federated.calls.owners import Owners, OwnerSearch
 from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
@@ -96,7 +96,7 @@ class Writes:
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
         # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
-        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *passed_on(call))
+        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *caller_token(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} was just removed from the gateway's configuration")

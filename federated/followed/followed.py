@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from federated.calls.asking import passed_on
-from federated.calls.following import Follower
+from federated.calls.asking import caller_token
 from federated.calls.lists import Find
+from federated.calls.one_location import Follower
 from federated.clock import Clock
 from federated.encoded import scan
 from federated.errors import Silence
@@ -86,7 +86,7 @@ class Followed:
 
     def _may(self, message: pb.FindInstancesRequest, call: Call) -> bool:
         """Memory may answer this caller."""
-        token, access = passed_on(call), call.access
+        token, access = caller_token(call), call.access
         if not access.is_checked:
             return not token
         where = message.filter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from federated.calls.following import Portion
+from federated.calls.one_location import Portion
 from federated.encoded import scan
 from federated.encoded.merge import instance_id
 from hqpb.v1 import service_pb2 as pb

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from federated.calls.asking import passed_on
+from federated.calls.asking import caller_token
 from federated.locations.channel import Dialer, ReplicaChannel
 from federated.locations.location_health import PROBE
 from hqclient.credential_files import CredentialFiles
@@ -79,13 +79,13 @@ class _Sent(Call):
 
 
 def test_a_token_is_passed_on_as_it_came_and_two_are_not() -> None:
-    assert passed_on(_Sent()) == ()
-    assert passed_on(_Sent("Bearer a")) == (("authorization", "Bearer a"),)
+    assert caller_token(_Sent()) == ()
+    assert caller_token(_Sent("Bearer a")) == (("authorization", "Bearer a"),)
     with pytest.raises(Unauthenticated, match="several"):
-        passed_on(_Sent("Bearer a", "Bearer b"))
+        caller_token(_Sent("Bearer a", "Bearer b"))
 
 
 @pytest.mark.parametrize("junk", ["Bearer \xe4", "Bearer \n", "\0"])
 def test_what_cannot_travel_is_refused_here(junk: str) -> None:
     with pytest.raises(Unauthenticated):
-        passed_on(_Sent(junk))
+        caller_token(_Sent(junk))

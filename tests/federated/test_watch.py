@@ -7,7 +7,7 @@ import random
 import grpc
 import pytest
 
-from federated.calls.following import Follower
+from federated.calls.one_location import Follower
 from federated.clock import SystemClock
 from federated.encoded import continuation
 from hqclient.errors import HqApiError

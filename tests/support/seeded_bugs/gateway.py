@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from federated.calls.following import Portion, Progress
+from federated.calls.one_location import Portion, Progress
 from federated.followed.joined import Joined
 from federated.followed.picture import Picture
 from tests.support.following_gateway import FollowingGateway

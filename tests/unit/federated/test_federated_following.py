@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from federated.calls.following import Follower, Portion
+from federated.calls.one_location import Follower, Portion
 from federated.locations.location_health import LocationHealth
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
