@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hq.process.server import Server
-from serving.flags import is_loopback
+from serving.sockets import is_loopback
 from store.embedded import EtcdBinary
 
 
