@@ -114,6 +114,7 @@ _TRANSPORT = (  # a case, what it is held against, and how many times that it sh
     *((f"{call}, gRPC, {way}", "empty", 3.0) for call in _LOOKUPS for way in ("TLS", "TLS and tokens")),
     *((f"{call}, HTTP/1.1 {kind}", "empty", 1.2) for call in _LOOKUPS for kind in ("proto", "json")),
     (transport.NARROW, "empty", 1.7),
+    (transport.AWAKE, "empty", 1.7),
     ("Get, gRPC, TLS", "plain", 0.6),
     ("Find 100, gRPC, 16 connections x 8", "etcd", 3.0),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
@@ -24,6 +26,7 @@ from tests.support.token_issuer import ISSUER
 GROUP: Final = "transport"
 SHAPES: Final = (Shape(1, 64), Shape(16, 8), Shape(64, 4))
 NARROW: Final = "Find 100, gRPC, 1 connection, windows of 64 KiB"
+AWAKE: Final = f"{NARROW}, cores kept awake"
 WAYS: Final = ("TLS", "tokens", "TLS and tokens")
 _WEB_CONNECTIONS: Final = 64
 _CHANNELS, _WATCHES, _BOOKMARKS_S = 4, 3_000, 12.0
@@ -52,7 +55,9 @@ async def run(bench: Bench) -> None:
             rows += [_secured(made, empty_with_tls if "TLS" in way else empty, one, way, ways[way]) for way in WAYS]
             rows += [_web(made, empty, one, kind) for kind in ("proto", "json")]
             if one is lookups[1]:
-                rows.append(_plain(made, empty, one, Shape(1, 64, window_bits=16))._replace(name=NARROW))
+                narrow = _plain(made, empty, one, Shape(1, 64, window_bits=16))
+                rows.append(narrow._replace(name=NARROW))
+                rows.append(_Row(AWAKE, {name: _awake(side) for name, side in narrow.sides.items()}))
             for row in rows:
                 await bench.compare(GROUP, row.name, row.sides)
         await _idle_watches(bench, made)
@@ -97,6 +102,26 @@ def _web(made: Stand, empty: Empty, lookup: Lookup, kind: str) -> _Row:
 
 def _loading(call: partial[Coroutine[Any, Any, Sample]], target: Target) -> Side:
     return lambda seconds: call(target, seconds=seconds)
+
+
+def _awake(side: Side) -> Side:
+    """The same, while a process of the lowest priority runs on each core.
+
+    Client and server wait for each other twice in an answer, and to wake an idle virtual core can take longer than all
+    that either of them does.
+    """
+
+    async def run(seconds: float) -> Sample:
+        spin = ("nice", "-n", "19", sys.executable, "-c", "while True: pass")
+        spinning = [await asyncio.create_subprocess_exec(*spin) for _ in range(os.cpu_count() or 1)]
+        try:
+            return await side(seconds)
+        finally:
+            for process in spinning:
+                process.kill()
+                await process.wait()
+
+    return run
 
 
 async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
