@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.auth.security import security_of
-from serving.clock import SystemClock
+from control.process import security_from
 from serving.listeners import Addresses
 from tests.support.certificates import Certificate
 from tests.support.secured import TRUST_DOMAIN, Secured
@@ -49,7 +48,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
     files = Secured(tmp_path)
     files.policy.write_text(POLICY)
     ada = files.authority.issue("ada", [f"spiffe://{TRUST_DOMAIN}/ada"])
-    security = security_of(files.with_certificates(), SystemClock(), "walle", ())
+    security = security_from(files.with_certificates())
     mutual = Addresses("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0")
     async with running(security=security, addresses=mutual) as walle:
         yield Guarded((await walle.server.listening).grpc_mtls, files, ada)
