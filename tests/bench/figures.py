@@ -51,17 +51,17 @@ def _told(value: float, unit: str) -> str:
     return f"{short(value)} {unit}".strip()
 
 
-def _ratio(name: str, other: str = "empty") -> Callable[[Results], Spread | None]:
+def _ratio(name: str, other: str = "empty", group: str = "") -> Callable[[Results], Spread | None]:
     def find(results: Results) -> Spread | None:
-        comparison = results.comparison(name)
+        comparison = results.comparison(name, group)
         return comparison.ratio(other) if comparison else None
 
     return find
 
 
-def _dearer(name: str, other: str) -> Callable[[Results], Spread | None]:
+def _dearer(name: str, other: str, group: str = "") -> Callable[[Results], Spread | None]:
     def find(results: Results) -> Spread | None:
-        comparison = results.comparison(name)
+        comparison = results.comparison(name, group)
         return ratio(*([s.cpu_us for s in comparison.sides[side]] for side in (other, "hq"))) if comparison else None
 
     return find
@@ -122,13 +122,18 @@ _OTHERS = {"empty": "an empty handler", "plain": "plain text", "etcd": "etcd's r
 
 FIGURES = (
     *(
-        Figure(f"{case}, of {_OTHERS[other]}", target, "times", True, "transport", _ratio(case, other))
+        Figure(f"{case}, of {_OTHERS[other]}", target, "times", True, "transport", _ratio(case, other, "transport"))
         for case, other, target in _TRANSPORT
     ),
     *(
         # The load generator and grpc.aio's threads share two cores: processor time says what one core can answer.
         Figure(
-            f"{case}: processor time of an empty handler, of ours", target, "times", True, "transport", _dearer(case, o)
+            f"{case}: processor time of an empty handler, of ours",
+            target,
+            "times",
+            True,
+            "transport",
+            _dearer(case, o, "transport"),
         )
         for case, o, target in _TRANSPORT
         if o == "empty" and "gRPC" in case
@@ -231,7 +236,14 @@ FIGURES = (
     ),
     Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
     *(
-        Figure(f"{what}, security on (tokens), of an empty handler", target, "%", True, "security", _ratio(name))
+        Figure(
+            f"{what}, security on (tokens), of an empty handler",
+            target,
+            "%",
+            True,
+            "security",
+            _ratio(name, group="security"),
+        )
         for what, target, name in (
             ("GetInstance, gRPC", 0.80, "Get, gRPC, tokens"),
             ("GetInstance, HTTP proto", 0.65, "Get, proto, tokens"),

@@ -76,8 +76,9 @@ class Results:
     failures: dict[str, str] = field(default_factory=dict)
     dates: dict[str, str] = field(default_factory=dict)
 
-    def comparison(self, name: str) -> Comparison | None:
-        return next((c for c in self.comparisons if c.name == name), None)
+    def comparison(self, name: str, group: str = "") -> Comparison | None:
+        """`group`: where several groups have a case of this name."""
+        return next((c for c in self.comparisons if c.name == name and group in ("", c.group)), None)
 
     def fact(self, name: str) -> Fact | None:
         return next((f for f in self.facts if f.name == name), None)
