@@ -13,6 +13,8 @@ import click
 
 from serving.auth.audit_chain import Link, hash_of, link_of
 
+_STRANGE: Final = "not a valid line of an audit log: it was edited, or the file is none"
+
 
 class ExpectedLine(NamedTuple):
     """A line that must be there, as somebody else remembers it. `hash` empty: only its number is known."""
@@ -73,7 +75,7 @@ class Check:
             else:
                 self._unfinished(f"{name}:{number}", len(line))
         if self._strange:
-            self.faults.append(f"{name}:{strange_at}: not a valid line of an audit log: it was edited")
+            self.faults.append(f"{name}:{strange_at}: {_STRANGE}")
             self._strange.clear()
 
     def finish(self) -> None:
@@ -90,7 +92,7 @@ class Check:
                 words = f"writing a line was interrupted ({len(found)} bytes), as line {link.sequence} says"
                 self.notes.append(f"{place}: {words}")
         elif is_strange:
-            self.faults.append(f"{place}: not a valid line of an audit log: it was edited")
+            self.faults.append(f"{place}: {_STRANGE}")
         else:
             words = f"line {link.sequence} says that an incomplete line came before it, which is missing now"
             self.faults.append(f"{place}: {words}")

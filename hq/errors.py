@@ -14,8 +14,8 @@ class EpochChanged(StartOver):
 
     reason = "EPOCH_CHANGED"
 
-    def __init__(self, held: str, current: str) -> None:
-        super().__init__(f"epoch {held} is over, the current one is {current}: read it again and use the new version")
+    def __init__(self, held: str, current: str, then: str = "read it again and use the new version") -> None:
+        super().__init__(f"the current epoch is {current}, not {held}: {then}")
         self.current = current
 
     @property

@@ -38,7 +38,7 @@ _BY_CODE = {
 }
 
 
-NOTHING_STORED = re.compile(r"\bnothing of .* was stored\b")
+NOTHING_STORED = re.compile(r"\bnothing (of .* )?was stored\b")
 _NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
 
 

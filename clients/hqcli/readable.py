@@ -18,6 +18,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _AMOUNT = r"(\d+(?:\.\d+)?)"
 _DURATION = re.compile("".join(f"(?:{_AMOUNT}{unit})?" for unit in ("d", "h", "m", "s", "ms")))
 
+_TARGETS = {instance_pb2.REVISION_TARGET_READY: "READY", instance_pb2.REVISION_TARGET_CREATED: "CREATED"}
 _TRUTH = {
     instance_pb2.CONDITION_STATUS_TRUE: "yes",
     instance_pb2.CONDITION_STATUS_FALSE: "no",
@@ -95,7 +96,7 @@ def truth(condition: instance_pb2.Condition) -> str:
 
 def target(value: instance_pb2.RevisionTarget) -> str:
     """What is wanted of a revision."""
-    return "READY" if value == instance_pb2.REVISION_TARGET_READY else "INSTALLED"
+    return _TARGETS.get(value, "INSTALLED")
 
 
 def size(size_bytes: int) -> str:

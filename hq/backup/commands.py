@@ -78,7 +78,11 @@ def backup_verify(file: str) -> None:
 @click.command()
 @options.etcd
 @_prefix
-@click.option("--replace", is_flag=True, help="Delete everything below the prefix first; by default it must be empty.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Delete everything below the prefix first; by default only parts of FILE may be there.",
+)
 @click.argument("file", type=click.Path(allow_dash=True))
 def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
     """Restore a backup into etcd, as a new epoch.

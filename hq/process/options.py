@@ -33,7 +33,7 @@ listening = together(
         default=None,
         metavar="HOST:PORT",
         help="Listener for agents only, with limits of its own; empty: none."
-        "  [default: port 7072 beside --grpc's 7071, else none]",
+        "  [default: port 7072 beside --grpc's 7071, else none; with --transport=grpcio none]",
     ),
     flags.transport(),
     flags.cors(),
@@ -79,8 +79,7 @@ behaviour = together(
         "--heartbeat-batches",
         type=click.FloatRange(1, 1_000),
         default=50.0,
-        help="Store heartbeats in at most this many batches per second. "
-        "From 5,000 heartbeats per second on it is always 5.",
+        help="Store heartbeats in at most this many batches per second. From 5,000 heartbeats per second on at most 5.",
     ),
     _liveness.option(
         "--guard-share",

@@ -68,7 +68,7 @@ class Admin:
         """What this epoch holds is all there is. Raises EpochChanged: it is over."""
         self._r.loading.check()
         if epoch != self._r.cache.epoch:
-            raise EpochChanged(epoch, self._r.cache.epoch)
+            raise EpochChanged(epoch, self._r.cache.epoch, "nothing was confirmed; `hqctl epoch status` shows it")
         await self._r.trust.confirm(by, reason, deadline)
         return self.epoch()
 

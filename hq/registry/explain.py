@@ -13,7 +13,8 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.clock import Clock
 
 _WORDS = {1: "ready", 2: "not ready"}
-_NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED
+_NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED  # it is not in the spec
+_INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
 
 class Explain:
@@ -33,7 +34,7 @@ class Explain:
             guard=guard_state(self._liveness, self._cache, self._clock),
             sources=[source.message()],
         )
-        targets = {revision.id: revision.target for revision in instance.spec.revision}
+        targets = {revision.id: revision.target or _INSTALLED for revision in instance.spec.revision}
         told = {revision.id: revision for revision in instance.status.revision}
         for revision_id in [*targets, *(other for other in told if other not in targets)]:
             status = told.get(revision_id, instance_pb2.RevisionStatus(id=revision_id))

@@ -164,4 +164,4 @@ def check_suspension(order: SuspendNodeRequest) -> None:
 def check_end(duration: Duration) -> Violation | None:
     if duration.seconds or duration.nanos:
         return None
-    return Violation("duration", f"must be set: use 1 s to {MAX_SUSPENSION_S} s")
+    return Violation("duration", f"must be longer than 0 s: use at most {MAX_SUSPENSION_S} s")

@@ -66,7 +66,7 @@ def note_targets(faults: Faults, revisions: Sequence[InstanceRevision], path: st
     for index in ready[1:]:
         faults.add(
             f"{path}[{index}].target",
-            f"{path}[{ready[0]}] is already READY: only one revision may be READY, the others INSTALLED",
+            f"{path}[{ready[0]}] is already READY: only one revision may be READY",
         )
 
 

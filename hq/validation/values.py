@@ -122,5 +122,5 @@ def check_duration(value: Duration, field: str, limit_s: int = MAX_DURATION_S) -
     if value.seconds < 0:
         return Violation(field, f"{value.seconds} s is negative: use 0 s to {limit_s} s")
     if (value.seconds, value.nanos) > (limit_s, 0):
-        return Violation(field, f"{value.seconds} s is too long: use 0 s to {limit_s} s")
+        return Violation(field, f"{value.seconds} s is too long: use at most {limit_s} s")
     return None

@@ -165,17 +165,20 @@ def flags(made: Flags, *, serves_grpc: bool = True, forwards: bool = False) -> C
 
 
 def check_exposure(given: Mapping[str, Any], *, forwards: bool = False) -> None:
-    """Raises BadSecurity: an address can be reached by others, and they could read along or call unasked."""
-    identities = "--jwks with --policy" if forwards else "--jwks or --client-ca with --policy"
-    if given["insecure"]:
+    """Raises BadSecurity: an address can be reached by others, who could read along or call unasked; or it is none."""
+    named = {flag: given[flag] for flag in ("grpc", "http", "agents", "worker_pages") if given.get(flag)}
+    for flag, address in named.items():
+        if not address.startswith("unix:") and not address.rpartition(":")[2].isdigit():
+            raise BadSecurity(f"{_flag(flag)} {address} names no port: write HOST:PORT, port 0 for a free one")
+    if given["insecure"] or (given.get("tls_cert") and (given.get("jwks") or given.get("client_ca"))):
         return
-    is_safe = bool(given.get("tls_cert")) and bool(given.get("jwks") or given.get("client_ca"))
-    for flag in ("grpc", "http", "agents", "worker_pages"):
-        if given.get(flag) and not is_loopback(given[flag]) and not is_safe:
+    identities = "--jwks with --policy" if forwards else "--jwks or --client-ca with --policy"
+    ways = f"give --tls-cert and --tls-key, and {identities}; or " if "tls_cert" in given else ""
+    for flag, address in named.items():
+        if not is_loopback(address):
             raise BadSecurity(
-                f"{_flag(flag)} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
-                f"{identities}; or serve on 127.0.0.1; or give --insecure if the network itself "
-                "is protected"
+                f"{_flag(flag)} {address} is reachable from other machines: {ways}serve on 127.0.0.1; or give "
+                "--insecure if the network itself is protected"
             )
 
 

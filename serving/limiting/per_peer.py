@@ -35,7 +35,9 @@ class Shares:
             raise self._over(peer)
 
     def _over(self, peer: str) -> Overloaded:
-        return Overloaded(f"{peer} has {self._most} {self._words} already: finish some first", limit=self._limit)
+        return Overloaded(
+            f"{peer} may have no more than {self._most} {self._words}: finish some first", limit=self._limit
+        )
 
     def count(self, peer: str, amount: int = 1) -> None:
         """Count in, or out, whatever the limit."""

@@ -45,14 +45,14 @@ class Cms(Processes):
 
         return await self.first(ask)
 
-    def run(self, work: Awaitable[Exit]) -> NoReturn:
+    def run(self, work: Awaitable[Exit], *, writing: bool = False) -> NoReturn:
         """Run to the end and leave with the exit code; what failed is one line on stderr."""
         try:
-            sys.exit(int(asyncio.run(self._run(work))))
+            sys.exit(int(asyncio.run(self._run(work, writing))))
         except KeyboardInterrupt:
             sys.exit(Exit.INTERRUPTED)
 
-    async def _run(self, work: Awaitable[Exit]) -> Exit:
+    async def _run(self, work: Awaitable[Exit], writing: bool) -> Exit:
         from hqclient.errors import HqApiError
 
         try:
@@ -62,8 +62,10 @@ class Cms(Processes):
             return Exit.NOT_ALLOWED
         except HqApiError as error:
             away = not error.from_hq and error.code.name in AWAY
-            complain(CMS.unreachable(error) if away else error.message)
-            return exit_of(error, writing=False)
+            words = CMS.unreachable(error) if away else error.message
+            unsure = "; it may or may not be stored: look before you retry" if writing and error.outcome_unknown else ""
+            complain(words + unsure)
+            return exit_of(error, writing=writing)
 
 
 def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> Cms:

@@ -49,9 +49,11 @@ def _what(error: HqApiError) -> str:
 def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
         return "Is HQ running there (usually port 7071)? Name other replicas with --server, HQ_SERVER or --context."
-    if surely_not_stored(error):
+    if "hqctl quarantine" in error.message:
+        return ""  # it says itself what to do, and later is no better
+    if surely_not_stored(error) and error.reason.startswith("STORE_"):
         return "Is the store available? See `hqctl status`."
-    if writing and error.outcome_unknown:
+    if writing and error.outcome_unknown and not surely_not_stored(error):
         return f"It may or may not be stored: check with `{look}` before you retry."
     if CLUSTER_HEADER in error.message:
         return "Choose one with --server or --context." if "belongs to cluster" in error.message else NAME_IT

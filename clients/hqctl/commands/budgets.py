@@ -80,7 +80,7 @@ def put(
         max_unavailable=max_unavailable,
         reject_impossible=reject_impossible,
     )
-    cms.run(_put(cms, [wanted]))
+    cms.run(_put(cms, [wanted]), writing=True)
 
 
 @budget.command(short_help="Set budgets from YAML or JSON.")
@@ -109,7 +109,7 @@ def apply(cms: Cms, names: tuple[str, ...]) -> None:
         for fault in bad:
             complain(fault)
         raise SystemExit(int(Exit.REFUSED))
-    cms.run(_put(cms, wanted))
+    cms.run(_put(cms, wanted), writing=True)
 
 
 @budget.command(short_help="Delete a budget.")
@@ -123,7 +123,7 @@ def delete(cms: Cms, name: str) -> None:
         click.echo(f"budget {name} deleted")
         return Exit.OK
 
-    cms.run(work())
+    cms.run(work(), writing=True)
 
 
 async def _put(cms: Cms, wanted: list[pb.Budget]) -> Exit:

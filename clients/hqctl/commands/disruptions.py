@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -81,13 +79,20 @@ def why(cms: Cms, task: str, output: str) -> None:
 
 
 @_command("Show in which waves work on hosts could proceed.")
-@click.option("-f", "--filename", required=True, metavar="FILE", help="Hosts, one a line; - for standard input.")
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.File(),
+    required=True,
+    metavar="FILE",
+    help="Hosts, one a line; - for standard input.",
+)
 @click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @output_option(*TEXTS)
-def plan(cms: Cms, filename: str, action: str, output: str) -> None:
+def plan(cms: Cms, file: TextIO, action: str, output: str) -> None:
     """Show the waves in which work on the hosts of a file could be done, as things stand."""
-    text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
-    hosts = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    hosts = [line.strip() for line in file if line.strip() and not line.startswith("#")]
 
     async def work() -> Exit:
         answer: pb.PlanResponse = await cms.call("Plan", pb.PlanRequest(host=hosts, action=action))
@@ -109,7 +114,7 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
     "--id", "task_id", default=lambda: f"hqctl-{secrets.token_hex(4)}", help="Id of the task. Default: generated."
 )
 @click.option("--group", default="", help="Decide together with the other tasks of this group.")
-@click.option("--comment", default="", help="Comment, kept with the task.")
+@click.option("--comment", default="", help="More about it, kept with the reason.")
 @click.option(
     "--provisional",
     "confirm",
@@ -142,7 +147,7 @@ def ask(
         issuer=by,
         type="manual",
         group_id=group,
-        comment=comment or reason,
+        comment=": ".join(filter(None, (reason, comment))),
         confirm=confirm,
     )
 
@@ -150,7 +155,7 @@ def ask(
         answer = await cms.call("CreateTask", pb.CreateTaskRequest(task=task, dry_run=dry_run))
         return _tell(answer.state, is_stored=not dry_run)
 
-    cms.run(work())
+    cms.run(work(), writing=not dry_run)
 
 
 @_command("Make a provisional grant final.", "confirm")
@@ -161,7 +166,7 @@ def confirm_task(cms: Cms, task: str) -> None:
     async def work() -> Exit:
         return _tell((await cms.call("ConfirmTask", pb.ConfirmTaskRequest(id=task))).state)
 
-    cms.run(work())
+    cms.run(work(), writing=True)
 
 
 @_command("End your own task when its work is done.")
@@ -264,7 +269,7 @@ def _order(cms: Cms, method: str, request: Any, told: str) -> None:
         click.echo(told)
         return Exit.OK
 
-    cms.run(work())
+    cms.run(work(), writing=True)
 
 
 def _tell(state: pb.TaskState, *, is_stored: bool = True) -> Exit:

@@ -68,7 +68,7 @@ def report(
 
     This takes over the revision: HQ refuses the reports of its real agent until that agent is restarted. If that
     agent is instancectl, it also stops the instance's processes at once, unless it runs with --when-fenced keep.
-    Without --every it is a single report, and the revision expires unless another one follows.
+    Without --every it is a single report, and a ready revision expires unless another one follows.
     """
     if ready is None:
         raise click.UsageError("give --ready or --not-ready")
@@ -87,12 +87,13 @@ def report(
         answer = await reporter.report()
         _told(answer)
         if every_s is None:
-            timeout = span(seconds_of(begun.liveness_timeout))
-            click.echo(f"That was a single report: without another one it expires after {timeout}. See --every.")
+            if ready:
+                timeout = span(seconds_of(begun.liveness_timeout))
+                click.echo(f"That was a single report: without another one it expires after {timeout}. See --every.")
             return Exit.OK
         return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
 
-    session.run(work)
+    session.run(work, writing=True)
 
 
 def _every(text: str | None) -> float | None:

@@ -33,7 +33,7 @@ def revision() -> None:
 @output_option("table", *TEXTS[1:])
 @connected
 def show(session: Session, instance_id: str, revision_id: str, output: str) -> None:
-    """Show the revisions of an instance, desired and actual; `-o yaml` prints what `put` takes.
+    """Show the revisions of an instance, desired and actual; of one, `-o yaml` prints what `put` takes.
 
     SINCE is the time since the last change of READY, HEARTBEAT since the last report.
     """

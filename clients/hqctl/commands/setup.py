@@ -16,7 +16,7 @@ from hqctl.asking.session import complain, loaded_config
 def config() -> None:
     """Show and choose contexts: installations by name, with their servers and credentials.
 
-    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml, which you write yourself:
+    They are in a file that you write yourself: HQ_CONFIG, else hq/config.yaml in XDG_CONFIG_HOME (~/.config):
 
     \b
     current-context: east

@@ -34,7 +34,8 @@ def status(session: Session, output: str) -> None:
     """Show what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
 
     Queries each given server: name all replicas. AGE is the longest time for which a replica may
-    have missed changes. At a federation gateway: its locations. Exits with 1 if there is a problem (a line with `!`).
+    have missed changes. At a federation gateway: its locations. Exits with 1 if there is a problem (a line with `!`),
+    and with 5 if no server responds.
     """
 
     async def work(client: Client) -> Exit:

@@ -30,7 +30,8 @@ def epoch() -> None:
     """Show whether HQ trusts the store's contents, or confirm them.
 
     An epoch is one history of the store; restoring or replacing etcd begins a new one. HQ doubts a new epoch that holds
-    far less than the last, and clients then keep the addresses they knew, until `hq restore` or `confirm`.
+    far less than the last, and clients then keep the addresses they knew, until `hq restore` or `confirm`, or until
+    half is back.
     """
 
 

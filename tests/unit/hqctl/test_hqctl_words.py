@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from hqcli.exits import Exit, exit_of
-from hqcli.readable import age, ago, parse_span, size, span
+from hqcli.readable import age, ago, parse_span, size, span, target
 from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqctl.asking.failures import sentence
@@ -113,6 +113,26 @@ def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
     assert sentence(late, writing=False).startswith("hq-1:7071 did not respond in time. See `hqctl status`")
     given_up = HqApiError(Code.DEADLINE_EXCEEDED, GIVEN_UP, reason="DEADLINE_EXCEEDED", from_hq=True)
     assert "may or may not be stored" not in sentence(given_up, writing=True)
+
+
+@pytest.mark.parametrize("reason", ["DEADLINE_EXCEEDED", "SHUTTING_DOWN"])
+def test_what_hq_says_was_not_stored_is_not_called_unknown(reason: str) -> None:
+    words = "conflict: web-1 kept changing until the deadline; nothing was stored, retry"
+    error = HqApiError(Code.DEADLINE_EXCEEDED, words, reason=reason, from_hq=True)
+    assert "may or may not be stored" not in sentence(error, writing=True)
+    assert exit_of(error, writing=True) is Exit.UNAVAILABLE
+
+
+def test_a_record_that_cannot_be_decoded_is_no_reason_to_try_again() -> None:
+    words = "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): delete it"
+    error = HqApiError(Code.UNAVAILABLE, words, reason="STORE_UNAVAILABLE", from_hq=True, retry_delay_s=1)
+    assert sentence(error, writing=True) == f"{words}."
+
+
+def test_every_target_has_its_name_and_none_means_installed() -> None:
+    named = [target(value) for value in instance_pb2.RevisionTarget.values()]
+    assert named[instance_pb2.REVISION_TARGET_CREATED] == "CREATED"
+    assert (named[instance_pb2.REVISION_TARGET_READY], named[0]) == ("READY", "INSTALLED")
 
 
 def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> None:

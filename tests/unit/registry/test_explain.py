@@ -41,6 +41,14 @@ async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
     assert "readiness was never reported" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
 
 
+async def test_a_revision_of_the_spec_without_a_target_is_wanted_installed() -> None:
+    world, still = World(), SteppedReplica()
+    still.list(world.records(), world.version)
+    still.apply(Batch(9, [Change(KEYS.spec("a"), spec_value("a", revision=[{"id": "r"}]), 9, 9)]))
+    (told,) = (await still.registry.explain.explain("a", None)).revision
+    assert told.target == model.REVISION_TARGET_INSTALLED
+
+
 @in_virtual_time
 async def test_what_an_agent_says_that_came_back_not_ready_is_not_told_as_the_silence_before() -> None:
     async with Simulation() as simulation:

@@ -67,6 +67,17 @@ def test_others_reach_an_address_only_with_tls_and_identities(
     check_exposure({**given, "insecure": True})
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "7071x", "localhost:"])
+def test_an_address_without_a_port_is_told_so(address: str) -> None:
+    with pytest.raises(BadSecurity, match=f"^--grpc {address} names no port: write HOST:PORT"):
+        check_exposure({"grpc": address, "insecure": True})
+
+
+def test_a_command_without_the_flags_of_security_is_not_told_to_use_them() -> None:
+    with pytest.raises(BadSecurity, match=r"^--grpc 0\.0\.0\.0:0 is reachable from other machines: serve on 127"):
+        check_exposure({"grpc": "0.0.0.0:0", "insecure": False})
+
+
 @pytest.mark.parametrize(
     "name", ["127.evil.example:7071", "127.0.0.1.evil.example:7071", ":7071", "[::]:7071", "0.0.0.0:1"]
 )
