@@ -130,9 +130,10 @@ def test_a_record_that_cannot_be_decoded_is_no_reason_to_try_again() -> None:
 
 
 def test_every_target_has_its_name_and_none_means_installed() -> None:
-    named = [target(value) for value in instance_pb2.RevisionTarget.values()]
-    assert named[instance_pb2.REVISION_TARGET_CREATED] == "CREATED"
-    assert (named[instance_pb2.REVISION_TARGET_READY], named[0]) == ("READY", "INSTALLED")
+    assert target(instance_pb2.REVISION_TARGET_CREATED) == "CREATED"
+    assert target(instance_pb2.REVISION_TARGET_READY) == "READY"
+    assert target(instance_pb2.REVISION_TARGET_INSTALLED) == "INSTALLED"
+    assert target(instance_pb2.REVISION_TARGET_UNSPECIFIED) == "INSTALLED"
 
 
 def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> None:
