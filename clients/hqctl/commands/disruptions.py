@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from cmspb.v1 import cms_pb2 as pb
+from hqcli.documents import BadDocument, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import Span
@@ -79,20 +80,16 @@ def why(cms: Cms, task: str, output: str) -> None:
 
 
 @_command("Show in which waves work on hosts could proceed.")
-@click.option(
-    "-f",
-    "--filename",
-    "file",
-    type=click.File(),
-    required=True,
-    metavar="FILE",
-    help="Hosts, one a line; - for standard input.",
-)
+@click.option("-f", "--filename", required=True, metavar="FILE", help="Hosts, one a line; - for standard input.")
 @click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @output_option(*TEXTS)
-def plan(cms: Cms, file: TextIO, action: str, output: str) -> None:
+def plan(cms: Cms, filename: str, action: str, output: str) -> None:
     """Show the waves in which work on the hosts of a file could be done, as things stand."""
-    hosts = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    try:
+        text = "\n".join(text for _, text in texts((filename,)))
+    except BadDocument as error:
+        raise click.UsageError(str(error)) from error
+    hosts = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
     async def work() -> Exit:
         answer: pb.PlanResponse = await cms.call("Plan", pb.PlanRequest(host=hosts, action=action))
