@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from tests.judges.tools import node, on_path
 from tests.judges.verdict import Verdict
 
 _ALL_S: Final = 180.0
-_BROWSER: Final = "chromium-headless-shell"
+_BROWSERS: Final = ("chromium-headless-shell", "chromium")
 
 
 def _hq(directory: Path) -> Path:
@@ -47,7 +48,8 @@ async def connect_node(directory: Path) -> Verdict:
 
 async def browser(directory: Path) -> Verdict:
     """connect-web in Chromium, on a page of HQ's own: gRPC-Web and Connect, over HTTP/1.1 and (TLS) HTTP/2."""
-    path, told = await on_path(_BROWSER, _BROWSER)
+    name = next(filter(shutil.which, _BROWSERS), _BROWSERS[-1])
+    path, told = await on_path(name, name)
     folder, version = await node("@connectrpc/connect-web")
     verdict, files = Verdict(f"{told}, {version}"), _hq(directory)
 
