@@ -162,7 +162,9 @@ async def machines(directory: Path) -> AsyncIterator[Machines]:
 
         def configure(kill: Callable[[], None]) -> dict[str, object]:
             at_cms.kill = at_bmc.kill = kill
-            bmc = {"type": "redfish", "url": at_bmc.url, "system": "{host}", "timeout_s": 2, "boot_shows_s": 6}
+            # By then the agents must have reported: those of this test do so once a round, which takes seconds where
+            # processes die and the machine is busy. A reset whose sender died is repeated after it.
+            bmc = {"type": "redfish", "url": at_bmc.url, "system": "{host}", "timeout_s": 2, "boot_shows_s": 30}
             limits = {"max_rebooted_hosts": ["1d:100"]}
             return {"executors": {"bmc": bmc}, "operations": {"reboot": "bmc"}, "automation": limits}
 
