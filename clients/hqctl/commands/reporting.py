@@ -121,7 +121,7 @@ async def _begin(
     found = answer.instance
     node = node or found.spec.node_name
     if not node:
-        raise click.UsageError(f"{instance_id} has no node yet: give the reporter's node with --node")
+        raise click.UsageError(f"{instance_id} has no node yet: a scheduler must place it first (spec.node_name)")
     begun = await client.begin_reporting(instance_id, status.id, node=node)
     status.incarnation = begun.incarnation
     status.spec_version = found.meta.version
