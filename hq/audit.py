@@ -13,7 +13,7 @@ import click
 
 from serving.auth.audit_chain import Link, hash_of, link_of
 
-_STRANGE: Final = "not a valid line of an audit log: it was edited, or the file is none"
+_STRANGE: Final = "not a valid line of an audit log: it was edited, or this is another kind of file"
 
 
 class ExpectedLine(NamedTuple):

@@ -81,7 +81,7 @@ def backup_verify(file: str) -> None:
 @click.option(
     "--replace",
     is_flag=True,
-    help="Delete everything below the prefix first; by default only parts of FILE may be there.",
+    help="Delete everything below the prefix first; without it, only parts of FILE may be there.",
 )
 @click.argument("file", type=click.Path(allow_dash=True))
 def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:

@@ -18,7 +18,7 @@ class Turns:
     """One line for all who share it. Whoever does not (other servers of the process, the store) comes between."""
 
     def __init__(self) -> None:
-        self.left = _MOST  # requests until others have their turn: none, and what there is to do is to `wait`
+        self.left = _MOST  # requests until others have their turn; at 0 or below: `wait`
         self._line: deque[Callable[[], None]] = deque()
         self._is_coming = False
 

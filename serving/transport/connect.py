@@ -39,7 +39,7 @@ class ConnectUnary(Wire):
     """A call with one answer; both are bare bodies."""
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
-        self._exchange, self._limits = exchange, limits
+        self._exchange, self._limits = exchange, limits  # not by super(): each call would pay for it
         head = exchange.head
         if head.form is None:
             head.form = _read_query(head) if head.method == b"GET" else _read_headers(head.named)

@@ -39,7 +39,7 @@ class Grpc(Wire):
     _ok = ok_head(b"application/grpc")
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
-        self._exchange, self._limits = exchange, limits
+        self._exchange, self._limits = exchange, limits  # not by super(): each call would pay for it
         named = exchange.head.named
         if b"grpc-timeout" in named:
             self.timeout_s = timeout_s(named[b"grpc-timeout"])

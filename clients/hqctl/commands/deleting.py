@@ -56,7 +56,7 @@ def delete(
     """Delete instances with their secrets and status: by id, by file, or all that match the options.
 
     An instance chosen by options is kept if somebody changes it meanwhile. On a terminal you are
-    asked before two or more, or any chosen by options, are deleted; in a script the chosen need --yes.
+    asked before two or more, or any chosen by options, are deleted; in a script, options need --yes.
     """
     session = session.of_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)

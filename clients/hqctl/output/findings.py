@@ -162,8 +162,8 @@ def _store(facts: Facts) -> Iterator[Finding]:
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "no etcd member that this replica reaches is the leader.",
-            "Unless the leader is a member that it does not reach or --etcd does not name, nothing can be written. An "
-            "election takes seconds; if it lasts, check the network between the members (peer port, usually 2380) "
+            "Nothing can be written, unless the leader is a member that it cannot reach or that --etcd does not name. "
+            "An election takes seconds; if it lasts, check the network between the members (peer port, usually 2380) "
             "and their logs.",
         )
 

@@ -212,7 +212,7 @@ def _deadline(revision: pb.RevisionExplanation) -> str:
 
 def _receipt(receipt: instance_pb2.Receipt) -> Iterator[str]:
     if receipt.recovered_from:
-        yield f"  decision      a report has ended: {receipt.recovered_from}"
+        yield f"  decision      recovered by a report (was {receipt.recovered_from})"
         return
     heard = clock_time(receipt.last_heartbeat_time)
     heard_by = f" by {receipt.heard_by}" if receipt.heard_by else ""
