@@ -88,21 +88,29 @@ class Outgoing:
     def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes, lead: bytes = b"") -> None:
         """All of an answer with trailers at once; `lead` is the beginning of the body, before `chunk`."""
         size = len(chunk) + len(lead)
-        fits = size <= self.room and size <= stream.window and size <= self.window and size <= self.max_frame
+        fits = size <= self.room and size <= stream.window and size <= self.window
         if not fits or len(block) + len(trailers) >= _SHORT_BYTES or self.must_shrink:
             self.headers(stream, block, end=False)
             self.data(stream, lead)
             self.data(stream, chunk)
             self.trailers(stream, trailers)
             return
-        # In one piece, of three frames: almost all answers to a single question are.
-        pack, number = frames.FRAME.pack, stream.id
-        data = pack(size >> 8, size & 0xFF, DATA, 0, number)
-        last = pack(0, len(trailers), HEADERS, END_HEADERS | END_STREAM, number)
-        first = pack(0, len(block), HEADERS, END_HEADERS, number)
-        whole = b"".join((first, block, data, lead, chunk, last, trailers))
-        self.frames.append(whole)
-        self.size += len(whole)
+        # Almost all answers to a single question come here; most are one piece, of three frames.
+        pack, number, most = frames.FRAME.pack, stream.id, self.max_frame
+        first = pack(0, len(block), HEADERS, END_HEADERS, number) + block
+        last = pack(0, len(trailers), HEADERS, END_HEADERS | END_STREAM, number) + trailers
+        if size <= most:
+            whole = b"".join((first, pack(size >> 8, size & 0xFF, DATA, 0, number), lead, chunk, last))
+            self.frames.append(whole)
+            self.size += len(whole)
+        else:
+            full, view, at = head(most, DATA, 0, number), memoryview(chunk), most - len(lead)
+            self.frames += (first + full + lead, view[:at])
+            while len(chunk) - at > most:
+                self.frames += (full, view[at : at + most])
+                at += most
+            self.frames += (head(len(chunk) - at, DATA, 0, number), view[at:], last)
+            self.size += len(first) + len(last) + size + frames.HEADER_BYTES * -(-size // most)
         self.room -= size
         self.window -= size
         self.earned += 3 * _EARNED + size // _EARNED_BYTES

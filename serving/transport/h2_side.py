@@ -17,7 +17,7 @@ from serving.transport.connection import Connection, Core
 from serving.transport.exchange import NO_HANDLER, Exchange
 from serving.transport.h2_exchange import H2Exchange
 
-_ROOM_BYTES, _JOINED_BYTES = 256 * 1024, 32 * 1024  # of DATA handed over at once; that wait for the next turn's
+_ROOM_BYTES, _JOINED_BYTES = 512 * 1024, 32 * 1024  # of DATA handed over at once; that wait for the next turn's
 _BATCH, _TURN_S = 8, 0.001  # requests between looks at the clock
 _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
@@ -179,6 +179,7 @@ class H2Side(Connection):
         if self._incomplete:
             self._check_late(now)
         if self.waiting or self.machine.outgoing.waiting:
+            self.account(self.machine.outgoing.waiting)  # a slow reader may have taken some, with no call to tell of it
             self.check_stall(now)
             if self.transport.is_closing():
                 return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from serving.h2 import frames
@@ -24,6 +26,7 @@ from tests.support.h2_peer import (
     tell,
 )
 
+MAX = 16_384
 INITIAL_WINDOW, MAX_FRAME = frames.INITIAL_WINDOW_SIZE, frames.MAX_FRAME_SIZE
 
 
@@ -230,3 +233,22 @@ def test_a_reset_drops_what_waits_and_lets_the_others_go_on() -> None:
     found = sent(machine)
     assert (len(body(found, 1)), len(body(found, 3))) == (0, 1_000)
     assert not fault(tell(machine, request(5)))
+
+
+@pytest.mark.parametrize("size", [MAX - 5, MAX - 4, MAX, 2 * MAX - 5, 2 * MAX - 4, 58_000])
+def test_an_answer_of_many_frames_holds_what_one_of_few_would(size: int) -> None:
+    """The frames of an answer that windows allow are made where it is given; every byte and every window is counted."""
+    machine = server()
+    windows(machine)
+    stream = opened(machine, 1)
+    out, room, window = machine.outgoing, machine.outgoing.room, machine.outgoing.window
+    payload = random.Random(size).randbytes(size)
+    out.answer(stream, OK, payload, DONE, lead=b"12345")
+    assert out.size == sum(map(len, out.frames))
+    found = sent(machine)
+    assert body(found, 1) == b"12345" + payload
+    assert max(len(frame.payload) for frame in found) <= MAX
+    assert len(found) == 2 + -(-(size + 5) // MAX)
+    assert [frame.kind for frame in (found[0], found[-1])] == [frames.HEADERS] * 2
+    assert is_ended(found, 1)
+    assert (room - out.room, window - out.window) == (size + 5, size + 5)
