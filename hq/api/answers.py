@@ -13,9 +13,10 @@ from google.protobuf.message import Message
 from hq.memory import frames
 from hq.memory.entry import frames_of
 from hq.memory.joined_lists import PLAIN, Joined
+from hq.registry import watch_messages
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watches import Message as WatchMessage
+from hq.registry.watch_messages import Message as WatchMessage
 from hq.validation.typed_fields import clean_times, is_map
 from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2, service_pb2
@@ -78,8 +79,7 @@ def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
         setattr(target, field.name, value)
 
 
-_LIST_SOURCES, _WATCH_SOURCES = b"\x1a", b"\x22"
-_KINDS: Final = {kind: b"\x08" + frames.varint(kind) for kind in service_pb2.WatchKind.values()}
+_LIST_SOURCES: Final = b"\x1a"
 
 
 class SourceCodec:
@@ -209,8 +209,8 @@ class WatchAnswer:
 
     def proto(self) -> bytes:
         m = self._message
-        token = frames.delimited(b"\x1a", m.token.encode()) if m.token else b""
-        encoded = [_KINDS[m.kind], *m.events, token, self._codec.proto(m.source, _WATCH_SOURCES)]
+        token = frames.delimited(watch_messages.TOKEN, m.token.encode()) if m.token else b""
+        encoded = [watch_messages.KINDS[m.kind], *m.events, token, self._codec.proto(m.source, watch_messages.SOURCES)]
         if m.reason:
             encoded.append(frames.delimited(b"\x2a", m.reason.encode()))
         if m.collapsed:
@@ -259,11 +259,6 @@ class Answers:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""
         answer = self.complete(found, single=single)
         return await answer.masked(mask) if mask else answer
-
-    def bookmark(self, message: WatchMessage) -> bytes:
-        """As `watch` has it in protobuf, in fewer steps: idle watches get nothing else."""
-        source = self._codec.proto(message.source, _WATCH_SOURCES)
-        return b"".join((_KINDS[message.kind], frames.delimited(b"\x1a", message.token.encode()), source))
 
     def watch(self, message: WatchMessage) -> WatchAnswer:
         """A message of WatchInstances."""

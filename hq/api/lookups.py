@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
-from functools import partial
 from typing import NamedTuple
 
 from hq.api.answers import Answers
@@ -14,7 +13,6 @@ from hq.registry.guard_state import guard_in_short
 from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
-from hq.registry.watches import Message as WatchMessage
 from hq.validation import (
     check_duration,
     check_enums,
@@ -136,13 +134,11 @@ class Lookups:
         bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
         call.access.check_filter(query.services, query.nodes)
         del request  # as long as the watch lasts there would be one of each
-        push = partial(self._push, call)
-        async with aclosing(self._registry.watches.watch(query, token, bookmark_s, call.peer, push)) as messages:
+        async with aclosing(
+            self._registry.watches.watch(query, token, bookmark_s, call.peer, call.pusher())
+        ) as messages:
             async for message in messages:
                 yield self._answers.watch(message)
-
-    def _push(self, call: Call, bookmark: WatchMessage) -> bool:
-        return call.push(self._answers.bookmark(bookmark))
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from binascii import b2a_base64
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from serving.errors import invalid
@@ -38,9 +39,15 @@ def encode(token: PageToken) -> str:
 
 
 def resumption(epoch: str, filter_digest: str, version: int) -> str:
-    """A ResumeToken as text. Epochs and digests are hexadecimal, so that nothing is escaped: each bookmark has one."""
-    encoded = b2a_base64(f'["{epoch}","{filter_digest}",{version}]'.encode(), newline=False)
-    return encoded.translate(_URL_SAFE, b"=").decode()
+    """A ResumeToken as text."""
+    return resumptions(epoch, [filter_digest], version)[0].decode()
+
+
+def resumptions(epoch: str, filter_digests: Iterable[str], version: int) -> list[bytes]:
+    """A ResumeToken as text for each. Epochs and digests are hexadecimal, so that nothing is escaped."""
+    end = f'",{version}]'
+    fields = [f'["{epoch}","{digest}{end}'.encode() for digest in filter_digests]
+    return [b2a_base64(token, newline=False).translate(_URL_SAFE, b"=") for token in fields]
 
 
 def page_token(text: str) -> PageToken:

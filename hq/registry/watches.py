@@ -3,55 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import NamedTuple
 from zlib import crc32
 
 from hq.loading import Loading
 from hq.memory.cache import Cache
-from hq.memory.entry import Entry
 from hq.memory.fanout import Fanout, deliveries
-from hq.memory.history import History, put_event
+from hq.memory.history import History
 from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Delivery, Watcher
-from hq.registry import continuation
+from hq.registry import continuation, watch_messages
 from hq.registry.source import Freshness, Source
-from hqpb.v1 import service_pb2
+from hq.registry.watch_messages import (
+    BOOKMARK,
+    EVENTS,
+    RESYNC,
+    SNAPSHOT,
+    SYNCED,
+    Message,
+    bookmarks,
+    in_messages,
+    in_portions,
+)
+from serving.calls.methods import Push, never_pushed
 from serving.errors import ShuttingDown, invalid
 from serving.limiting.turns import Turns
 from store.fence import Fence
 
-SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
-    service_pb2.WATCH_KIND_SNAPSHOT,
-    service_pb2.WATCH_KIND_SYNCED,
-    service_pb2.WATCH_KIND_EVENTS,
-    service_pb2.WATCH_KIND_BOOKMARK,
-    service_pb2.WATCH_KIND_RESYNC,
-)
-_MESSAGE_BYTES = 1 << 20
 _BOOKMARK_S = 5.0
 _PHASES = 500  # of the bookmarks of different connections: 50,000 at one moment would hold the loop for half a second
 # A message to one reader costs some 40 µs. Where a change goes to many, each of them waits a little after a message, so
 # that changes come in batches: at most a third of the time goes into messages, however many watch and change.
 _FEW, _PAUSE_S, _LONGEST_PAUSE_S = 10, 0.00012, 1.0
-
-
-class Message(NamedTuple):
-    """One message of a watch; `events` are encoded fields `events = 2`. `token` is empty inside a version.
-
-    Whoever encodes it empties `events`: while a message waits for its reader, this would hold it a second time.
-    """
-
-    kind: service_pb2.WatchKind
-    source: Source
-    events: list[bytes]
-    token: str = ""
-    reason: str = ""
-    collapsed: bool = False
-
-
-Push = Callable[[Message], bool]
 
 
 class _Lost(Exception):
@@ -77,13 +61,13 @@ class Watches:
         self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
 
     async def watch(
-        self, query: Query, token: str, bookmark_s: int = 0, peer: str = "", push: Push = lambda _: False
+        self, query: Query, token: str, bookmark_s: int = 0, peer: str = "", push: Push = never_pushed
     ) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
 
         `bookmark_s`: at least so many seconds between two bookmarks; all watches of one `peer` get theirs together.
-        `push` may send a bookmark while the reader of this generator waits for its next message, which is a third of
-        the work of resuming it. False: it cannot now.
+        `push` may send an encoded bookmark while the reader of this generator waits for its next message, which is a
+        fraction of the work of resuming it. False: it cannot now.
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter.
@@ -133,8 +117,8 @@ class Watches:
                     yield message
         # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
         # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
-        watcher = self._fanout.subscribe(query, None if held else _in_messages(self._cache.matching(query)))
-        watcher.reader = query, push
+        watcher = self._fanout.subscribe(query, None if held else in_messages(self._cache.matching(query)))
+        watcher.reader = query.digest, push
         try:
             if held:
                 yield self._bookmark(query)
@@ -171,7 +155,7 @@ class Watches:
 
     def _past(self, query: Query, at: int) -> tuple[int, list[Message]]:
         """Some of what came after a version, and up to where that is. No reader keeps the steps themselves alive."""
-        steps = self._history.since(at, _MESSAGE_BYTES)
+        steps = self._history.since(at, watch_messages.MESSAGE_BYTES)
         if steps is None:
             raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
@@ -194,7 +178,7 @@ class Watches:
             if not fanout.closing.is_set():
                 await watcher.wait(alarm)
             self._check(watcher)
-            messages = self._messages(query, watcher.take(_MESSAGE_BYTES))
+            messages = self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES))
             for message in messages:
                 yield message
                 self._check(watcher)
@@ -210,10 +194,10 @@ class Watches:
         if not deliveries:
             return []
         *whole, last = deliveries
-        if last.size_bytes <= _MESSAGE_BYTES:
+        if last.size_bytes <= watch_messages.MESSAGE_BYTES:
             return [self._events(query, deliveries)]
         messages = [self._events(query, whole)] if whole else []
-        *parts, rest = _in_portions(last.events)
+        *parts, rest = in_portions(last.events)
         source = self._source_at(last.version)
         messages += [Message(EVENTS, source, part, collapsed=last.collapsed) for part in parts]
         return [*messages, self._events(query, [Delivery(last.version, rest, last.collapsed)])]
@@ -235,14 +219,10 @@ class Watches:
 
     def _push_bookmarks(self, asleep: list[Watcher]) -> list[Watcher]:
         """A bookmark to each of them; those that take none now are returned."""
-        source, version, not_told = self._freshness.source(), self._fanout.version, []
-        query: Query
-        push: Push
-        for watcher in asleep:
-            query, push = watcher.reader
-            if not push(Message(BOOKMARK, source, [], self._token(query, version))):
-                not_told.append(watcher)
-        return not_told
+        digests = [watcher.reader[0] for watcher in asleep]
+        tokens = continuation.resumptions(self._cache.epoch, digests, self._fanout.version)
+        made = bookmarks(self._freshness.source(), tokens)
+        return [watcher for watcher, bookmark in zip(asleep, made, strict=True) if not watcher.reader[1](bookmark)]
 
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
@@ -266,33 +246,3 @@ class Watches:
 
 def _shutting_down() -> ShuttingDown:
     return ShuttingDown("this replica is shutting down: resume at another one", 0.1)
-
-
-def _in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:
-    """Encoded, in portions of about a message's size. Between two that are looked at an empty one: the loop's turn."""
-    events: list[bytes] = []
-    size = 0
-    for portion in snapshot:
-        for entry in portion:
-            events.append(put_event(entry.changed_at(), entry.frame()))
-            size += len(events[-1])
-            if size >= _MESSAGE_BYTES:
-                yield events
-                events, size = [], 0
-        yield []
-    if events:
-        yield events
-
-
-def _in_portions(events: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Events in portions of about a message's size; no portion is empty."""
-    portion: list[bytes] = []
-    size = 0
-    for event in events:
-        portion.append(event)
-        size += len(event)
-        if size >= _MESSAGE_BYTES:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion

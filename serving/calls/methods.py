@@ -17,6 +17,14 @@ from serving.rights.rules import INSPECT, NOBODY, READ, Rule
 
 T = TypeVar("T")
 
+Push = Callable[[bytes], bool]
+"""False: it cannot be sent here, or not now."""
+
+
+def never_pushed(_payload: bytes) -> bool:
+    """A Push of calls that take none."""
+    return False
+
 
 async def settled(result: T | Awaitable[T]) -> T:
     """What came at once, or comes later."""
@@ -91,9 +99,9 @@ class Call:
     def answer_trailer(self, name: str, value: str) -> None:
         """Send this with the end of the answer, as trailers of the protocol."""
 
-    def push(self, payload: bytes) -> bool:
-        """Send one more answer, in protobuf, of a stream whose next is waited for. False: not here, or not now."""
-        return False
+    def pusher(self) -> Push:
+        """Sends one more answer, in protobuf, of a stream whose next is waited for."""
+        return never_pushed
 
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from serving.calls.incoming import IncomingCall, RequestIds
+from serving.calls.methods import Push
 from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
 from serving.errors import ServiceError
 from serving.limiting.limits import Limits
@@ -56,8 +57,8 @@ class ExchangeCall(IncomingCall):
     def answer_trailer(self, name: str, value: str) -> None:
         self.trailer_fields = (*self.trailer_fields, (name.encode(), value.encode("latin-1")))
 
-    def push(self, payload: bytes) -> bool:
-        return self._exchange.handler.push(payload)
+    def pusher(self) -> Push:
+        return self._exchange.handler.pusher()
 
     @property
     def echoed_request_id(self) -> str:
@@ -97,9 +98,17 @@ class Wire:
         """Answers will come."""
         self._exchange.begin(with_extra(self._ok, call.head_fields))
 
+    def framed(self, payload: bytes) -> bytes:
+        """One of the answers, as the body has it."""
+        return envelope(0, payload)
+
     def message(self, payload: bytes) -> None:
         """One of the answers."""
-        self._exchange.send(envelope(0, payload))
+        self._exchange.send(self.framed(payload))
+
+    def push(self, payload: bytes) -> bool:
+        """One more answer, in protobuf, where nothing of the last waits. False: it cannot be sent now."""
+        return not self.json_out and self._exchange.push(self.framed(payload))
 
     def end(self, call: ExchangeCall) -> None:
         """All went well."""

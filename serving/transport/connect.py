@@ -127,11 +127,10 @@ class ConnectStream(Wire):
         head = with_extra(ok_head(media.content_type), extra)
         exchange.answer(head, envelope(END_OF_STREAM, error_statuses.end_of_stream(error)))
 
-    def message(self, payload: bytes) -> None:
+    def framed(self, payload: bytes) -> bytes:
         if self._gzips and len(payload) >= self._limits.gzip_min_bytes:
-            self._exchange.send(envelope(COMPRESSED, gzipping.compressed(payload, self._limits.gzip_level)))
-        else:
-            super().message(payload)
+            return envelope(COMPRESSED, gzipping.compressed(payload, self._limits.gzip_level))
+        return envelope(0, payload)
 
     def end(self, call: ExchangeCall, error: ServiceError | None = None) -> None:
         self._exchange.send(envelope(END_OF_STREAM, error_statuses.end_of_stream(error, call.trailer_fields)))

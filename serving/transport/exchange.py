@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Final
 
+from serving.calls.methods import Push, never_pushed
 from serving.h2 import hpack
 from serving.head import Head
 from serving.limiting.peers import Peer
@@ -54,9 +55,9 @@ class Handler:
     def gone(self) -> None:
         """Nobody waits for the answer any more."""
 
-    def push(self, payload: bytes) -> bool:
-        """One more answer of a stream, in protobuf, while it waits for its next. False: it cannot be sent now."""
-        return False
+    def pusher(self) -> Push:
+        """Sends one more answer of a stream, in protobuf, while it waits for its next."""
+        return never_pushed
 
     def expire(self) -> None:
         """The server ends, or the connection is too old: end with an error that says so."""
@@ -86,6 +87,13 @@ class Exchange:
 
     def send(self, chunk: bytes) -> None:
         """A piece of the body; `drained` says when the next one may come."""
+
+    def push(self, chunk: bytes) -> bool:
+        """`send`, if the answer has begun and nothing of it waits. False: it was not sent."""
+        if self.is_over or not self.sent_any or self.is_waiting:
+            return False
+        self.send(chunk)
+        return True
 
     def finish(self, trailers: Fields | None = None) -> None:
         """The end of the body."""

@@ -99,8 +99,8 @@ class GrpcWeb(Grpc):
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         self._answer(call, envelope(0, payload) + _last([_OK_STATUS, *call.trailer_fields]))
 
-    def message(self, payload: bytes) -> None:
-        self._exchange.send(self._coded(envelope(0, payload)))
+    def framed(self, payload: bytes) -> bytes:
+        return self._coded(envelope(0, payload))
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         ended = [*status_fields(error, _MOST_WEB_TRAILER_BYTES), *call.trailer_fields]

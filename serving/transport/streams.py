@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from serving.calls.answer_streams import ClosingStream, StreamTimeout
 from serving.calls.current import CURRENT
-from serving.calls.methods import Answer, settled
+from serving.calls.methods import Answer, Push, settled
 from serving.encoding.envelopes import Message
 from serving.errors import Overloaded
 from serving.transport.rpc import Rpc
@@ -53,11 +53,8 @@ class StreamRpc(Rpc):
         self._close("OK")
         spoken.end(self._call)
 
-    def push(self, payload: bytes) -> bool:
-        if self._wire.json_out or self._exchange.is_waiting or not self._exchange.sent_any:
-            return False
-        self._wire.message(payload)
-        return True
+    def pusher(self) -> Push:
+        return self._wire.push
 
     def _begin(self) -> None:
         if not self._exchange.sent_any and not self._is_closed:

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from hq.memory.query import Query
 from hq.registry.registry import Registry
-from hq.registry.watches import Message
+from hq.registry.source import Source
+from hq.registry.watch_messages import Message
 from hqpb.v1 import service_pb2 as pb
 from tests.checker import marks
 from tests.checker.history import OK, Op, Seen, Watched
@@ -46,10 +47,13 @@ class Watch:
         await self._bookmark.wait()
 
     async def _follow(self, registry: Registry, token: str) -> None:
-        def push(message: Message) -> bool:  # a reader that lags refuses; this one every third time
+        def push(payload: bytes) -> bool:  # a reader that lags refuses; this one every third time
             self._pushes += 1
             if is_taken := self._pushes % 3 > 0:
-                self._saw(registry, message)
+                told = pb.WatchInstancesResponse.FromString(payload)
+                epoch, version = told.sources[0].epoch, told.sources[0].version
+                source = Source("", "", epoch, version, 0, stale=False, error="", quarantined=())
+                self._saw(registry, Message(told.kind, source, [], told.resume_token))
             return is_taken
 
         query = Query(filter_of(self._wanted))

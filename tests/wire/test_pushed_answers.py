@@ -28,7 +28,7 @@ async def waiting(registry: FakeRegistry) -> None:
 async def test_over_grpc_it_comes_behind_what_was_sent(grpc_client: Client, registry: FakeRegistry) -> None:
     stream = grpc_client.watch("quiet")
     assert (await anext(stream)).resume_token == "0"
-    assert [registry.calls[0].push(answer(name)) for name in ("a", "b")] == [True, True]
+    assert [registry.calls[0].pusher()(answer(name)) for name in ("a", "b")] == [True, True]
     assert [(await anext(stream)).resume_token for _ in range(2)] == ["a", "b"]
     registry.release.set()
     assert [one async for one in stream] == []
@@ -41,7 +41,7 @@ async def test_over_connect_only_protobuf_is_pushed(
     body = b'{"resumeToken":"quiet"}' if form is JSON else b"\x12\x05quiet"
     asked = asyncio.create_task(http.post(envelope(body), f"/{WATCH}", **form))
     await waiting(registry)
-    assert registry.calls[0].push(answer("a")) == is_pushed
+    assert registry.calls[0].pusher()(answer("a")) == is_pushed
     registry.release.set()
     found, end = messages((await asked).body)
     assert len(found) == 1 + is_pushed
@@ -52,14 +52,14 @@ async def test_over_connect_only_protobuf_is_pushed(
 async def test_a_reader_that_lags_is_pushed_nothing_more(grpc_client: Client, registry: FakeRegistry) -> None:
     stream = grpc_client.open_watch("quiet")
     await waiting(registry)
-    call, taken = registry.calls[0], 0
-    while taken < 100 and call.push(answer(str(taken), 64_000)):
+    push, taken = registry.calls[0].pusher(), 0
+    while taken < 100 and push(answer(str(taken), 64_000)):
         taken += 1
         await asyncio.sleep(0)
     assert 0 < taken < 100
     names = [service_pb2.WatchInstancesResponse.FromString(await stream.read()).resume_token for _ in range(taken + 1)]
     assert names == ["0", *map(str, range(taken))]
-    await eventually(lambda: call.push(answer("again")), what="it has read everything")
+    await eventually(lambda: push(answer("again")), what="it has read everything")
     stream.cancel()
     await asyncio.wait_for(registry.ended.wait(), 5)
-    assert not call.push(answer("too late"))
+    assert not push(answer("too late"))

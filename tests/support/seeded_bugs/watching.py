@@ -12,7 +12,8 @@ from hq.memory.fanout import Fanout
 from hq.memory.history import History, Step, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Delivery, Watcher
-from hq.registry.watches import EVENTS, SYNCED, Message, Watches
+from hq.registry.watch_messages import EVENTS, SYNCED, Message
+from hq.registry.watches import Watches
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 

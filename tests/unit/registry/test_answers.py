@@ -13,7 +13,7 @@ from hq.memory.history import put_event
 from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watches import Message
+from hq.registry.watch_messages import Message
 from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

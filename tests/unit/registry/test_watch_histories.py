@@ -191,7 +191,7 @@ async def test_versions_that_are_larger_than_a_message_stay_whole(
     filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 250)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 250)
         await play(Stage(filters_), plan)
 
 

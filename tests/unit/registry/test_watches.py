@@ -112,7 +112,7 @@ async def test_a_version_that_is_too_large_for_a_message_has_its_token_at_its_en
     stream = scene.watch()
     await synced(stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 150)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 150)
         scene.put("a")
         scene.put(*(f"i-{number}" for number in range(9)))
         messages = await some(stream, 2)

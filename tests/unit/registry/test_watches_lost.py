@@ -61,7 +61,7 @@ async def test_a_reader_that_does_not_read_is_cut_off() -> None:
 async def test_a_reader_that_stops_in_its_snapshot_is_cut_off_and_keeps_nothing_alive() -> None:
     scene = Scene(watch_buffer_bytes=16 * 3_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
         scene.put(*(f"i-{number}" for number in range(20)))
         stream = scene.watch()
         await anext(stream)
@@ -77,7 +77,7 @@ async def test_a_slow_reader_of_the_past_finds_its_piece_gone() -> None:
     scene = Scene(history_bytes=20_000)
     token = (await synced(scene.watch())).resume_token
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
         for _ in range(10):
             scene.put("a")
         stream = scene.watch(token)
@@ -94,7 +94,7 @@ async def test_when_the_store_is_replaced_everyone_is_told(reading: str) -> None
     scene.put("a")
     scene.put("a")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
         stream = scene.watch(token if reading == "the past" else "")
         await some(stream, 3 if reading == "the present" else 1)
         another = World()
@@ -108,7 +108,7 @@ async def test_a_reader_of_the_past_never_gets_its_old_events_under_the_new_epoc
     scene = Scene()
     token = (await synced(scene.watch())).resume_token
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
         scene.put("a", "b", "c")
         stream = scene.watch(token)
         assert [message.kind for message in await some(stream, 2)] == [SYNCED, EVENTS]

@@ -19,7 +19,7 @@ NAMES = [f"i-{number:03}" for number in range(100)]
 @pytest.fixture
 def small_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every snapshot takes a hundred."""
-    monkeypatch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+    monkeypatch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
 
 
 def alive(kind: type[T]) -> set[int]:
@@ -53,7 +53,7 @@ async def test_new_watches_that_stall_keep_no_more_old_instances_alive_than_the_
 async def test_who_was_given_up_in_its_snapshot_gets_another() -> None:
     scene = Scene(history_bytes=1_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
         scene.put(*NAMES)
         stream = scene.watch()
         await anext(stream)
