@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -245,6 +246,12 @@ async def test_a_program_that_is_not_there_is_a_failure() -> None:
 async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(repeatable: bool, progress: Progress) -> None:
     config = CommandConfig(["true"], repeatable=repeatable)
     assert (await Command("script", config).look(in_work(handle="another-process"), 0)).progress is progress
+
+
+def test_grpcs_handlers_for_fork_are_off_where_programs_are_run() -> None:
+    """A child of theirs crashed now and then before its program began: a repair that never ran had failed."""
+    told = [sys.executable, "-c", "import walle.serve, os; print(os.environ['GRPC_ENABLE_FORK_SUPPORT'])"]
+    assert subprocess.check_output(told, text=True).strip() == "0"
 
 
 async def test_programs_end_with_walle() -> None:

@@ -214,13 +214,18 @@ def finish(host: Host, now: Moment) -> Host:
     after.CopyFrom(host)
     operation = host.operation
     after.ClearField("operation")
-    after.history.insert(0, _finished(operation, now.wall))
-    del after.history[_KEPT:]
+    keep(after, operation, now)
     if operation.check and operation.outcome in (OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_REJECTED):
         after.last_repair.CopyFrom(last_repair(operation, operation.outcome, now.ms))
     if operation.outcome == OUTCOME_DONE:
         _become(after, operation)
     return after
+
+
+def keep(host: Host, operation: Operation, now: Moment) -> None:
+    """An operation that is over becomes the newest of the host's history."""
+    host.history.insert(0, _finished(operation, now.wall))
+    del host.history[_KEPT:]
 
 
 def _become(host: Host, operation: Operation) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from walle.fuses.admission import Fuses, admit, switched_off
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.decision import Decision, action_of, decide
-from walle.healing.operation import begin, event_now, finish, is_confirmed, last_repair, run
+from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
 from walle.tables import NAMES, Event, advance
 from walle.work.book import HOST, PROJECT, RESTORED, Book, Notice, World, fuses_of, put_fuses
 from walle.work.restored import why_busy, why_untouched
@@ -130,6 +130,7 @@ def _next_or_give_up(book: Book, host: Host, project: Project, world: World, now
     decision = decide(bare, project, world.incidents, now.ms, world.settle_ms)
     if decision.step is None or decision.blocked or decision.step.kind is None:
         return move(book, before, Event.GAVE_UP, now)
+    keep(host, advance(before.operation, Event.GAVE_UP, now.ms, Event.NEXT_STEP.value), now)
     notices = _act(book, host, project, decision, world, now, continues=True)
     if host.operation.stage != STAGE_REQUESTED:  # a fuse did not allow it
         return [*notices, *move(book, before, Event.GAVE_UP, now)]

@@ -25,6 +25,9 @@ from walle.work.repairs import consider, settle, start_work
 from walle.work.results import take_answer, take_dry_runs
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
+    OPERATION_KIND_REBOOT,
+    OPERATION_KIND_REDEPLOY,
+    OUTCOME_FAILED,
     STAGE_APPROVAL,
     STAGE_CONFIRMING,
     STAGE_ENDING,
@@ -216,6 +219,23 @@ def test_when_an_operation_is_over_no_cms_holds_a_task_of_it() -> None:
     for state in reachable():
         if not state.read().HasField("operation"):
             assert not state.tasks, state
+
+
+def test_a_step_that_failed_stays_in_the_history_with_its_output_when_the_next_begins() -> None:
+    host, book = a_host("h1", "UNREACHABLE"), DictBook()
+    failed = Operation(id="op1", kind=OPERATION_KIND_REBOOT, check="UNREACHABLE", stage=STAGE_RUNNING, since_ms=NOW_MS)
+    failed.intent.output, failed.failures = "exit code 3", MAX_FAILURES
+    host.operation.CopyFrom(failed)
+    book.put(HOST, "h1", host)
+    book.put(PROJECT, "web", a_project())
+    book.put(FUSE, "web", Fuse(id="web"))
+    settle(book, "h1", WORLD, at())
+    after = book.get(HOST, "h1")
+    assert after is not None
+    assert after.operation.kind == OPERATION_KIND_REDEPLOY
+    (kept,) = after.history
+    assert (kept.id, kept.outcome, kept.output) == ("op1", OUTCOME_FAILED, "exit code 3")
+    assert "next step" in kept.message
 
 
 def test_a_rejected_repair_makes_the_host_dead_once_its_tasks_are_deleted() -> None:
