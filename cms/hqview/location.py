@@ -182,9 +182,11 @@ class Location:
         async for page in self._client.silences(where):
             self.report_interval_s = page.report_interval.ToMilliseconds() / 1000
             for number, silence in enumerate(page.silences, 1):
-                if silence.HasField("silent_ms") and self._uids.get(silence.instance_id) == silence.uid:
+                if self._uids.get(silence.instance_id) == silence.uid:
                     key = InstanceKey(self.name, silence.instance_id)
-                    self._picture.heard(key, asked_at - silence.silent_ms / 1000)
+                    self._picture.suspend(key, silence.node_suspended)
+                    if silence.HasField("silent_ms"):
+                        self._picture.heard(key, asked_at - silence.silent_ms / 1000)
                 if number % _SLICE == 0:
                     await asyncio.sleep(0)
             asked_at = self._clock.now()

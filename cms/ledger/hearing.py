@@ -21,6 +21,7 @@ class Hearing:
         self._recent: dict[int, set[InstanceKey]] = {}
         self._work_ended: dict[str, float] = {}  # by host
         self._own_work_ended: dict[InstanceKey, float] = {}
+        self._suspended: set[InstanceKey] = set()
 
     def heard(self, key: InstanceKey, at: float) -> bool:
         """A report was received at this time or later. Says whether that is news."""
@@ -32,9 +33,17 @@ class Hearing:
         self._recent.setdefault(tick, set()).add(key)
         return True
 
+    def suspend(self, key: InstanceKey, is_suspended: bool) -> bool:
+        """Whether HQ has suspended its node. Says whether that is news."""
+        if is_suspended == (key in self._suspended):
+            return False
+        self._suspended ^= {key}
+        return True
+
     def forget(self, key: InstanceKey) -> None:
         """It is gone, or another instance has its id, or HQ has another history."""
         self._forget_tick(key)
+        self._suspended.discard(key)
         self._at.pop(key, None)
 
     def too_old(self, now: float) -> Iterator[InstanceKey]:
@@ -52,6 +61,12 @@ class Hearing:
 
     def doubt(self, instance: Instance) -> str:
         """Why a ready instance cannot be counted on; empty: it can."""
+        doubt = self._doubt(instance)
+        if doubt and instance.key in self._suspended:
+            return "ready, but its node is suspended in HQ, which does not watch for silence there (`hqctl resume`)"
+        return doubt
+
+    def _doubt(self, instance: Instance) -> str:
         at = self._at.get(instance.key)
         ended = max(
             self._work_ended.get(instance.host, float("-inf")),

@@ -92,6 +92,11 @@ class Picture:
         if key in self.instances and self.hearing.heard(key, at):
             self._assess(self.instances[key])
 
+    def suspend(self, key: InstanceKey, is_suspended: bool) -> None:
+        """Whether HQ has suspended its node: then it does not say when it was heard."""
+        if key in self.instances and self.hearing.suspend(key, is_suspended):
+            self._changed.instance(key, self.instances[key].host, self._entered[key].budgets)
+
     def forget_hearing(self, key: InstanceKey) -> None:
         """What HQ said of when it was heard holds no more."""
         self.hearing.forget(key)

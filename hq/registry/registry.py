@@ -27,7 +27,8 @@ class Registry:
         self.freshness = Freshness(r.config, clock, cache, fence, r.epoch, loading, r.trust)
         self.reads = Reads(cache, fence, loading, self.freshness, r.config.page_bytes)
         interval_s = r.config.report_interval_s
-        self.silences = Silences(cache, r.fanout, r.tracker.deadlines, clock, self.freshness, interval_s)
+        orders = r.liveness.orders
+        self.silences = Silences(cache, r.fanout, r.tracker.deadlines, clock, self.freshness, interval_s, orders)
         self.watches = Watches(cache, r.history, r.fanout, fence, loading, self.freshness)
         self.writes = Writes(r, Preconditions(cache, r.key_names, r.epoch, loading, r.catch_up, clock))
         self.apply = Apply(cache, self.writes)

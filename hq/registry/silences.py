@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hq.liveness.deadlines import Deadlines, RevisionKey
+from hq.liveness.orders import Orders
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.memory.fanout import Fanout
@@ -28,9 +29,11 @@ class Silences:
         clock: Clock,
         freshness: Freshness,
         report_interval_s: float,
+        orders: Orders,
     ) -> None:
         self._cache, self._fanout, self._deadlines, self._clock = cache, fanout, deadlines, clock
         self._freshness, self._report_interval_s, self._turns = freshness, report_interval_s, Turns()
+        self._orders = orders
 
     async def list(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
@@ -59,4 +62,5 @@ class Silences:
         known = [unheard_s for key in keys if (unheard_s := deadlines.unheard_s(key, now)) is not None]
         if known:
             told.silent_ms = int(min(known) * 1000) + 1
+        told.node_suspended = self._orders.suspension(entry.traits.node) is not None
         return told

@@ -124,6 +124,22 @@ async def test_silence_for_one_and_a_half_intervals_is_uncertain_not_down(scene:
     assert scene.standing()[0] is Standing.UNCERTAIN
 
 
+async def test_of_an_instance_on_a_suspended_node_the_suspension_is_the_reason(scene: Scene) -> None:
+    scene.synced(said())
+    scene.picture.changes()
+    scene.picture.suspend(KEY, True)
+    assert scene.picture.changes().instances == {KEY}
+    assert scene.standing() == (Standing.AVAILABLE, ""), "it was heard not long ago"
+    for _ in range(28):
+        scene.clock.advance(10)
+        scene.location._take(Bookmark("", (source(),)))
+    standing, why = scene.standing()
+    assert standing is Standing.UNCERTAIN
+    assert "its node is suspended in HQ" in why
+    scene.picture.suspend(KEY, False)
+    assert "silent for over" in scene.standing()[1]
+
+
 def test_an_instance_that_appears_counts_once_it_was_ready() -> None:
     new = read("ams", said(model.CONDITION_STATUS_UNKNOWN), None, is_new=True)
     starting = read("ams", said(model.CONDITION_STATUS_FALSE), new, is_new=True)

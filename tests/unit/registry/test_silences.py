@@ -33,6 +33,20 @@ async def test_a_ready_instance_is_as_silent_as_its_last_report_is_old() -> None
 
 
 @in_virtual_time
+async def test_an_instance_on_a_suspended_node_is_marked_and_its_silence_is_not_told() -> None:
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        await ready(simulation, registry)
+        await registry.admin.suspend("node-1", 60_000, "ann", "new disk", simulation.now + 5)
+        await asyncio.sleep(5)
+        (during,) = (await registry.silences.list(ALL, 0, "", STRONG, None)).silences
+        assert (during.node_suspended, during.HasField("silent_ms")) == (True, False)
+        await asyncio.sleep(60)
+        (after,) = (await registry.silences.list(ALL, 0, "", STRONG, None)).silences
+        assert not after.node_suspended
+
+
+@in_virtual_time
 async def test_a_replica_that_has_just_started_says_that_it_heard_nobody() -> None:
     async with Simulation() as simulation:
         await ready(simulation, (await simulation.start_replica()).registry)
