@@ -55,8 +55,8 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
     for field in ("min_ready", "max_unavailable"):
         if text := getattr(budget, field):
             found += _amount(text, f"budget.{field}")
-    words = [*budget.cluster, *budget.labels, *budget.labels.values()]
-    found += [fault for word in words for fault in _line(word, "budget.labels", 253, may_be_empty=True)]
+    found += [*_words(budget.cluster, "budget.cluster"), *_words(budget.labels, "budget.labels")]
+    found += _words(budget.labels.values(), "budget.labels")
     if found:
         raise InvalidRequest(*found)
 
@@ -79,9 +79,14 @@ def _targets(task: ledger_pb2.Task) -> list[Violation]:
         if not _is_host(host)
     ]
     for number, one in enumerate(task.instance):
-        if not (_is_host(one.location) and _is_host(one.id)):
-            found.append(Violation(f"instance[{number}]", f"{_shown(one.id)}: {_HOST_RULE}"))
+        for field, word in (("location", one.location), ("id", one.id)):
+            if not _is_host(word):
+                found.append(Violation(f"instance[{number}].{field}", f"{_shown(word)}: {_HOST_RULE}"))
     return found[:10]
+
+
+def _words(words: Iterable[str], field: str) -> list[Violation]:
+    return [fault for word in words for fault in _line(word, field, 253, may_be_empty=True)]
 
 
 def _amount(text: str, field: str) -> list[Violation]:

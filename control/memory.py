@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
@@ -49,7 +49,8 @@ class Memory:
         if table is None:
             if self._is_sealed:  # it would look empty
                 raise ValueError(f"kind {kind.name} is not followed: declare it before the controller runs")
-            table = self._tables[kind.name] = Records(kind)  # type: ignore[arg-type]  # read by that kind only
+            of_kind: Records[Any] = Records(kind, lambda record_id: self._names.of(kind.name, record_id).decode())
+            table = self._tables[kind.name] = of_kind
         elif table.kind != kind:
             raise ValueError(f"two kinds of records are named {kind.name}")
         return table  # type: ignore[return-value]

@@ -49,8 +49,9 @@ class Records(Mapping[str, M]):
         unreadable: why, by id, of those that cannot be decoded.
     """
 
-    def __init__(self, kind: Kind[M]) -> None:
-        self.kind = kind
+    def __init__(self, kind: Kind[M], key: Callable[[str], str] = str) -> None:
+        """`key`: where the store has a record, by its id."""
+        self.kind, self.key = kind, key
         self._stored: dict[str, Stored[M]] = {}
         self._versions_unreadable: dict[str, int] = {}
         self.unreadable: dict[str, str] = {}
@@ -116,7 +117,9 @@ class Records(Mapping[str, M]):
     def _check_readable(self, record_id: str) -> None:
         if record_id in self.unreadable:
             why = self.unreadable[record_id]
-            raise Unreadable(f"{self.kind.name} {record_id} cannot be read: {why}: repair or delete its record")
+            raise Unreadable(
+                f"{self.kind.name} {record_id} cannot be read: {why}: repair or delete the key {self.key(record_id)}"
+            )
 
 
 def check_id(kind: str, record_id: str) -> None:

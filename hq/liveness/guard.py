@@ -93,8 +93,12 @@ class Guard:
 
     def judge(self, now: float, census: Census, order: Order = Order.NONE, *, limited: bool = False) -> Verdict:
         """Say whether expiries may go ahead now. `limited`: no report can come in, for longer than that may excuse."""
+        self._move(now, self._over(census))
+        return self.verdict(census, order, limited=limited)
+
+    def verdict(self, census: Census, order: Order, *, limited: bool) -> Verdict:
+        """What `judge` says, as of its last call. Changes nothing."""
         over = self._over(census)
-        self._move(now, over)
         share = f"{census.silent} of {census.expected} revisions silent"
         if order is Order.FORCE:
             return Verdict(True, False, None, None, f"held by an operator's order ({share})")

@@ -13,7 +13,7 @@ from itertools import islice
 
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.expiries import Expiries, Outcome
-from hq.liveness.guard import Guard, Pace, Verdict
+from hq.liveness.guard import Census, Guard, Order, Pace, Verdict
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
 from hq.liveness.reachability import Reachability
@@ -41,7 +41,7 @@ class SweepTimes:
 
 
 class Sweep:
-    """The loop. Attributes: `verdict` is what the guard said last; `waiting`, how many expiries it holds back."""
+    """The loop. Attribute: `waiting`, how many expiries the guard holds back."""
 
     def __init__(
         self,
@@ -62,8 +62,16 @@ class Sweep:
         self._clock, self._rng = clock, rng
         self._times = times or SweepTimes()
         self._pace = Pace()
-        self.verdict = Verdict(False, False, None, None, "no sweep yet")
+        self._verdict, self._ordered = Verdict(False, False, None, None, "no sweep yet"), Order.NONE
         self.waiting = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the guard said at the last sweep; of an order that came or ended since, what it will say."""
+        order = self._orders.order()
+        if order is self._ordered:
+            return self._verdict
+        return self._guard.verdict(self._census(), order, limited=self._reachability.door.is_spent)
 
     async def run(self) -> None:
         """Sweep for ever."""
@@ -84,7 +92,7 @@ class Sweep:
             await self._knock()
             # Look again: whatever was acknowledged anywhere before the fence (a report, an order) is in memory now.
             in_two_steps = overtaken >= _OVERTAKEN
-            outcomes = await self._expiries.write(self._due(done), self.verdict.words, in_two_steps=in_two_steps)
+            outcomes = await self._expiries.write(self._due(done), self._verdict.words, in_two_steps=in_two_steps)
             # What could not be expired must not stand in the way of others.
             again = (Outcome.OVERTAKEN, Outcome.VOIDED)
             done |= {key for key, outcome in outcomes.items() if outcome not in again}
@@ -123,15 +131,18 @@ class Sweep:
 
     def _judge(self, now: float) -> int:
         """Ask the guard; return how many expiries may be written together now."""
-        census = self._tracker.census(self._cache.nodes())
-        before, is_spent = self.verdict, self._reachability.door.is_spent
-        self.verdict = self._guard.judge(now, census, self._orders.order(), limited=is_spent)
-        if self.verdict.hold and not before.hold:
-            log.warning("expiries are held: %s", self.verdict.words)
-        elif before.hold and not self.verdict.hold:
-            log.warning("expiries proceed again: %s", self.verdict.words)
+        census, order = self._census(), self._orders.order()
+        before, is_spent = self._verdict, self._reachability.door.is_spent
+        self._verdict, self._ordered = self._guard.judge(now, census, order, limited=is_spent), order
+        if self._verdict.hold and not before.hold:
+            log.warning("expiries are held: %s", self._verdict.words)
+        elif before.hold and not self._verdict.hold:
+            log.warning("expiries proceed again: %s", self._verdict.words)
         allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
-        self.waiting = self._tracker.deadlines.expired_count(now) if self.verdict.hold else 0
-        if self.verdict.hold:
+        self.waiting = self._tracker.deadlines.expired_count(now) if self._verdict.hold else 0
+        if self._verdict.hold:
             return 0
-        return min(_MOST, allowed) if self.verdict.limited else _MOST
+        return min(_MOST, allowed) if self._verdict.limited else _MOST
+
+    def _census(self) -> Census:
+        return self._tracker.census(self._cache.nodes())

@@ -60,42 +60,30 @@ def delete(
     """
     session = session.of_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)
-    _check(ids, names, chosen, version)
+    if sum(map(bool, (ids, names, chosen))) != 1:
+        raise click.UsageError("choose instances: ids, or -f FILE, or selection options (--all: every instance)")
     if names:
         ids = tuple(d.instance.meta.id for d in documents_or_exit(names, recursive=recursive))
+    if version is not None and len(ids) != 1:
+        raise click.UsageError("--version takes exactly one instance")
 
     async def work(client: Client) -> Exit:
         doomed = await _matching(client, where) if chosen else [Doomed(one, version or 0) for one in ids]
-        if dry_run or not doomed:
-            _would(doomed)
-            return Exit.OK
-        if not yes and not _confirmed(doomed, chosen=chosen):
+        if not doomed:
+            click.echo("No instance matches.", err=True)
+        elif not dry_run and not yes and not _confirmed(doomed, chosen=chosen):
             return Exit.REFUSED
-        worst = Exit.OK
+        do, worst = _would_delete if dry_run else _delete, Exit.OK
         for one in doomed:
-            worst = max(worst, await _delete(session, client, one, ignore_not_found or chosen))
+            worst = max(worst, await do(session, client, one, ignore_not_found or chosen))
         return worst
 
-    session.run(work, writing=True)
-
-
-def _check(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool, version: int | None) -> None:
-    if sum(map(bool, (ids, names, chosen))) != 1:
-        raise click.UsageError("choose instances: ids, or -f FILE, or selection options (--all: every instance)")
-    if version is not None and len(ids) != 1:
-        raise click.UsageError("--version takes exactly one instance")
+    session.run(work, writing=not dry_run)
 
 
 async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
     fields = ("meta.id", "meta.version")
     return [Doomed(i.meta.id, i.meta.version) async for p in client.find(where, fields=fields) for i in p.instances]
-
-
-def _would(doomed: Sequence[Doomed]) -> None:
-    if not doomed:
-        click.echo("No instance matches.", err=True)
-    for one in doomed:
-        click.echo(f"{one.id} would be deleted")
 
 
 def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
@@ -123,4 +111,20 @@ async def _delete(session: Session, client: Client, one: Doomed, ignore_not_foun
             return Exit.OK
         return session.tell(error, writing=True, subject=one.id)
     click.echo(f"{one.id} deleted")
+    return Exit.OK
+
+
+async def _would_delete(session: Session, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
+    from hqclient.client import HqApiError
+
+    try:
+        version = (await client.get(one.id, fields=("meta.version",))).instance.meta.version
+    except HqApiError as error:
+        if ignore_not_found and error.code.name == "NOT_FOUND":
+            return Exit.OK
+        return session.tell(error, writing=False, subject=one.id)
+    if one.version not in (0, version):
+        complain(f"{one.id}: its version is {version}, not {one.version}: it would not be deleted")
+        return Exit.CONFLICT
+    click.echo(f"{one.id} would be deleted")
     return Exit.OK

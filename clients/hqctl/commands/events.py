@@ -39,6 +39,9 @@ def events(session: Session, instance_id: str, limit: int, watching: bool, no_he
     Each given replica remembers the last 2,000 since its start.
     """
 
+    if watching and output not in ("table", "json"):
+        raise click.UsageError(f"-w shows a table, or one JSON object a line with -o json; not {output}")
+
     async def work(client: Client) -> Exit:
         if watching:
             return await _watch(client, instance_id, limit, output)

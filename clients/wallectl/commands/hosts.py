@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import click
 
-from wallectl.asking import call
+from hqcli.exits import Exit
+from wallectl.asking import call, complain
 from wallectl.options import kind_named
 from wallectl.output import HOST_HEAD, host_lines, host_row, print_json, table
 from wallepb.v1 import service_pb2 as pb
@@ -188,7 +190,8 @@ def report(host: str, check: str, failing: bool, text: str) -> None:
     one = pb.CheckReport(name=check, failing=failing, text=text, source="walle")
     answer = call("ReportChecks", pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one])]))
     if answer.unknown:
-        raise click.UsageError(f"host {host} does not exist")
+        complain(f"host {host} does not exist")
+        sys.exit(Exit.NOT_FOUND)
     click.echo(f"host {host}: {check} {'fails' if failing else 'is fine'}")
 
 

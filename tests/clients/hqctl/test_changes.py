@@ -83,6 +83,17 @@ def test_delete_by_file_and_again(hqctl: Hqctl, service: str) -> None:
     assert hqctl("delete", f"{service}-1", "--ignore-not-found").code == 0
 
 
+def test_a_dry_run_of_a_deletion_ends_as_the_deletion_would(hqctl: Hqctl, service: str) -> None:
+    text = documents(service, "1")
+    hqctl("apply", "-f", "-", stdin=text)
+    assert hqctl("delete", "--dry-run", f"{service}-1").out == f"{service}-1 would be deleted\n"
+    late = hqctl("delete", "--dry-run", "--version", "1", "-f", "-", stdin=text)
+    assert (late.code, "not 1" in late.err) == (4, True)
+    assert hqctl("delete", "--dry-run", f"{service}-2").code == 3
+    assert hqctl("delete", "--dry-run", "--ignore-not-found", f"{service}-2").code == 0
+    assert hqctl("get", f"{service}-1").code == 0
+
+
 def test_delete_of_nothing_in_particular_is_a_mistake(hqctl: Hqctl) -> None:
     assert hqctl("delete").code == 2
     assert hqctl("delete", "a", "--all").code == 2

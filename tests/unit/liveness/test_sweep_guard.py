@@ -140,6 +140,19 @@ def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -
     run_virtually(main)
 
 
+def test_an_order_shows_before_the_next_sweep_and_so_does_its_end() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, replicas=1)
+            ordered = await order(simulation, FORCE, 0.3)
+            assert (ordered.holding, "operator's order" in ordered.verdict) == (True, True)
+            await asyncio.sleep(0.4)
+            after = simulation.any_registry().admin.guard()
+            assert (after.holding, "operator's order" in after.verdict) == (False, False)
+
+    run_virtually(main)
+
+
 def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
