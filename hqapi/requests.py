@@ -12,6 +12,7 @@ from serving.errors import InvalidRequest, ServiceError, invalid
 MAX_ITEMS: Final = 1_000  # of one ApplyInstances, BeginReportings or ReportStatuses
 MAX_FILTER_VALUES: Final = 10_000  # of one field of a filter
 CLUSTER_HEADER: Final = "x-hq-cluster"
+REPEATED_HEADER: Final = "x-hq-repeated"  # of a write that was sent before, and may have been stored
 
 _MAX_SUBJECTS: Final = 10
 

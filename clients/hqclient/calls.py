@@ -15,12 +15,13 @@ from hqclient.errors import HqApiError, connection_closed, decode
 from hqclient.links import Stubs
 from hqclient.own_writes import OwnWrites
 from hqclient.pool import Pool, Replica
-from hqclient.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
+from hqclient.retry import REPEATED, Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
 
 Req = TypeVar("Req")
 Res = TypeVar("Res")
 Method = Callable[[Stubs], grpc.aio.UnaryUnaryMultiCallable[Req, Res]]
-MetadataSource = Callable[[], Sequence[tuple[str, str]]]
+Metadata = Sequence[tuple[str, str]]
+MetadataSource = Callable[[], Metadata]
 
 MIN_TRY_S = 1.0
 
@@ -60,7 +61,8 @@ class Calls:
             retries.tried.add(replica.address)
             try:
                 share_s = self._share_s(safety, deadline)
-                return await self._try(replica, method, request, share_s, self._connect_s(retries, share_s))
+                connect_s, more = self._connect_s(retries, share_s), (REPEATED,) if unknown else ()
+                return await self._try(replica, method, request, share_s, connect_s, more)
             except HqApiError as error:
                 delay_s = retries.after(
                     error,
@@ -74,11 +76,17 @@ class Calls:
             await self._pool.pause(delay_s)
 
     async def _try(
-        self, replica: Replica, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+        self,
+        replica: Replica,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_s: float,
+        connect_s: float,
+        more: Metadata,
     ) -> Res:
         began = self._clock.now()
         try:
-            answer = await self._send(replica, method, request, timeout_s, connect_s)
+            answer = await self._send(replica, method, request, timeout_s, connect_s, more)
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
                 self._pool.failed(replica)
@@ -89,13 +97,19 @@ class Calls:
         return answer
 
     async def _send(
-        self, replica: Replica, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+        self,
+        replica: Replica,
+        method: Method[Req, Res],
+        request: Req,
+        timeout_s: float,
+        connect_s: float,
+        more: Metadata,
     ) -> Res:
         deadline = self._clock.now() + timeout_s
         try:
             stubs = await self._pool.connected(replica, connect_s)
             left_s = max(0.001, deadline - self._clock.now())
-            return await method(stubs)(request, timeout=left_s, metadata=tuple(self._metadata()))
+            return await method(stubs)(request, timeout=left_s, metadata=(*self._metadata(), *more))
         except grpc.aio.AioRpcError as error:
             raise decode(error, replica.address) from None
         except asyncio.CancelledError:

@@ -13,6 +13,8 @@ from hqclient.errors import UNSURE_REASONS, HqApiError
 BLAMABLE_WAIT_S = 1.0
 # A server that stops cancels the calls that it still has. (A caller's own cancellation never becomes an HqApiError.)
 _SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+# Sent with a write whose first try may have been stored: what others deleted since is not created again.
+REPEATED = ("x-hq-repeated", "1")
 
 
 class Safety(enum.Enum):

@@ -16,9 +16,9 @@ from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
-from hqapi.requests import CLUSTER_HEADER, MAX_ITEMS, item_error, requested_cluster
+from hqapi.requests import CLUSTER_HEADER, MAX_ITEMS, REPEATED_HEADER, item_error, requested_cluster
 from hqclient.errors import HqApiError
-from hqclient.retry import Safety
+from hqclient.retry import REPEATED, Safety
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound, Retry, ServiceError, invalid
@@ -96,7 +96,8 @@ class Writes:
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
         # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
-        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *caller_token(call))
+        repeated = (REPEATED,) if call.header(REPEATED_HEADER) else ()
+        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *repeated, *caller_token(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} was just removed from the gateway's configuration")

@@ -13,7 +13,7 @@ from federated.locations.channel import Metadata, ReplicaChannel
 from federated.locations.plan import HedgeBudget, Latencies
 from hqclient.errors import HqApiError
 from hqclient.pool import Replica, Replicas
-from hqclient.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
+from hqclient.retry import REPEATED, Safety, blames_endpoint, elsewhere_may_help, may_repeat
 
 _LOOK_AGAIN_S: Final = 0.05
 _SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is asked
@@ -77,7 +77,8 @@ class Race:
                 if is_last or not may_repeat(error, safety) or not elsewhere_may_help(error):
                     error.earlier_try_unknown = unknown
                     raise
-                unknown = unknown or error.outcome_unknown
+                if error.outcome_unknown and not unknown:
+                    unknown, metadata = True, (*metadata, REPEATED)
                 self.stats.failovers += 1
 
     async def ask(

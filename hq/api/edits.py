@@ -20,7 +20,7 @@ from hq.validation import (
     check_revision,
     require,
 )
-from hqapi.requests import item_error
+from hqapi.requests import REPEATED_HEADER, item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
@@ -43,6 +43,7 @@ class Edits:
             self._registry.deadline(call.deadline),
             validate_only=request.validate_only,
             permit=call.access.check,
+            repeated=call.header(REPEATED_HEADER) != "",
         )
         return _stored(service_pb2.CreateInstanceResponse, entry, call)
 

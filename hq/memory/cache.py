@@ -20,6 +20,7 @@ from hq.memory.index import Indexes
 from hq.memory.joined_lists import JoinedList, Place
 from hq.memory.query import Query
 from hq.memory.record import Undecodable, decode_spec, decode_status
+from hq.memory.removed import Removed
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
@@ -36,6 +37,7 @@ class Cache:
         epoch_at: the version at which it began. A record that is older may come from another history.
         epoch_record: all that the store says of it.
         quarantine: records that could not be decoded.
+        removed: what was deleted not long ago.
         stored_bytes: what the records of all instances take in the store, roughly.
     """
 
@@ -56,6 +58,7 @@ class Cache:
         self._orphans: dict[str, Status] = {}  # whose spec is missing or in quarantine
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
         self._halves: dict[str, Record] = {}
+        self.removed = Removed()
         self._unfiled: list[Entry] = []  # new ones, until the part of the listing is in
         self._decoder = Decoder(self.quarantine)
 
@@ -71,8 +74,7 @@ class Cache:
     def matching(self, query: Query, after: str = "") -> Iterator[Sequence[Entry]]:
         """Every instance that passes, in order of ids, behind `after`, as all of them stand at this call.
 
-        In portions of at most some thousand that were looked at, so that the caller can let the loop have a turn
-        between them; a portion may be empty.
+        In portions, which may be empty: the caller can yield to the loop after some thousand that were looked at.
         """
         if not query.ids:
             return self._indexes.matching(query, after)
@@ -200,10 +202,7 @@ class Cache:
         self._waiters.reached(self.version)
 
     def apply(self, batch: Batch, *, collapsed: bool = False) -> list[Event]:
-        """Take in complete versions; return what changed, oldest first.
-
-        Collapsed: the batch is a difference over many versions, told as events of its last one.
-        """
+        """Take in complete versions; return what changed, oldest first. Collapsed: as events of the last of many."""
         self._complete_halves()
         versions: Iterable[tuple[int, Iterable[Change]]] = [(batch.revision, batch.changes)]
         if not collapsed:
@@ -290,6 +289,7 @@ class Cache:
             if self._by_uid.get(before.traits.uid) is before:
                 del self._by_uid[before.traits.uid]
             self.stored_bytes -= before.stored_bytes()
+            self.removed.gone(before, after)
         if after is not None:
             self.stored_bytes += after.stored_bytes()
             self._by_uid[after.traits.uid] = self._by_id[instance_id] = after

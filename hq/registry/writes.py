@@ -36,13 +36,23 @@ class Writes:
         *,
         validate_only: bool,
         permit: Permit = anything,
+        repeated: bool = False,
     ) -> Entry:
-        """Raises AlreadyExists, StoreLimit, and what a commit raises."""
+        """Raises AlreadyExists, StoreLimit, and what a commit raises.
+
+        `repeated`: it was sent before, with an outcome that is not known. What it created then is not created again if
+        others have deleted it since: the answer is the instance as it was last.
+        """
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.loading.check()
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
         check_draft(permit, draft)
+        if repeated:
+            await r.catch_up.proven()
+            if (gone := r.cache.removed.get(instance_id, request_id)) is not None:
+                check_entry(permit, gone)
+                return gone
         if spec_at := await self._taken_at(instance_id, request_id):
             return self._repeated(instance_id, request_id, spec_at, permit)
         self._check_room(draft.size_bytes(), 0)

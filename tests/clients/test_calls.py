@@ -7,6 +7,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -151,6 +152,21 @@ async def test_a_creation_whose_first_try_may_be_stored_is_never_called_undone(
     assert caught.value.reason == "NOT_ALLOWED"
     assert caught.value.outcome_unknown
     assert not caught.value.nothing_stored
+
+
+async def test_a_creation_is_called_repeated_only_if_an_earlier_try_may_be_stored(
+    client: Client, replicas: Replicas
+) -> None:
+    said = []
+
+    async def listen(context: Any) -> None:
+        said.append(dict(context.invocation_metadata()).get("x-hq-repeated"))
+
+    replicas[0].order("CreateInstance", cut(), refuse(Code.UNAVAILABLE, "STORE_UNAVAILABLE"))
+    replicas[1].order("CreateInstance", listen, listen)
+    for name in ("web-1", "web-2"):
+        await client.create(instance(name))
+    assert said == ["1", None]
 
 
 async def test_an_error_that_stands_is_raised_at_once_with_its_details(client: Client, replicas: Replicas) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import pytest
 
@@ -30,6 +32,27 @@ def instance(instance_id: str, cluster: str = "") -> model.Instance:
 
 def create(instance_id: str, cluster: str = "") -> pb.CreateInstanceRequest:
     return pb.CreateInstanceRequest(instance=instance(instance_id, cluster))
+
+
+async def test_a_creation_whose_first_try_was_cut_is_called_repeated_and_so_is_one_whose_caller_says_so(
+    start_pair: StartPair,
+) -> None:
+    east, _, gateway = await start_pair(replicas=2, timeout="5s")
+    said: list[str | None] = []
+
+    async def cut_first(request: Any, context: Any) -> None:
+        said.append(dict(context.invocation_metadata()).get("x-hq-repeated"))
+        if len(said) == 1:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+    for replica in east.replicas:
+        replica.create = cut_first
+    request = create("a", "east")
+    request.request_id = "word"
+    await gateway.stub.CreateInstance(request)
+    await gateway.stub.CreateInstance(create("b", "east"))
+    await gateway.stub.CreateInstance(create("c", "east"), metadata=(("x-hq-repeated", "1"),))
+    assert said == [None, "1", None, "1"]
 
 
 async def test_a_new_instance_goes_where_the_caller_says(start_pair: StartPair) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -53,6 +54,30 @@ async def test_a_creation_that_is_sent_again_late_is_shown_what_others_made_of_t
         first = await create(registry, instance("a-1"), "request-1")
         changed = await update(registry, instance("a-1", text="another's"), None, Precondition())
         assert await create(registry, instance("a-1"), "request-1") == changed != first
+
+
+async def test_a_creation_that_is_repeated_brings_nothing_back_that_was_deleted_since() -> None:
+    async with running() as registry:
+        first = await create(registry, instance("a-1"), "request-1")
+        await registry.writes.delete("a-1", ANY, soon())
+        repeat = partial(registry.writes.create, instance("a-1"), "request-1", soon(), validate_only=False)
+        assert (await repeat(repeated=True)).instance() == first
+        assert registry.replica.cache.get("a-1") is None
+        other = await create(registry, instance("a-1"), "request-2")
+        assert (await repeat(repeated=True)).instance() == first, "whatever was created in its place"
+        assert shown(registry, "a-1") == other
+        await registry.writes.delete("a-1", ANY, soon())
+        assert (await repeat()).instance().meta.version > other.meta.version, "who does not say so begins anew"
+
+
+async def test_of_the_deleted_the_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hq.memory.removed._MOST", 2)
+    async with running() as registry:
+        for name in ("a-1", "a-2", "a-3"):
+            await create(registry, instance(name), "request-1")
+            await registry.writes.delete(name, ANY, soon())
+        removed = registry.replica.cache.removed
+        assert [removed.get(name, "request-1") is not None for name in ("a-1", "a-2", "a-3")] == [False, True, True]
 
 
 async def test_of_many_creations_of_one_id_one_wins() -> None:
