@@ -27,7 +27,6 @@ from tests.support.sample_instances import eventually
 
 LOCATIONS = ("sas", "man", "vla")
 SERVICE = "web"
-BAD = "exit 1"
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 _FREE = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
@@ -181,6 +180,15 @@ class Cloud:
     async def add(self, title: str, names: list[str], command: str = "exec sleep 1000") -> str:
         """A snapshot of a shell command; the id of it."""
         return await self.add_container(title, names, {"command": ["sh", "-c", f": {title}; {command}"]})
+
+    async def add_bad(self, title: str, names: list[str]) -> str:
+        """A snapshot of a program that ends at once; the id of it.
+
+        It is never ready, with a check that asks it: without one it would be for as long as a busy machine takes to see
+        that it has ended.
+        """
+        ready = {"http": {"port": "http", "path": "/"}, "period": "0.2s"}
+        return await self.add_container(title, names, {"command": ["sh", "-c", "exit 1"], "readinessCheck": ready})
 
     async def add_server(self, title: str, names: list[str]) -> str:
         """A snapshot of an HTTP server that answers its title; the id of it."""

@@ -10,7 +10,7 @@ import pytest
 
 from nanny.snapshots.wanted import INSTALLED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
-from tests.nanny.cloud import BAD, LOCATIONS, Cloud, Reader, cloud_of
+from tests.nanny.cloud import LOCATIONS, Cloud, Reader, cloud_of
 from tests.support.etcd import SharedEtcd
 from tests.support.sample_instances import eventually
 
@@ -54,7 +54,7 @@ async def test_activate_roll_back_and_a_bad_revision(scene: tuple[Cloud, Reader]
     await cloud.target(v1)
     await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
     reader.during = "a bad revision"
-    bad = await cloud.add("bad", NAMES, BAD)
+    bad = await cloud.add_bad("bad", NAMES)
     await cloud.target(bad)
     service = await cloud.until(bad, pb.CURRENT_STATE_BROKEN)
     assert "in the first batch" in next(one.message for one in service.snapshot if one.snapshot_id == bad)
