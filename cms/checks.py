@@ -47,11 +47,11 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
     if not _is_name(budget.name):
         found.append(Violation("budget.name", f"{_shown(budget.name)}: use 1 to 100 letters, digits and ._@-"))
     if bool(budget.service) == bool(budget.labels):
-        found.append(Violation("budget.service", "name either a service or labels"))
+        found.append(Violation("budget.service", _which(budget.service, "a service", "labels")))
     if budget.service and not _is_host(budget.service):
         found.append(Violation("budget.service", f"{_shown(budget.service)}: {_HOST_RULE}"))
     if bool(budget.min_ready) == bool(budget.max_unavailable):
-        found.append(Violation("budget.min_ready", "give either min_ready or max_unavailable"))
+        found.append(Violation("budget.min_ready", _which(budget.min_ready, "min_ready", "max_unavailable")))
     for field in ("min_ready", "max_unavailable"):
         if text := getattr(budget, field):
             found += _amount(text, f"budget.{field}")
@@ -59,6 +59,17 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
     found += _words(budget.labels.values(), "budget.labels")
     if found:
         raise InvalidRequest(*found)
+
+
+def _which(given: str, one: str, other: str) -> str:
+    """Of two fields that exclude each other, where both were given or none."""
+    return f"give either {one} or {other}, not both" if given else f"give {one} or {other}"
+
+
+def check_hosts(hosts: Iterable[str], field: str) -> None:
+    """Raises InvalidRequest, naming the first ten that are wrong."""
+    if found := _hosts(hosts, field):
+        raise InvalidRequest(*found[:10])
 
 
 def check_reason(reason: str) -> None:
@@ -73,16 +84,17 @@ def _targets(task: ledger_pb2.Task) -> list[Violation]:
     count = len(task.host) + len(task.instance)
     if count > MOST_HOSTS:
         return [Violation("hosts", f"{count} are too many: at most {MOST_HOSTS} in one task")]
-    found = [
-        Violation(f"hosts[{number}]", f"{_shown(host)}: {_HOST_RULE}")
-        for number, host in enumerate(task.host)
-        if not _is_host(host)
-    ]
+    found = _hosts(task.host, "hosts")
     for number, one in enumerate(task.instance):
         for field, word in (("location", one.location), ("id", one.id)):
             if not _is_host(word):
                 found.append(Violation(f"instance[{number}].{field}", f"{_shown(word)}: {_HOST_RULE}"))
     return found[:10]
+
+
+def _hosts(hosts: Iterable[str], field: str) -> list[Violation]:
+    wrong = ((number, host) for number, host in enumerate(hosts) if not _is_host(host))
+    return [Violation(f"{field}[{number}]", f"{_shown(host)}: {_HOST_RULE}") for number, host in wrong]
 
 
 def _words(words: Iterable[str], field: str) -> list[Violation]:

@@ -61,10 +61,7 @@ class Leave:
         """
         self.desk.controller.check_loaded()
         while True:
-            stored = self.desk.tasks.stored(wanted.id)
-            if stored is not None:
-                if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
-                    raise TaskConflict(f"task {wanted.id} already exists with different content: use another id")
+            if self._exists(wanted) is not None:
                 return await self.look(wanted.id, wanted.owner)
             with suppress(RecordChanged):  # somebody else has created it
                 await self._store(wanted)
@@ -74,8 +71,13 @@ class Leave:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
-        """What would become of a task. It is rejected if it is impossible now."""
+        """What would become of a task; one that exists stays as it is. It is rejected if it is impossible now.
+
+        Raises TaskConflict.
+        """
         self.desk.controller.check_loaded()
+        if (record := self._exists(wanted)) is not None:
+            return record, self.why(record)
         await self.desk.locations.fence(self.desk.settings.fence_s)
         decision, now = self.desk.current(), self.desk.clock.now()
         wanted.state = State.WAITING
@@ -85,6 +87,15 @@ class Leave:
         is_free = not obstacles and not (self.desk.book.closed and task.disrupts)
         wanted.state = State.REJECTED if is_impossible else State.GRANTED if is_free else State.WAITING
         return wanted, why
+
+    def _exists(self, wanted: ledger_pb2.Task) -> ledger_pb2.Task | None:
+        """The same task, if it is stored. Raises TaskConflict: another one has its id."""
+        stored = self.desk.tasks.stored(wanted.id)
+        if stored is None:
+            return None
+        if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
+            raise TaskConflict(f"task {wanted.id} already exists with different content: use another id")
+        return stored.message
 
     async def look(self, task_id: str, owner: str, *, any_owner: bool = False) -> tuple[ledger_pb2.Task, Why]:
         """A task and its verdict; being asked for keeps a provisional ok. Raises NotFound."""

@@ -92,7 +92,9 @@ def cli(**given: Any) -> None:
     try:
         may_be_plain = given["insecure"] or dialer.is_encrypted
         file = ConfigFile(given["config"]) if may_be_plain else ConfigFile(given["config"], check_plain)
-    except (BadConfig, OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise click.UsageError(f"--config {given['config']}: {error.strerror}") from error
+    except (BadConfig, UnicodeDecodeError) as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from error
     set_up_logs(given["log_level"], given["log_format"])
     _run(file, given, security, dialer)

@@ -63,7 +63,11 @@ def discovery_of(given: Mapping[str, Any]) -> tuple[Discovery, tuple[str, ...]]:
     """
     services: tuple[str, ...] = tuple(given["service"])
     if bool(services) == given["all_services"]:
-        raise click.UsageError("name the services to publish with --service (repeatable), or give --all-services")
+        raise click.UsageError(
+            "give --service or --all-services, not both"
+            if services
+            else "name the services to publish with --service (repeatable), or give --all-services"
+        )
     servers = [server for server in given["hq"].split(",") if server]
     files = CredentialFiles(*(given[f"hq_{key}"] for key in _KEYS))
     _check_plain(servers, files, given)

@@ -21,3 +21,11 @@ def duration_s(text: str, field: str) -> float:
     if not _DURATION.fullmatch(text):
         raise invalid(field, f"{text[:40]!r} is not a duration like 10s, 1.5m or 500ms")
     return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+
+
+def span(seconds: int) -> str:
+    """A whole number of seconds in the largest unit that says it exactly: 7d, 36h, 90s."""
+    for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds and seconds % size_s == 0:
+            return f"{seconds // size_s}{unit}"
+    return f"{seconds}s"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from serving.encoding.jsonio import MAX_DEPTH
 from serving.limiting.limits import Limits
 from serving.telemetry.logs import FORMATS
 
@@ -183,7 +184,9 @@ def _limit(flags: Flags, field: dataclasses.Field[Any], text: str) -> Callable[[
 
 
 def limits_of(given: Mapping[str, Any]) -> Limits:
-    """The limits that the flags say."""
+    """The limits that the flags say. Raises UsageError."""
+    if given.get("max_json_depth", 0) > MAX_DEPTH:
+        raise click.UsageError(f"--max-json-depth {given['max_json_depth']}: must be at most {MAX_DEPTH}")
     return Limits(**{field.name: given[field.name] for field in dataclasses.fields(Limits) if field.name in given})
 
 
@@ -209,7 +212,7 @@ _LIMITS = {
     "max_bodies_bytes_per_peer": "The same limit, per client address.",
     "max_answers_bytes": "Bytes of responses not read by clients yet, in total.",
     "max_answers_bytes_per_peer": "The same limit, per client address.",
-    "max_json_depth": "Nesting depth of JSON requests; at most 128.",
+    "max_json_depth": f"Nesting depth of JSON requests; at most {MAX_DEPTH}.",
     "max_header_bytes": "Size of the headers or metadata of one request.",
     "max_calls": "Concurrent calls, over all transports.",
     "max_calls_per_peer": "The same limit, per client address, which all callers of a federation gateway share.",

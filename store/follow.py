@@ -120,7 +120,10 @@ class Follower:
                 log.warning("following the store was interrupted at version %d: %s", self.applied, silent)
                 self._give_up_replaying()
             except (Unavailable, Disconnected, NoSpace, UnknownOutcome, Rejected) as error:
-                log.warning("following the store was interrupted at version %d: %s", self.applied, error)
+                if self.applied:
+                    log.warning("following the store was interrupted at version %d: %s", self.applied, error)
+                else:
+                    log.warning("cannot read the store yet (check --etcd): %s; trying again", error)
             self.restarts += 1
             # The first retry comes at once: most ends are those of a connection, not of the store.
             delay_s = _BACKOFF_S[0] if self.applied > applied else min(delay_s * 2, _BACKOFF_S[1])

@@ -28,7 +28,8 @@ from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
 CONTROLLERS = ("cms", "walle")
-WRITE_ONE = "Write one: `contexts: {east: {servers: [HOST:7071]}}` (docs/hqctl.md)"
+EXAMPLE = "`contexts: {east: {servers: [HOST:7071]}}` (docs/hqctl.md)"
+WRITE_ONE = f"Write one: {EXAMPLE}"
 FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", *CONTROLLERS)
 
 
@@ -53,11 +54,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the file says; without a file: nothing."""
+    """What the file says; without a file (`exists` False): nothing."""
 
     path: Path
     contexts: Mapping[str, Context] = field(default_factory=dict)
     current: str = ""
+    exists: bool = True
 
     def context(self, name: str) -> Context:
         """The context of a name; `name` empty: the current one.
@@ -65,10 +67,16 @@ class Config:
         Raises:
             BadConfig: there is none.
         """
+        if not self.exists:
+            raise BadConfig(self.lacks_file())
         found = self.contexts.get(name or self.current)
         if found is None:
             raise BadConfig(f"{self.path}: there is no context {name or self.current!r}; {self._there_are()}")
         return found
+
+    def lacks_file(self) -> str:
+        """What to say of a file that does not exist: where it should be, and what to write in it."""
+        return f"there is no config file {self.path}: write one, e.g. {EXAMPLE}"
 
     def _there_are(self) -> str:
         return f"there are {', '.join(self.contexts)}" if self.contexts else f"it has no contexts. {WRITE_ONE}"
@@ -87,7 +95,7 @@ def load(path: Path) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Config(path)
+        return Config(path, exists=False)
     except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"{path}: cannot be read: {error}") from None
     return parse(text, path)

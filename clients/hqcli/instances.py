@@ -47,7 +47,7 @@ def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[W
             try:
                 found.append(WrittenInstance(place, parse_instance(value)))
             except BadDocument as fault:
-                bad += [f"{place}: {line}" for line in str(fault).splitlines()]
+                bad += _at(place, fault)
     if bad:
         raise BadDocument("\n".join(bad))
     return found
@@ -62,18 +62,31 @@ def parse_text(text: str, name: str = "the text") -> list[Instance]:
     return [parse_instance(value) for _, value in values]
 
 
-def read_revision(name: str) -> InstanceRevision:
-    """The one revision in a file, or in stdin (`-`). Raises BadDocument."""
+def read_revision(name: str) -> tuple[str, InstanceRevision]:
+    """The one revision in a file, or in stdin (`-`), and its place. Raises BadDocument with one line for each fault."""
     bad: list[str] = []
-    values = [value for place, text in texts((name,)) for _, value in _values(place, text, bad)]
+    values = [found for source, text in texts((name,)) for found in _values(source, text, bad)]
     if bad:
         raise BadDocument("\n".join(bad))
-    if len(values) != 1 or not isinstance(values[0], dict):
-        raise BadDocument(f"{name}: must hold one revision (with id and target)")
+    if len(values) != 1:
+        raise BadDocument(f"{'stdin' if name == '-' else name}: must hold one revision (with id and target)")
+    place, value = values[0]
+    try:
+        return place, _revision(value)
+    except BadDocument as fault:
+        raise BadDocument("\n".join(_at(place, fault))) from None
+
+
+def _revision(value: Any) -> InstanceRevision:
+    """A revision, without what only HQ sets. Raises BadDocument."""
+    if not isinstance(value, dict):
+        raise BadDocument("must hold one revision (with id and target)")
+    if "meta" in value or "spec" in value:
+        raise BadDocument("this is an instance; give one of its revisions (an item of spec.revision)")
     revision = InstanceRevision()
-    _parse(values[0], revision)
+    _parse(value, revision)
     if not revision.id:
-        raise BadDocument(f"{name}: id: is missing; every revision needs a name")
+        raise BadDocument("id: is missing; every revision needs a name")
     revision.ClearField("secret_count")
     return revision
 
@@ -97,6 +110,10 @@ def without_what_hq_sets(instance: Instance) -> Instance:
     for revision in instance.spec.revision:
         revision.ClearField("secret_count")
     return instance
+
+
+def _at(place: str, fault: BadDocument) -> list[str]:
+    return [f"{place}: {line}" for line in str(fault).splitlines()]
 
 
 def _parse(value: dict[str, Any], message: Message) -> None:

@@ -20,6 +20,7 @@ _INTEGERS = frozenset(
         FieldDescriptor.CPPTYPE_UINT64,
     }
 )
+_ALIKE = 0.65  # node and nodeName are, spec and secret are not
 _AS_TEXT = {
     "google.protobuf.Timestamp": 'a time in quotes, e.g. "2026-01-31T12:00:00Z"',
     "google.protobuf.Duration": 'a duration in quotes, in seconds, e.g. "10s"',
@@ -121,5 +122,5 @@ def _names(message: Descriptor) -> str:
 def _instead(name: str, known: Iterable[str]) -> str:
     known = list(known)
     suffixed = [one for one in known if name and one.upper().endswith("_" + name.upper())]
-    close = suffixed or difflib.get_close_matches(name, known, n=1)
+    close = suffixed or difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"

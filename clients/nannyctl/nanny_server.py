@@ -49,17 +49,23 @@ class NannyServer(Processes):
         return await self.first(ask)
 
     async def watch(self, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
-        """A service now and whenever it changes, at whichever process answers. Raises HqApiError for good."""
+        """A service now and whenever it changes, at whichever process answers.
+
+        Raises HqApiError: for good; or nobody has answered at all.
+        """
         from hqclient.errors import HqApiError
 
+        has_answered = False
         while True:
             for address in self.addresses:
                 try:
                     async for service in self._stream(address, request):
+                        has_answered = True
                         yield service
                 except HqApiError as error:
-                    if error.code.name not in AWAY:
+                    if error.code.name not in AWAY or (not has_answered and address == self.addresses[-1]):
                         raise
+                    complain(f"{address}: the connection was lost: trying again.")
             await asyncio.sleep(_SEEN_BAD_S)
 
     async def _stream(self, address: str, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:

@@ -7,6 +7,7 @@ from cms.leave import Leave
 from cms.permits import owner_of
 from cmspb.v1 import cms_pb2 as pb
 from serving.calls.methods import Answer, Call, Method, Service
+from serving.durations import span
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.rules import OPERATE
@@ -44,7 +45,7 @@ class AdminApi:
 
     async def extend(self, request: pb.ExtendTaskRequest, call: Call) -> Answer:
         if not 0 < request.seconds <= _MOST_S:
-            raise invalid("seconds", f"{request.seconds} is not valid: use 1 to {_MOST_S}")
+            raise invalid("seconds", f"{span(request.seconds)} is not valid: use 1s to {span(_MOST_S)}")
         await self._leave.extend(request.id, request.seconds, _by(request, call), request.reason)
         return MessageAnswer(pb.ExtendTaskResponse())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cms.api.shapes import budget_message, budget_record, budget_state, limit_state, record_of, state_of
-from cms.checks import check_budget, check_task
+from cms.checks import check_budget, check_hosts, check_task
 from cms.leave import Leave
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
@@ -92,11 +92,14 @@ class CmsApi:
             raise invalid("action", f"{action[:40]!a} is not one of {', '.join(sorted(ACTIONS))}")
         if not 0 < len(request.host) <= _MOST_PLANNED:
             raise invalid("host", f"name 1 to {_MOST_PLANNED} hosts")
+        check_hosts(request.host, "host")
         self._desk.controller.check_loaded()
         await self._desk.locations.fence(self._desk.settings.fence_s)
         made = plan(self._desk.book, request.host, action, self._clock.now())
         misfits = [pb.Misfit(host=host, reason=reason) for host, reason in made.misfits.items()]
-        return MessageAnswer(pb.PlanResponse(wave=[pb.Wave(host=wave) for wave in made.waves], misfit=misfits))
+        unknown = [host for host in request.host if not self._desk.book.picture.on(host)]
+        waves = [pb.Wave(host=wave) for wave in made.waves]
+        return MessageAnswer(pb.PlanResponse(wave=waves, misfit=misfits, unknown=unknown))
 
     # --- budgets ------------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,9 @@ def _location(name: str, entry: Any, faults: list[str]) -> LocationConfig:
     faults += [f"{where}.{key}: unknown setting" for key in fields if key not in _KEYS]
     replicas = fields.get("replicas")
     if not isinstance(replicas, list) or not replicas:
-        faults.append(f"{where}.replicas: list the HOST:PORT of each replica's gRPC")
+        faults.append(
+            f"{where}.replicas: list the address (HOST:PORT) of each replica, as in: {name}: {{replicas: [HOST:PORT]}}"
+        )
         replicas = []
     faults += [f"{where}.replicas: {one!r} is not a valid HOST:PORT" for one in replicas if not _is_address(one)]
     return LocationConfig(name, tuple(map(str, replicas)), _timeout_s(fields.get("timeout", "2s"), where, faults))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -13,6 +14,8 @@ from gateways.picture.knowledge import Coverage, Knowledge, knowledge
 from hqclient.discovery import Delta, Discovery, KnownInstance, Origin
 from hqclient.discovery.endpoint import Key
 from hqclient.errors import HqApiError
+
+log = logging.getLogger(__name__)
 
 Listener = Callable[[Collection[str]], None]
 """Called with the services that changed, from inside the event loop; None of them: what is known as a whole did."""
@@ -130,11 +133,13 @@ class Picture:
 
     async def watch_condition(self, condition: Condition) -> None:
         """Keep `coverage`: it changes without a step, too, as when a location says that it has nothing."""
-        self.condition = condition
-        self._tell((), is_worth=self._look())
+        self.condition, told = condition, ""
         while True:
-            await condition.moved()
             self._tell((), is_worth=self._look())
+            if (error := str(condition.error or "")) != told:
+                told = error
+                log.warning("HQ cannot be followed: %s", error) if error else log.info("HQ is followed again")
+            await condition.moved()
 
     def _look(self) -> bool:
         """Whether what is known as a whole is another one now."""

@@ -170,7 +170,8 @@ def _told() -> Iterator[None]:
     try:
         yield
     except _TOLD as error:
-        click.echo(f"hq: {error}", err=True)
+        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        click.echo(f"hq: {words}", err=True)
         sys.exit(1)
 
 

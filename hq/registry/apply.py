@@ -11,7 +11,7 @@ from hq.memory.entry import Entry
 from hq.registry import changes
 from hq.registry.preconditions import Permit, Precondition, anything, check_entry
 from hq.registry.writes import Writes
-from hq.validation import check_instance_update
+from hq.validation import check_cluster, check_instance_update, require
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.errors import NotFound, ServiceError
 
@@ -30,8 +30,8 @@ class Applied(NamedTuple):
 class Apply:
     """The call for many instances."""
 
-    def __init__(self, cache: Cache, writes: Writes) -> None:
-        self._cache, self._writes = cache, writes
+    def __init__(self, cache: Cache, writes: Writes, cluster: str) -> None:
+        self._cache, self._writes, self._cluster = cache, writes, cluster
 
     async def apply(
         self,
@@ -66,6 +66,7 @@ class Apply:
     ) -> Applied:
         try:
             check_instance_update(instance, f"instance[{position}]")
+            require(check_cluster(instance.meta.cluster, self._cluster, f"instance[{position}].meta.cluster"))
             entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only, permit)
         except ServiceError as error:
             return Applied(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)

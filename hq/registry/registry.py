@@ -31,7 +31,7 @@ class Registry:
         self.silences = Silences(cache, r.fanout, r.tracker.deadlines, clock, self.freshness, interval_s, orders)
         self.watches = Watches(cache, r.history, r.fanout, fence, loading, self.freshness)
         self.writes = Writes(r, Preconditions(cache, r.key_names, r.epoch, loading, r.catch_up, clock))
-        self.apply = Apply(cache, self.writes)
+        self.apply = Apply(cache, self.writes, r.config.cluster)
         self.reports = NodeReports(replica, rng)
         self.revisions = Revisions(cache, loading, r.catch_up)
         self.explain = Explain(cache, r.liveness, clock, self.reads)

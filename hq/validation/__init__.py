@@ -9,6 +9,7 @@ from hq.validation.faults import MAX_VIOLATIONS, Faults, require
 from hq.validation.instance import MAX_RECORD_BYTES, check_instance_update, check_new_instance, check_revision
 from hq.validation.report import MAX_REPORT_BYTES, check_begin, check_report, clean_report
 from hq.validation.requests import (
+    check_cluster,
     check_confirmation,
     check_field_mask,
     check_filter,
@@ -35,6 +36,7 @@ __all__ = [
     "MAX_VIOLATIONS",
     "Faults",
     "check_begin",
+    "check_cluster",
     "check_confirmation",
     "check_duration",
     "check_enums",

@@ -7,6 +7,7 @@ import re
 from google.protobuf.duration_pb2 import Duration
 
 from hq.validation.faults import shown
+from serving.durations import span
 from serving.errors import Violation
 
 MAX_LABEL_VALUE_BYTES = 253
@@ -120,7 +121,7 @@ def check_duration(value: Duration, field: str, limit_s: int = MAX_DURATION_S) -
     if not 0 <= value.nanos <= 999_999_999 and value.seconds >= 0:
         return Violation(field, f"{value.nanos} nanos are out of range: use 0 to 999999999")
     if value.seconds < 0:
-        return Violation(field, f"{value.seconds} s is negative: use 0 s to {limit_s} s")
+        return Violation(field, f"{value.seconds}s is negative: use 0s to {span(limit_s)}")
     if (value.seconds, value.nanos) > (limit_s, 0):
-        return Violation(field, f"{value.seconds} s is too long: use at most {limit_s} s")
+        return Violation(field, f"{span(value.seconds)} is too long: use at most {span(limit_s)}")
     return None

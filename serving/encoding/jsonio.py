@@ -18,7 +18,7 @@ from serving.errors import InvalidRequest, Violation, invalid
 M = TypeVar("M", bound=Message)
 
 _MAX_DESCRIPTION: Final = 300
-_MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears with ease
+MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears with ease
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -52,7 +52,7 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
         if faults:
             raise InvalidRequest(*faults)
         try:
-            return json_format.ParseDict(value, message_type(), max_recursion_depth=_MAX_DEPTH)
+            return json_format.ParseDict(value, message_type(), max_recursion_depth=MAX_DEPTH)
         except json_format.ParseError as error:
             raise InvalidRequest(_violation(error)) from error
         # json_format stumbles over unforeseen shapes in many ways; its own Parse catches all of them, too.
@@ -91,7 +91,7 @@ class MessageAnswer:
 def _load(body: bytes) -> Any:
     if not body.strip():
         raise invalid("", "the body is empty: send at least {}")
-    refuse_deep(body, _MAX_DEPTH)
+    refuse_deep(body, MAX_DEPTH)
     try:
         return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

@@ -35,14 +35,35 @@ async def test_budgets_are_applied_from_yaml_listed_and_deleted(tmp_path: Path) 
     file = tmp_path / "budgets.yaml"
     file.write_text("name: web\nservice: web\nmaxUnavailable: 1\n---\nname: front\nlabels: {tier: a}\nminReady: 50%\n")
     async with service_of(4) as (_, cms):
-        assert await hqctl(cms, "budget", "apply", "-f", str(file)) == (0, "budget web set\nbudget front set\n")
+        code, told = await hqctl(cms, "budget", "apply", "-f", str(file))
+        assert (code, "budget web set\nbudget front set\n" in told) == (0, True)
+        assert "no instance matches budget front" in told
+        assert "budget web:" not in told
         code, told = await hqctl(cms, "budget", "list")
         assert code == 0
-        assert told.splitlines()[1].split() == ["web", "max_unavailable", "1", "4", "3", "4", "1", "-", "0"]
+        front, web = (line.split() for line in told.splitlines()[1:])
+        assert front == ["front", "min_ready", "50%", "0", "0", "0", "0", "-", "0"]
+        assert web == ["web", "max_unavailable", "1", "4", "3", "4", "1", "-", "0"]
         code, told = await hqctl(cms, "budget", "list", "-o", "json")
         assert {one["name"] for one in json.loads(told)["budget"]} == {"front", "web"}
         assert (await hqctl(cms, "budget", "delete", "web"))[0] == 0
         assert (await hqctl(cms, "budget", "delete", "web"))[0] == 3
+
+
+async def test_a_dry_run_says_what_the_request_would_and_a_plan_names_hosts_that_nobody_knows(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    async with service_of(4) as (_, cms):
+        ask = ("disruptions", "ask", "--id", "t1", "--reason", "kernel", "--by", "ann")
+        assert (await hqctl(cms, *ask, "h0"))[0] == 0
+        assert (await hqctl(cms, *ask, "h0", "--dry-run"))[1].startswith("t1: ok: granted")
+        assert (await hqctl(cms, *ask, "h1", "--dry-run"))[0] == (await hqctl(cms, *ask, "h1"))[0] == 4
+        hosts.write_text("h1\nh-new\n")
+        assert "no instance is known on h-new" in (await hqctl(cms, "disruptions", "plan", "-f", str(hosts)))[1]
+        hosts.write_text("h1\nh 2\n")
+        code, told = await hqctl(cms, "disruptions", "plan", "-f", str(hosts))
+        assert (code, "host[1]" in told) == (1, True)
+        again = ("disruptions", "unfreeze", "--reason", "over")
+        assert "approvals are granted" in (await hqctl(cms, *again))[1]
 
 
 async def test_a_bad_budget_is_refused_by_its_field() -> None:

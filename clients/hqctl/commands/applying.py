@@ -15,6 +15,7 @@ from hqcli.exits import Exit, code_name, exit_of_code
 from hqcli.readable import plural
 from hqcli.terminal import warn
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
+from hqctl.asking.failures import CREATE_IT
 from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqctl.manifests.ports import clashes, nodes_with_ports
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hqcli.instances import WrittenInstance
     from hqclient.client import Client
 
+_READ_AGAIN = ": read it again and retry"  # HQ's advice to programs
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
 BATCH_ITEMS = 100
 BATCH_BYTES = 1024 * 1024
@@ -51,7 +53,7 @@ def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: st
     Nothing is sent if any document is invalid. With meta.version in a document, it is stored only if the
     instance is still at that version. Allocation and node are kept if a document has none.
     """
-    documents = documents_or_exit(names, recursive=recursive)
+    documents = documents_or_exit(names, recursive=recursive, distinct=True)
     if dry_run == "client":
         for document in documents:
             click.echo(f"{document.instance.meta.id} read (dry run)")
@@ -124,15 +126,22 @@ def tell(document: WrittenInstance, result: pb.ApplyResult, dry_run: bool) -> Ex
     field, message = (_IN_REQUEST.sub("", text) for text in (error.field, error.message.rstrip(".")))
     where = f"{field}: " if field and not message.startswith(field) else ""
     code = code_name(error.code)
-    next_step = ""
+    is_unsure = error.reason == "OUTCOME_UNKNOWN"
+    told = _advised(message, "" if is_unsure else code, has_version=bool(document.instance.meta.version))
+    complain(f"{document.place}: {name}: {where}{told}")
+    return Exit.OUTCOME_UNKNOWN if is_unsure else exit_of_code(code)
+
+
+def _advised(message: str, code: str, *, has_version: bool) -> str:
+    """A message with what to do next."""
     if CLUSTER_HEADER in message:
-        next_step = f" {NAME_IT}"
-    elif code == "ABORTED":
-        next_step = " Get it again, or omit meta.version to overwrite others' changes."
-    elif code == "UNAVAILABLE" and error.reason != "OUTCOME_UNKNOWN":
-        next_step = " Nothing was stored: retry."
-    complain(f"{document.place}: {name}: {where}{message}.{next_step}")
-    return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
+        return f"{message}. {NAME_IT}"
+    if code == "NOT_FOUND" and has_version:
+        return message + CREATE_IT
+    if message.endswith(_READ_AGAIN):
+        told = message.removesuffix(_READ_AGAIN)
+        return f"{told}. Get it again and reapply your change, or omit meta.version to overwrite it."
+    return f"{message}. Nothing was stored: retry." if code == "UNAVAILABLE" else f"{message}."
 
 
 def worst(exits: Sequence[Exit]) -> Exit:

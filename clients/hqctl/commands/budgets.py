@@ -10,7 +10,7 @@ from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
-from hqcli.terminal import print_table
+from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import Cms, at_cms
 from hqctl.asking.session import complain
 
@@ -38,7 +38,9 @@ def list_budgets(cms: Cms, service: str, output: str) -> None:
         if is_data(output):
             print_data(answer, output)
         else:
-            print_table(_NAMES, [_row(state) for state in answer.state])
+            counted = {state.name for state in answer.state}
+            idle = [_idle_row(one) for one in answer.budget if one.name not in counted]
+            print_table(_NAMES, sorted([*map(_row, answer.state), *idle]))
         return Exit.OK
 
     cms.run(work())
@@ -130,7 +132,17 @@ async def _put(cms: Cms, wanted: list[pb.Budget]) -> Exit:
     for one in wanted:
         await cms.call("PutBudget", pb.PutBudgetRequest(budget=one))
         click.echo(f"budget {one.name} set")
+    counted = {state.name for state in (await cms.call("ListBudgets", pb.ListBudgetsRequest())).state if state.total}
+    for one in wanted:
+        if one.name not in counted:
+            warn(f"no instance matches budget {one.name}: check its service, labels and clusters.")
     return Exit.OK
+
+
+def _idle_row(budget: pb.Budget) -> list[str]:
+    """Of one that no instance matches."""
+    rule = f"min_ready {budget.min_ready}" if budget.min_ready else f"max_unavailable {budget.max_unavailable}"
+    return [budget.name, rule, "0", "0", "0", "0", "-", "0"]
 
 
 def _row(state: pb.BudgetState) -> list[str]:

@@ -60,8 +60,7 @@ def delete(
     """
     session = session.of_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)
-    if sum(map(bool, (ids, names, chosen))) != 1:
-        raise click.UsageError("choose instances: ids, or -f FILE, or selection options (--all: every instance)")
+    _check_one_way(ids, names, chosen)
     if names:
         ids = tuple(d.instance.meta.id for d in documents_or_exit(names, recursive=recursive))
     if version is not None and len(ids) != 1:
@@ -79,6 +78,14 @@ def delete(
         return worst
 
     session.run(work, writing=not dry_run)
+
+
+def _check_one_way(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool) -> None:
+    ways = sum(map(bool, (ids, names, chosen)))
+    if ways > 1:
+        raise click.UsageError("give ids, -f FILE or selection options, not several of them")
+    if not ways:
+        raise click.UsageError("choose instances: ids, or -f FILE, or selection options (--all: every instance)")
 
 
 async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:

@@ -13,7 +13,8 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import as_dict, yaml_text
 from hqcli.terminal import colour_of
-from hqctl.asking.session import Session, connected
+from hqctl.asking.failures import CREATE_IT
+from hqctl.asking.session import Session, complain, connected
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import instance_pb2
 
@@ -53,9 +54,16 @@ def _told(session: Session, documents: list[WrittenInstance], found: list[list[s
             _print(one)
             worst = max(worst, DIFFERENT if one else Exit.OK)
         else:
-            subject = f"{document.place}: {document.instance.meta.id}"
-            worst = max(worst, FAILED, session.tell(one, writing=False, subject=subject))
+            worst = max(worst, FAILED, _tell(session, document, one))
     return worst
+
+
+def _tell(session: Session, document: WrittenInstance, error: HqApiError) -> Exit:
+    subject = f"{document.place}: {document.instance.meta.id}"
+    if error.code.name == "NOT_FOUND" and document.instance.meta.version:
+        complain(f"{subject}: {error.message}{CREATE_IT}")
+        return FAILED
+    return session.tell(error, writing=False, subject=subject)
 
 
 async def _compared(client: Client, turns: asyncio.Semaphore, document: WrittenInstance) -> list[str] | HqApiError:
@@ -65,7 +73,7 @@ async def _compared(client: Client, turns: asyncio.Semaphore, document: WrittenI
     async with turns:
         try:
             now = await _standing(client, wanted.meta.id)
-            if now is None:
+            if now is None and not wanted.meta.version:  # with one, apply does not create it either
                 after = (await client.create(wanted, validate_only=True)).instance
             else:
                 after = (await client.update(wanted, validate_only=True)).instance

@@ -14,9 +14,10 @@ from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import Span
 from hqcli.readable import clock_time
-from hqcli.terminal import print_table
+from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import Cms, at_cms
 from hqctl.asking.options import ordering
+from hqctl.asking.session import complain
 
 _NAMES = ("TASK", "STATUS", "ACTION", "ISSUER", "SINCE", "TARGETS", "WHY")
 _STATUS = {
@@ -99,6 +100,8 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
             rows = [(str(n), str(len(wave.host)), ",".join(wave.host)) for n, wave in enumerate(answer.wave, 1)]
             rows += [("-", "1", f"{misfit.host}: {misfit.reason}") for misfit in answer.misfit]
             print_table(("WAVE", "HOSTS", "NAMES"), rows)
+            if answer.unknown:
+                warn(f"no instance is known on {', '.join(answer.unknown)}: check the names.")
         return Exit.REFUSED if answer.misfit else Exit.OK
 
     cms.run(work())
@@ -161,7 +164,10 @@ def confirm_task(cms: Cms, task: str) -> None:
     """Make the provisional grant of TASK final, just before the work begins."""
 
     async def work() -> Exit:
-        return _tell((await cms.call("ConfirmTask", pb.ConfirmTaskRequest(id=task))).state)
+        state = (await cms.call("ConfirmTask", pb.ConfirmTaskRequest(id=task))).state
+        if not state.task.confirm:
+            complain(f"{task} was not asked for as provisional: there was nothing to confirm.")
+        return _tell(state)
 
     cms.run(work(), writing=True)
 
@@ -202,14 +208,14 @@ def freeze(cms: Cms, reason: str, by: str) -> None:
 @ordering
 def unfreeze(cms: Cms, reason: str, by: str) -> None:
     """Grant again after a freeze."""
-    _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen")
+    _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen", resumes=True)
 
 
 @_command("Resume granting after the CMS's store was restored.", "open")
 @ordering
 def open_epoch(cms: Cms, reason: str, by: str) -> None:
     """Resume granting after the CMS's store was restored. First make sure the CMS knows all work that is under way."""
-    _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "granting resumed")
+    _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "granting resumed", resumes=True)
 
 
 @_command("Show whether approvals are granted, and how current HQ's data is.")
@@ -260,10 +266,13 @@ def task_story(answer: pb.WhyTaskResponse) -> Iterator[str]:
         yield f"ask again in {state.retry_after_seconds} s"
 
 
-def _order(cms: Cms, method: str, request: Any, told: str) -> None:
+def _order(cms: Cms, method: str, request: Any, told: str, *, resumes: bool = False) -> None:
+    """`resumes`: it has granting go on, if that was stopped."""
+
     async def work() -> Exit:
+        goes_on = resumes and not (await cms.call("GetStatus", pb.GetStatusRequest())).closed
         await cms.call(method, request)
-        click.echo(told)
+        click.echo("nothing had stopped it: approvals are granted" if goes_on else told)
         return Exit.OK
 
     cms.run(work(), writing=True)

@@ -68,7 +68,11 @@ def _give(
     order: Callable[[Client], Awaitable[admin_pb2.ReleaseGuardResponse | admin_pb2.ForceGuardResponse]],
 ) -> None:
     async def work(client: Client) -> Exit:
+        before = (await client.admin.get_guard()).guard
         print_order((await order(client)).guard)
+        if before.override.kind in ORDERS:
+            click.echo("This replaces the order in force before:")
+            print_order(before)
         return Exit.OK
 
     session.run(work, writing=True, look="hqctl guard status")
@@ -116,9 +120,12 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
     """Suspend expiry on NODE for a while, during planned work."""
 
     async def work(client: Client) -> Exit:
+        before = [one for one in (await client.admin.list_suspensions()).suspensions if one.node_name == node]
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
+        for one in before:
+            click.echo(f"This replaces the suspension until {clock_time(one.until)} by {one.by}: {one.reason}.")
         await _warn_of_a_node_nobody_is_on(client, node)
         return Exit.OK
 

@@ -71,12 +71,18 @@ def put(session: Session, instance_id: str, name: str, version: int | None, clea
 
     If it is READY, the revision that was READY so far becomes INSTALLED.
     """
-    wanted = revision_or_exit(name)
+    place, wanted = revision_or_exit(name)
 
     async def work(client: Client) -> Exit:
-        answer = await client.put_revision(
-            instance_id, wanted, version=version or 0, clear_secrets=clear_secrets, validate_only=dry_run
-        )
+        from hqclient.client import HqApiError
+
+        try:
+            answer = await client.put_revision(
+                instance_id, wanted, version=version or 0, clear_secrets=clear_secrets, validate_only=dry_run
+            )
+        except HqApiError as error:
+            is_of_file = any(fault.field.startswith("revision") for fault in error.violations)
+            return session.tell(error, writing=not dry_run, subject=place if is_of_file else "")
         at = "dry run" if dry_run else f"version {answer.instance.meta.version}"
         click.echo(f"{instance_id} has {wanted.id}, wanted {target(wanted.target)} ({at})")
         return Exit.OK

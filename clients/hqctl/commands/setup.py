@@ -31,7 +31,9 @@ def config() -> None:
 def get_contexts(no_headers: bool, output: str) -> None:
     """List the contexts; the current one has a star."""
     found = loaded_config()
-    if not found.contexts:
+    if not found.exists:
+        complain(f"{found.lacks_file()}.")
+    elif not found.contexts:
         click.echo(f"There are no contexts in {found.path}. {WRITE_ONE}.", err=True)
     elif output == "name":
         click.echo("\n".join(found.contexts))
@@ -43,7 +45,7 @@ def get_contexts(no_headers: bool, output: str) -> None:
 @config.command("current-context")
 def current_context() -> None:
     """Show the name of the current context."""
-    found = loaded_config()
+    found = _existing()
     if not found.current:
         complain(f"no current context; choose one with `hqctl config use-context NAME` ({found.path})")
         raise SystemExit(Exit.NOT_FOUND)
@@ -54,7 +56,7 @@ def current_context() -> None:
 @click.argument("name")
 def use_context(name: str) -> None:
     """Make a context the current one."""
-    found = loaded_config()
+    found = _existing()
     if name not in found.contexts:
         there = f"there are: {', '.join(found.contexts)}" if found.contexts else f"it has no contexts. {WRITE_ONE}."
         complain(f"there is no context {name!r} in {found.path}; {there}")
@@ -70,6 +72,15 @@ def view(output: str) -> None:
     """Show the parsed config. Credentials are names of files, never their content."""
     found = loaded_config()
     print_data({"current-context": found.current, "contexts": _as_data(found)}, output)
+
+
+def _existing() -> Config:
+    """The config, or the end of the process if there is no file."""
+    found = loaded_config()
+    if not found.exists:
+        complain(f"{found.lacks_file()}.")
+        raise SystemExit(Exit.NOT_FOUND)
+    return found
 
 
 def _rows(found: Config) -> list[list[str]]:

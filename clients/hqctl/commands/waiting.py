@@ -31,6 +31,7 @@ class Awaited:
         named: ids that are waited for; empty: whatever the watch shows.
         met: those that are there.
         trouble: why HQ is not heard at the moment, so that all this may be old; empty: it is.
+        anything: some instance was ever shown.
     """
 
     holds: Callable[[instance_pb2.Instance], bool] | None
@@ -38,10 +39,12 @@ class Awaited:
     shown: Shown = field(default_factory=Shown)
     met: set[Key] = field(default_factory=set)
     trouble: str = ""
+    anything: bool = False
 
     def took(self, item: WatchItem) -> list[str]:
         """Something came: the ids of those that have just got there."""
         self.shown.took(item)
+        self.anything |= bool(self.shown.instances)
         self.trouble = item.error.message if isinstance(item, Interrupted) else ""
         match item:
             case SnapshotPart(instances):
@@ -137,16 +140,10 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
     """Wait until instances, named or chosen by options, are ready (or not ready, or gone).
 
     Each is printed when it meets the condition; the command ends when all meet it at the same time. Of instances chosen
-    by options at least one must exist.
+    by options at least one must exist (except with --for gone).
     """
     session = session.of_cluster(where) if ids else session
-    if bool(ids) != is_everything(where):
-        hint = (
-            "; --ready selects instances; to wait for readiness: --for ready (the default)"
-            if ids and where.readiness
-            else ""
-        )
-        raise click.UsageError(f"choose instances: either ids or selection options{hint}")
+    _check_one_way(ids, where)
     where.instance_id.extend(ids)
 
     async def work(client: Client) -> Exit:
@@ -159,9 +156,22 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
         except TimeoutError:
             complain(_late(goal, awaited, timeout))
             return Exit.TIMEOUT
+        if not ids and not awaited.anything:
+            complain("no instance matches: nothing to wait for.")
         return Exit.OK
 
     session.run(work)
+
+
+def _check_one_way(ids: tuple[str, ...], where: pb.InstanceFilter) -> None:
+    is_chosen = not is_everything(where)
+    if ids and is_chosen:
+        hint = (
+            "; --ready selects instances; to wait for readiness: --for ready (the default)" if where.readiness else ""
+        )
+        raise click.UsageError(f"give ids or selection options, not both{hint}")
+    if not ids and not is_chosen:
+        raise click.UsageError("choose instances: either ids or selection options")
 
 
 async def _until_done(client: Client, where: pb.InstanceFilter, goal: Goal, awaited: Awaited) -> None:

@@ -44,6 +44,8 @@ class Unavailable(click.ParamType[tuple[float, bool]]):
         number, percent, rest = str(value).partition("%")
         if not number.isascii() or not number.isdigit() or rest or (percent and int(number) > 100):
             self.fail(f"{value!r} is not a number of instances, such as 2, or a share, such as 10%", param, ctx)
+        if not int(number):
+            self.fail(f"{value!r} would switch nothing: give at least 1, or 1%", param, ctx)
         return (int(number) / 100, True) if percent else (float(number), False)
 
 
@@ -77,7 +79,7 @@ def _switching(function: F) -> F:
             type=Unavailable(),
             default="10%",
             show_default=True,
-            help="Instances of a service to switch at once, per installation; at least 1.",
+            help="Instances of a service to switch at once, per installation. A share is rounded down, but not to 0.",
         ),
         click.option(
             "--min-ready-time",

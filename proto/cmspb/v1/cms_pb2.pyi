@@ -234,12 +234,14 @@ class PlanRequest(_message.Message):
     def __init__(self, host: _Optional[_Iterable[str]] = ..., action: _Optional[str] = ...) -> None: ...
 
 class PlanResponse(_message.Message):
-    __slots__ = ("wave", "misfit")
+    __slots__ = ("wave", "misfit", "unknown")
     WAVE_FIELD_NUMBER: _ClassVar[int]
     MISFIT_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     wave: _containers.RepeatedCompositeFieldContainer[Wave]
     misfit: _containers.RepeatedCompositeFieldContainer[Misfit]
-    def __init__(self, wave: _Optional[_Iterable[_Union[Wave, _Mapping]]] = ..., misfit: _Optional[_Iterable[_Union[Misfit, _Mapping]]] = ...) -> None: ...
+    unknown: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, wave: _Optional[_Iterable[_Union[Wave, _Mapping]]] = ..., misfit: _Optional[_Iterable[_Union[Misfit, _Mapping]]] = ..., unknown: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Wave(_message.Message):
     __slots__ = ("host",)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.clients.hqctl.conftest import Hqctl, documents
+from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 
 @pytest.fixture
@@ -38,6 +39,42 @@ def test_what_a_list_prints_as_json_can_be_applied(hqctl: Hqctl, service: str) -
     shown = hqctl("find", service, "-o", "json").out
     done = hqctl("apply", "-f", "-", stdin=shown)
     assert [line[1] for line in done.lines] == ["unchanged", "unchanged"], done.err
+
+
+def test_an_instance_that_is_gone_can_be_created_without_its_version(hqctl: Hqctl, folder: Path, service: str) -> None:
+    file, name = folder / "a.yaml", f"{service}-1"
+    hqctl("apply", "-f", str(file))
+    file.write_text(hqctl("get", name, "-o", "yaml").out)
+    hqctl("delete", name)
+    told = f"hqctl: {file}: {name}: there is no instance {name}: remove meta.version to create it.\n"
+    applied, compared = hqctl("apply", "-f", str(file)), hqctl("diff", "-f", str(file))
+    assert (applied.code, applied.err) == (3, told)
+    assert (compared.code, compared.err) == (2, told)
+
+
+def test_a_conflict_of_versions_is_told_with_one_advice(hqctl: Hqctl, service: str) -> None:
+    text = documents(service, "1")
+    version = hqctl("apply", "-f", "-", stdin=text).lines[0][-1].rstrip(")")
+    done = hqctl("apply", "-f", "-", stdin=text.replace("meta: {", "meta: {version: 1, "))
+    told = f"instance {service}-1 is at version {version}, not 1. Get it again and reapply your change,"
+    assert (done.code, done.err.count(" again")) == (4, 1)
+    assert f"{told} or omit meta.version to overwrite it.\n" in done.err
+
+
+def test_two_documents_of_one_instance_are_refused_before_anything_is_sent(
+    run: Callable[..., Done], tmp_path: Path
+) -> None:
+    a, b = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    a.write_text("meta: {id: w-1}\n---\nmeta: {id: w-2}\n---\nmeta: {id: w-1}\n")
+    b.write_text("meta: {id: w-2}\n")
+    for dry_run in ("none", "client"):
+        done = run("apply", "-f", str(a), "-f", str(b), "-f", str(b), f"--dry-run={dry_run}", HQ_SERVER="127.0.0.1:1")
+        assert (done.code, done.out) == (1, "")
+        assert done.err.replace(f"{tmp_path}/", "").splitlines() == [
+            "hqctl: a.yaml: documents 1 and 3 both describe w-1",
+            "hqctl: a.yaml, document 2 and b.yaml both describe w-2",
+        ]
+    assert f"{b}: is given twice" in run("apply", "-f", str(b), "-f", str(b), HQ_SERVER="127.0.0.1:1").err
 
 
 def test_diff_shows_what_apply_would_change_and_exits_with_1(hqctl: Hqctl, service: str) -> None:
@@ -119,6 +156,21 @@ def test_what_revision_show_prints_as_yaml_can_be_put(hqctl: Hqctl, service: str
     shown = hqctl("revision", "show", f"{service}-1", "r1", "-o", "yaml").out
     done = hqctl("revision", "put", f"{service}-1", "-f", "-", stdin=shown.replace("id: r1", "id: r7"))
     assert done.code == 0, done.err
-    faulty = hqctl("revision", "put", f"{service}-1", "-f", "-", stdin="target: READY")
-    assert faulty.code == 1
-    assert "REVISION_TARGET_READY" in faulty.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("target: READY", "target: 'READY' is not a valid value; did you mean REVISION_TARGET_READY?"),
+        ("target: REVISION_TARGET_READY", "id: is missing; every revision needs a name"),
+        ("id: a/b", 'revision.id: "a/b" is malformed'),
+        ("meta: {id: web-1}", "this is an instance; give one of its revisions (an item of spec.revision)\n"),
+        ("{id: r1, spec: {}}", "this is an instance; give one of its revisions (an item of spec.revision)\n"),
+        ("[{id: r1}, {id: r2}]", "must hold one revision (with id and target)\n"),
+    ],
+)
+def test_a_fault_of_a_revision_is_told_with_its_file(hqctl: Hqctl, folder: Path, text: str, told: str) -> None:
+    (folder / "r.yaml").write_text(text)
+    done = hqctl("revision", "put", "web-1", "-f", str(folder / "r.yaml"))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"hqctl: {folder}/r.yaml: {told}")

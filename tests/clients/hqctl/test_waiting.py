@@ -95,6 +95,11 @@ def test_a_deletion_ends_it(hqctl: Hqctl, server: str, service: str) -> None:
     assert (done.code, done.out) == (0, f"{service}-1 gone\n")
 
 
+def test_options_that_match_nothing_are_told_when_waiting_for_gone(hqctl: Hqctl) -> None:
+    done = hqctl("wait", "--service", "no-such-service", "--for", "gone")
+    assert (done.code, done.out, done.err) == (0, "", "hqctl: no instance matches: nothing to wait for.\n")
+
+
 @pytest.mark.long
 def test_a_revision_can_be_waited_for(hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r0", "--ready")
@@ -116,7 +121,10 @@ def test_waiting_in_vain_for_an_hq_says_what_became_of_it(run: Callable[..., Don
 
 
 def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done]) -> None:
-    assert run("wait").code == 2
+    neither = run("wait")
+    assert (neither.code, "choose instances: either ids or selection options" in neither.err) == (2, True)
+    both = run("wait", "a", "--service", "b")
+    assert (both.code, "give ids or selection options, not both." in both.err) == (2, True)
     assert run("wait", "a", "--for", "heaven").code == 2
 
 

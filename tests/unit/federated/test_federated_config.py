@@ -30,7 +30,7 @@ def test_locations_are_read_in_order_of_names() -> None:
     [
         ("", "expected a mapping"),
         ("locations: {}", "name at least one"),
-        ("locations: {east: {}}", "locations.east.replicas: list the HOST:PORT"),
+        ("locations: {east: {}}", "locations.east.replicas: list the address"),
         ("locations: {east: {replicas: [nowhere]}}", "'nowhere' is not a valid HOST:PORT"),
         ("locations: {east: {replicas: ['a:70000']}}", "'a:70000' is not a valid HOST:PORT"),
         ("locations: {east: {replicas: [7071]}}", "7071 is not a valid HOST:PORT"),

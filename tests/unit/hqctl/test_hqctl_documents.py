@@ -83,6 +83,10 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
         ("meta: {id: a, labels: {x: true}}", "meta.labels.x: must be text, not true or false"),
         ("{meta: {id: a}, spec: {revisions: []}}", "spec.revisions: unknown field; did you mean revision?"),
         (
+            "{meta: {id: a}, spec: {revision: [{id: v1, spec: {}}]}}",
+            "spec.revision[0].spec: unknown field; there are id",
+        ),
+        (
             "{meta: {id: a}, spec: {revision: [{id: v1}, {id: v2, target: READY}]}}",
             "spec.revision[1].target: 'READY' is not a valid value; did you mean REVISION_TARGET_READY?",
         ),

@@ -242,6 +242,15 @@ async def test_at_the_stores_limit_what_adds_is_refused_and_everything_else_goes
         await create(registry, instance("a-4"))
 
 
+async def test_what_names_another_cluster_is_not_applied_here() -> None:
+    async with running() as registry:
+        other, own = instance("a-1"), instance("a-2")
+        other.meta.cluster, own.meta.cluster = "another", registry.replica.config.cluster
+        refused, applied = await registry.apply.apply([other, own], "", soon(), validate_only=False)
+        assert 'instance[0].meta.cluster: names cluster "another"' in str(refused.error)
+        assert applied.outcome == pb.APPLY_OUTCOME_CREATED
+
+
 async def test_without_a_limit_nothing_is_refused_for_its_size() -> None:
     async with running(max_store_bytes=0) as registry:
         await create(registry, instance("a-1"))
