@@ -95,7 +95,7 @@ def _check_plain(servers: list[str], files: CredentialFiles, given: Mapping[str,
 
 
 def security_from(given: Mapping[str, Any]) -> Security | None:
-    """How callers get in here; None: nobody is asked who they are, and it is plain text.
+    """How callers are authenticated; None: without authentication, in plain text.
 
     Raises:
         UsageError: naming the flag.

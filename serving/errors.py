@@ -116,7 +116,7 @@ class UnknownMethod(ServiceError):
 
 
 class Unauthenticated(ServiceError):
-    """It is not known who calls; the words say what to bring, never what was brought."""
+    """The caller is not authenticated; the message says what to send, and never repeats what was sent."""
 
     code: ClassVar[Code] = "UNAUTHENTICATED"
     reason = "UNAUTHENTICATED"

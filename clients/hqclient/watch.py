@@ -185,7 +185,7 @@ class Watch:
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
 
     def _may_be_renewed(self, error: HqApiError) -> bool:
-        """A token or certificate ran out: somebody renews it. Or the rights are others now: once more will tell."""
+        """A token or certificate has expired and is being renewed, or rights have changed: another try will tell."""
         return self._heard or (self._was_let_in and error.code is grpc.StatusCode.UNAUTHENTICATED)
 
     def _wait_s(self, error: HqApiError, lasted_s: float) -> float:

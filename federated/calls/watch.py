@@ -25,7 +25,7 @@ _QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is sl
 
 
 class _Changed:
-    """The locations are others now, or the gateway shuts down."""
+    """The set of locations has changed, or the gateway shuts down."""
 
 
 class Watches:

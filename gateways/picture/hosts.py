@@ -70,7 +70,7 @@ class Hosts:
         return sum(not one.addresses for one in self._names.values())
 
     def on_change(self, tell: Callable[[Collection[str]], None]) -> None:
-        """Call this with hosts whose addresses are others now."""
+        """Call this with hosts whose addresses have changed."""
         self._tell = tell
 
     def addresses(self, host: str) -> tuple[str, ...] | None:

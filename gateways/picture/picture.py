@@ -162,7 +162,7 @@ class Picture:
             self._services.pop(service, None)
 
     def _readdressed(self, hosts: Collection[str]) -> None:
-        """Addresses of these hosts are others now."""
+        """The addresses of these hosts have changed."""
         touched = {name for name, known in self._services.items() if any(one.host in hosts for one in known.values())}
         self._tell(touched)
 

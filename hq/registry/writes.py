@@ -159,7 +159,7 @@ class Writes:
             new = _attempt(change, old, sure=sure)
             check_draft(permit, new)
             check_instance_update(new.check_input())
-            # What lies there unreadable is replaced even by what is shown, but not by an attempt that came to nothing.
+            # An unreadable record is replaced even by what is shown; but not if the change itself was a no-op.
             if new is old or (changes.same(old, new) and not self._r.cache.is_unreadable(instance_id)):
                 if sure:
                     return entry

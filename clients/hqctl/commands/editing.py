@@ -171,7 +171,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
 
 
 async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
-    """As stored; an error: somebody else was faster."""
+    """As stored; an error: somebody else has changed it meanwhile."""
     from hqclient.client import HqApiError
 
     try:
