@@ -56,7 +56,7 @@ def status(session: Session, output: str) -> None:
 
 
 def _order(command: Callable[..., Any]) -> Callable[..., Any]:
-    """An order to the guard, with what each of them takes."""
+    """Make a command an order to the guard, with the options that all of them take."""
     duration = click.option(
         "--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."
     )
@@ -68,11 +68,7 @@ def _give(
     order: Callable[[Client], Awaitable[admin_pb2.ReleaseGuardResponse | admin_pb2.ForceGuardResponse]],
 ) -> None:
     async def work(client: Client) -> Exit:
-        before = (await client.admin.get_guard()).guard
         print_order((await order(client)).guard)
-        if before.override.kind in ORDERS:
-            click.echo("This replaces the order in force before:")
-            print_order(before)
         return Exit.OK
 
     session.run(work, writing=True, look="hqctl guard status")
@@ -104,7 +100,7 @@ def print_guard(state: pb.GuardState) -> None:
 
 
 def print_order(state: pb.GuardState) -> None:
-    """Print the operator's order in force, if there is one. The guard itself heeds it with its next sweep."""
+    """Print the operator's order in force, if there is one. The guard follows it from its next sweep on."""
     if state.override.kind in ORDERS:
         order = state.override
         by = f"by {order.by} at {clock_time(order.since)}: {order.reason}"
@@ -120,7 +116,7 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
     """Suspend expiry on NODE for a while, during planned work."""
 
     async def work(client: Client) -> Exit:
-        before = [one for one in (await client.admin.list_suspensions()).suspensions if one.node_name == node]
+        before = await _suspended(client, node)
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
@@ -166,8 +162,18 @@ def suspensions(session: Session, output: str) -> None:
     session.run(work)
 
 
+async def _suspended(client: Client, node: str) -> list[admin_pb2.Suspension]:
+    """The suspension of a node, if there is one. Not being able to ask is no error."""
+    from hqclient.client import HqApiError
+
+    try:
+        return [one for one in (await client.admin.list_suspensions()).suspensions if one.node_name == node]
+    except HqApiError:
+        return []
+
+
 async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
-    """Warn of a name that may be mistyped: it would protect nothing. Not being able to ask is no error."""
+    """Warn of a name that may be mistyped and would protect nothing. If HQ cannot be asked, that is no error."""
     from hqclient.client import HqApiError
     from hqpb.v1 import service_pb2
 
