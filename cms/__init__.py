@@ -1,4 +1,4 @@
-"""Who may be taken down now: one ledger for all disruptions of a cloud, decided by what HQ knows.
+"""Who may be taken down now: one ledger for all disruptions of a cloud, based on what HQ knows.
 
-It moves nothing and takes nothing down itself: it answers those who do.
+It moves nothing and takes nothing down itself: it only approves others' requests.
 """

@@ -1,4 +1,4 @@
-"""What is refused of tasks and budgets, with the name of the field. Pure."""
+"""Validation of tasks and budgets, naming the field. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
 
 
 def _which(given: str, one: str, other: str) -> str:
-    """Of two fields that exclude each other, where both were given or none."""
+    """The message for two exclusive fields of which both or none were given."""
     return f"give either {one} or {other}, not both" if given else f"give {one} or {other}"
 
 
@@ -73,7 +73,7 @@ def check_hosts(hosts: Iterable[str], field: str) -> None:
 
 
 def check_reason(reason: str) -> None:
-    """Raises InvalidRequest: orders are recorded with why."""
+    """Raises InvalidRequest: orders are recorded with their reason."""
     if found := _line(reason, "reason", 1_000):
         raise InvalidRequest(*found)
 

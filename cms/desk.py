@@ -1,4 +1,4 @@
-"""The ledger at one process: kept in step with the store and with HQ, and decided where this process acts."""
+"""The ledger at one process: kept in step with the store and with HQ; decides while this process acts."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ log = logging.getLogger(__name__)
 
 _TICK_S: Final = 1.0
 _KEPT_S: Final = 0.5
-_GATHER_S: Final = 0.004  # what comes within so long is decided as one: a decision may take longer than this
-_MOVED_S: Final = 0.1  # what changes in HQ is collected for so long
+_GATHER_S: Final = 0.004  # changes within this time are decided together: a decision may take longer than this
+_MOVED_S: Final = 0.1  # changes in HQ are collected for this long
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the CMS is told.
+    """The CMS's settings.
 
     Attributes:
         issuers: who must declare their running work in a new epoch, and may declare work at all.
-        fence_s: how long a location has to prove that all it acknowledged is known here.
+        fence_s: how long to wait for a location to prove that everything it acknowledged is known here.
     """
 
     issuers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Settings:
 
 
 class Desk:
-    """Reads of the ledger at any process; decisions where it acts.
+    """Reads of the ledger at any process; decisions at the acting one.
 
     Attributes:
         decision: the latest one made here, stored or not.
@@ -63,7 +63,7 @@ class Desk:
         self.orders = Orders(controller)
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
-        self._confirming: dict[str, None] = {}  # tasks whose confirmation is asked for, the first one first
+        self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
         self._strange: dict[str, str] = {}  # records that this version does not understand, and why
         self._budgets: dict[str, Budget] = {}
         self._epoch = ""
@@ -80,7 +80,7 @@ class Desk:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def why_closed(self) -> str:
-        """Why nothing is granted; empty: grants go on."""
+        """Why nothing is granted; empty: granting is open."""
         frozen = self.controller.frozen
         if not self.controller.is_open:
             missing = self.missing_issuers()
@@ -108,11 +108,11 @@ class Desk:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether decisions are made at this process, again and again."""
+        """Whether this process is the one that keeps deciding."""
         return self.controller.is_acting and self.controller.is_open
 
     def current(self) -> Decision:
-        """The latest decision; where another process acts, what it will decide as far as can be seen from here."""
+        """The latest decision; if another process acts, a prediction of its decision from what is known here."""
         now = self.clock.now()
         if self._is_outdated or (not self.is_deciding and now - self._decided_at > _KEPT_S):
             if not self.is_deciding:
@@ -122,7 +122,7 @@ class Desk:
         return self.decision
 
     async def settled(self, task_id: str, timeout_s: float) -> None:
-        """Return when a task does not wait any more, or was looked at; at the latest when the time is over."""
+        """Return when a task no longer waits or has been considered, at the latest after the timeout."""
         record = self.tasks.stored(task_id)
         seen_at = self.clock.now()
         try:
@@ -134,13 +134,13 @@ class Desk:
             pass
 
     async def stirred(self, timeout_s: float) -> None:
-        """Return when something changed, or when the time is over."""
+        """Return when something changed, or after the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._moved.wait()
 
     def limit(self, limits: Limits) -> None:
-        """Other sites and domain limits are in force from now on, for what is held, too."""
+        """Put new sites and domain limits into force, for what is already held, too."""
         self.book.limit(limits)
         self._is_outdated = True
         self._look_again()
@@ -183,7 +183,7 @@ class Desk:
 
     @contextmanager
     def _understanding(self, name: str) -> Iterator[None]:
-        """What this version cannot read stays as it was known, and nothing is granted while it is there."""
+        """A record that this version cannot read keeps its last known state, and nothing is granted while it exists."""
         self._strange.pop(name, None)
         try:
             yield
@@ -200,7 +200,7 @@ class Desk:
         moved.set()
 
     def _sync(self) -> None:
-        """Another history: what it does not have is gone."""
+        """The store has another history: drop what it does not contain."""
         if self._epoch != self.controller.epoch:
             self._epoch = self.controller.epoch
             for gone in self.book.tasks.keys() - self.tasks.keys():
@@ -261,7 +261,7 @@ class Desk:
         if not isinstance(outcome, str) and outcome:
             happens = first_part(ledger, outcome, self.book, self.controller.epoch)
             self._move(change, happens)
-            # Who is not among these is answered when all of them are stored, or the others that are withdrawn first.
+            # The others are answered once all of the group, or the withdrawals that go first, are stored.
             moved = {task_id for task_id, _ in happens}
             answered = [task_id for task_id in answered if task_id in moved]
         confirming = (task_id for task_id in answered if self.tasks[task_id].confirming)
@@ -273,9 +273,9 @@ class Desk:
         return True
 
     def _tidy(self, change: Change) -> bool:
-        """Forget work that ended long enough ago: everyone there was heard since, or is down."""
+        """Forget work that ended long enough ago: every instance there has been heard from since, or is down."""
         if self.book.picture.certain != self.book.locations:
-            return False  # who is there is not known
+            return False  # it is unknown which instances are there
         done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:MOST_AT_ONCE]
         for task_id in done:
             change.compare(ENDED, task_id)

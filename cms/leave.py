@@ -1,4 +1,4 @@
-"""Tasks as callers use them, whichever wire they come over: ask, look, confirm, end."""
+"""Tasks as callers use them, over either protocol: create, look, confirm, end."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from serving.errors import NotFound, ServiceError, StoreUnavailable, invalid
 
 _DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
 _PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
-_NOTED_S: Final = 0.5  # whoever asks is answered then, noted or not
+_NOTED_S: Final = 0.5  # the caller is answered by then, whether noted or not
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 1_000  # their ids fit into one record
 
 
 class TaskConflict(ServiceError):
-    """The id is taken by a task with another content."""
+    """The id is taken by a task with different content."""
 
     code = "ALREADY_EXISTS"
     reason = "TASK_CONFLICT"
@@ -36,7 +36,7 @@ class TaskConflict(ServiceError):
 
 
 class NotConfirmed(ServiceError):
-    """The task has no ok that could be made final; `record` and `why` say how it stands."""
+    """The task has no ok that could be made final; `record` and `why` hold its state."""
 
     code = "FAILED_PRECONDITION"
     reason = "NOT_CONFIRMED"
@@ -55,7 +55,7 @@ class Leave:
         self._polled: dict[str, float] = {}
 
     async def create(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
-        """Store a task and return its first verdict; the same once more changes nothing.
+        """Store a task and return its first verdict; repeating it changes nothing.
 
         Raises TaskConflict, InvalidRequest, and what storing raises.
         """
@@ -71,7 +71,7 @@ class Leave:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
-        """What would become of a task; one that exists stays as it is. It is rejected if it is impossible now.
+        """What would happen to a task; an existing one is not changed. It is rejected if it is impossible now.
 
         Raises TaskConflict.
         """
@@ -98,7 +98,7 @@ class Leave:
         return stored.message
 
     async def look(self, task_id: str, owner: str, *, any_owner: bool = False) -> tuple[ledger_pb2.Task, Why]:
-        """A task and its verdict; being asked for keeps a provisional ok. Raises NotFound."""
+        """A task and its verdict; polling keeps a provisional ok alive. Raises NotFound."""
         record = await self._own(task_id, owner, any_owner=any_owner)
         if record.owner == owner:
             await self._poll(task_id, record)
@@ -145,7 +145,7 @@ class Leave:
         task = self.desk.book.tasks.get(record.id)
         if task is None:
             return Why("it is gone")
-        # What has leave stands so whatever would be decided now: its caller need not wait for that.
+        # A granted task stays granted whatever would be decided now, so its caller need not wait for a decision.
         decision = self.desk.decision if task.holds and self.desk.is_deciding else self.desk.current()
         return explain(self.desk.book, decision, task, self.desk.clock.now())
 
@@ -172,7 +172,7 @@ class Leave:
         await change.commit(1.0)
 
     def _check_group(self, wanted: ledger_pb2.Task) -> None:
-        """A group is decided as one, and noted in one record (cms/moves.py), which has a bound."""
+        """A group is decided as one and noted in one record (cms/moves.py), whose size is limited."""
         tasks = self.desk.book.tasks.values()
         members = [task for task in tasks if (task.owner, task.group) == (wanted.owner, wanted.group_id)]
         if len(members) >= _MOST_IN_GROUP:
@@ -198,7 +198,7 @@ class Leave:
             raise StoreUnavailable("the store does not respond: retry, or ask another process") from None
 
     async def _poll(self, task_id: str, record: ledger_pb2.Task) -> None:
-        """Note that somebody asks, where that matters, and not too often."""
+        """Store the poll if it matters, and not too often."""
         if record.state not in (State.PROVISIONAL, State.LAPSED) or task_id not in self.desk.book.tasks:
             return
         now = self.desk.clock.now()
@@ -207,7 +207,7 @@ class Leave:
         if len(self._polled) > 10_000:
             self._polled.clear()
         self._polled[task_id] = now
-        with suppress(ServiceError):  # whoever asks is answered all the same
+        with suppress(ServiceError):  # the caller is answered all the same
             for one in poll(self.desk.book, task_id):
                 await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()), "", _NOTED_S)
 

@@ -1,7 +1,7 @@
 """Which changes of a decision one transaction stores.
 
-A group that one does not take is noted in the ledger first, and follows before anything else is decided, whoever acts
-then: what is noted has been decided.
+A group too large for one is noted in the ledger first and completed before anything else is decided, whoever acts
+then: what is noted is decided.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
 
 
 def first_part(ledger: ledger_pb2.Ledger, changes: Sequence[Change], book: Book, epoch: str) -> list[Change]:
-    """The first changes, as many as one transaction takes; no unit is divided. None: the first one was noted."""
+    """The first changes, as many as one transaction takes, without splitting a unit. Empty: the first one was noted."""
     taken = list(changes[:MOST_AT_ONCE])
     if len(taken) == len(changes):
         return taken
@@ -34,7 +34,7 @@ def first_part(ledger: ledger_pb2.Ledger, changes: Sequence[Change], book: Book,
 
 
 def next_part(ledger: ledger_pb2.Ledger, book: Book) -> list[Change]:
-    """The next changes of those that were noted. A task that was deleted meanwhile, or made anew, is passed over."""
+    """The next changes of those that were noted. Tasks that were deleted or re-created meanwhile are skipped."""
     part = ledger.moving[:MOST_AT_ONCE]
     del ledger.moving[:MOST_AT_ONCE]
     return [

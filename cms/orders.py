@@ -1,4 +1,4 @@
-"""What is asked of the acting process: stored as events first, then handled there, each once."""
+"""Orders to the acting process: stored as events first, then handled there, each once."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _extend(record: ledger_pb2.Task, extend: ledger_pb2.Order.Extend, wall_ms: i
 
 
 def _check_owner(record: ledger_pb2.Task, by: str) -> None:
-    """Who may not touch a task is told that there is none, as by the list."""
+    """A caller who may not touch a task is told that it does not exist, as in the list."""
     if record.owner != by:
         _unknown(record.id)
 

@@ -10,7 +10,7 @@ from serving.rights.access import OUTSIDE, READERS, Access
 
 
 def owner_of(call: Call) -> str:
-    """Whose tasks a caller's are; empty without security."""
+    """The owner of a caller's tasks; empty without security."""
     identity = call.access.identity
     return identity.name if identity is not None else ""
 

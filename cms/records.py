@@ -22,9 +22,9 @@ ALL: Final = "all"
 
 
 def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: int, now: float, wall_ms: int) -> Task:
-    """The ledger's task. What this process saw itself keeps its time; all else counts from now, at the earliest.
+    """The ledger's task. Times that this process observed are kept; all others count from now, at the earliest.
 
-    Raises ValueError: it has been stored by a version that knows more.
+    Raises ValueError: it was stored by a newer version.
     """
     record = stored.message
     if record.action not in ACTIONS:
@@ -62,7 +62,7 @@ def move(record: ledger_pb2.Task, event: Event, wall_ms: int, version: int) -> N
 
 
 def budget_of(record: ledger_pb2.Budget) -> Budget:
-    """The ledger's budget. Raises ValueError: it has been stored by a version that knows more."""
+    """The ledger's budget. Raises ValueError: it was stored by a newer version."""
     return Budget(
         record.name,
         record.service,
@@ -83,7 +83,7 @@ SAME: Final = ("action", "type", "issuer", "group_id", "comment", "extra", "fail
 
 
 def is_same(one: ledger_pb2.Task, other: ledger_pb2.Task) -> bool:
-    """Two requests ask for the same."""
+    """Whether two requests ask for the same."""
     same_words = all(getattr(one, name) == getattr(other, name) for name in SAME)
     instances = [sorted((i.location, i.id) for i in task.instance) for task in (one, other)]
     return same_words and sorted(one.host) == sorted(other.host) and instances[0] == instances[1]

@@ -25,7 +25,7 @@ from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 from store.port import Store
 
-_REREAD_S: Final = 5.0  # how often it is looked whether the file of sites has changed
+_REREAD_S: Final = 5.0  # how often the file of sites is checked for changes
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""Where hosts stand and which domain limits there are, as YAML says it.
+"""The sites of hosts and the domain limits, in YAML.
 
 hosts:
   node-1: {dc: ams-1, rack: r1, switch: s1}
@@ -21,7 +21,7 @@ BUSY_HOSTS: Final = "max-busy-hosts"
 
 
 class BadSites(Exception):
-    """The file does not say what it should; str() says what is wrong, and where."""
+    """The file is invalid; str() says what is wrong, and where."""
 
 
 def sites_file(path: Path, max_busy_hosts: int = 0) -> WatchedFiles[Limits]:

@@ -1,4 +1,4 @@
-"""The console as a site: a request is checked, answered by its page, and carries away its cookies."""
+"""The console as a site: a request is checked, and answered by its page and cookies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class App:
     def __init__(
         self, routes: Routes, templates: Templates, seal: Seal, wall_s: Callable[[], float], *, is_open: bool
     ) -> None:
-        """`is_open`: whoever did not sign in is shown what the servers show to anybody."""
+        """`is_open`: visitors who are not signed in see what the servers show to anybody."""
         self.is_open = is_open
         self._routes, self._templates, self._seal, self._wall_s = routes, templates, seal, wall_s
         self._statics = Statics()
@@ -114,7 +114,7 @@ class App:
         return SiteAnswer(303, [(b"location", to), _NO_STORE, *ALWAYS, *jar.headers])
 
     def _to_dialog(self, result: Redirect, jar: Jar) -> SiteAnswer:
-        """Where to go; or what failed, which the dialog shows itself."""
+        """Where to go, or the failure, which the dialog itself shows."""
         if result.failed and not result.to.startswith("/signin"):
             return SiteAnswer(409, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], result.failed.encode("utf-8", "replace"))
         if result.done or result.failed:
@@ -151,7 +151,7 @@ class App:
             yield b"event: signin\ndata: {}\n\n"
 
     async def _fragments(self, token: str, target: str) -> Fragments:
-        """A page's fragments, for whoever shows it already; none for what is no page (any more)."""
+        """A page's fragments, for browsers that already show it; none if it is not, or no longer, a page."""
         TOKEN.set(token)
         path, _, query = target.partition("?")
         visit = Visit(path, fields(query.encode("ascii", "ignore")), now_s=self._wall_s(), token=token, target=target)

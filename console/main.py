@@ -1,4 +1,4 @@
-"""The command `hq-console`: the one place where settings become real parts."""
+"""The command `hq-console`: where settings become objects."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
         is_open=is_loopback(given["http"]) or given["insecure"],
     )
     when_told_to_stop(server.stop)
-    relax_gc()  # a page of thousands of rows is garbage at once: without it, all modules were looked through, too
+    relax_gc()  # a page of thousands of rows becomes garbage at once; by default GC would also scan all modules
     freeze_gc()
     await server.serve()
 

@@ -18,7 +18,7 @@ from serving.listeners import Addresses, Transports
 
 
 class Health:
-    """The console keeps nothing: it lives and serves, or it does not answer."""
+    """The console keeps nothing: if it answers at all, it is live and ready."""
 
     leaving = False
 
@@ -52,9 +52,9 @@ class Server:
         grace_s: float = 2.0,
         is_open: bool = True,
     ) -> None:
-        """`key`: what sessions are sealed with.
+        """`key`: the key that seals sessions.
 
-        `is_open`: whoever did not sign in is shown what the servers show to anybody.
+        `is_open`: visitors who are not signed in see what the servers show to anybody.
         """
         self._servers, self._health, self._public_url = servers, Health(), public_url
         templates = Templates({"parts": servers.parts(), "is_open": is_open, "fresh_id": lambda: secrets.token_hex(8)})
@@ -70,7 +70,7 @@ class Server:
         self._transports.stop()
 
     async def serve(self) -> None:
-        """Listen and answer until stopped. Raises OSError if the address cannot be had."""
+        """Listen and answer until stopped. Raises OSError if the address cannot be bound."""
         try:
             await self._transports.serve(self._work(), self._leave)
         finally:

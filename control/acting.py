@@ -1,10 +1,10 @@
-"""Who acts: one process holds a word in the store, and each of its transactions compares it.
+"""Leader election: the acting process holds a random word in the store, and each of its transactions compares it.
 
-A process that was paused and wakes up writes nothing: its word is another's by then. Refreshes are puts of another key
-than the word, else a refresh would fail the holder's own transactions. A successor takes over when neither key changed
+A process that wakes up from a pause writes nothing: by then the word is another's. Refreshes are puts of another key
+than the word's, else they would fail the holder's own transactions. A successor takes over when neither key changed
 for a whole term on its own clock, counted only while its fences prove that its watch is fresh: a store that is away, or
-a pause of its own, is no silence of the holder. It acts once its takeover came back through its watch: then it has
-seen everything that the holder before it stored.
+a pause of its own, does not count as silence of the holder. It acts once its watch shows the takeover: then it has
+seen everything that the previous holder stored.
 
 The word guards records only. What a paused process may still do to the world is bounded in effects.py.
 """
@@ -42,7 +42,7 @@ class Sight(NamedTuple):
 
 
 class Silence:
-    """How long the holder has said nothing, as this process can prove it. Pure."""
+    """How long the holder has provably been silent. Pure."""
 
     def __init__(self, term_s: float) -> None:
         self._term_s = term_s
@@ -50,33 +50,33 @@ class Silence:
         self._since = self._looked = float("-inf")
 
     def looked(self, sight: Sight, asked_at: float, now: float) -> None:
-        """A fence that was asked for at `asked_at` has come back by `now`, and memory shows this."""
-        # Long between two looks: this process was paused or the store was away. Nobody else could refresh either, say.
+        """A fence requested at `asked_at` has returned by `now`, and memory shows `sight`."""
+        # After a long gap (we were paused, or the store was away) start over: the holder could perhaps not refresh.
         if sight != self._sight or asked_at - self._looked > self._term_s / 2:
             self._sight, self._since = sight, now
         self._looked = asked_at
 
     def is_over(self, sight: Sight) -> bool:
-        """Whether the word may be taken that stands at this sight: it is gone, or its holder was silent for a term."""
+        """Whether the word at this sight may be taken over: it is gone, or its holder was silent for a term."""
         return not sight.word or (sight == self._sight and self._looked - self._since >= self._term_s)
 
 
 class Tenure:
-    """What the holder of the word may still do, by its own clock. Pure."""
+    """For how long the holder of the word may act, by its own clock. Pure."""
 
     def __init__(self, term_s: float) -> None:
         self._term_s = term_s
         self._sent_at = float("-inf")
 
     def refreshed(self, sent_at: float) -> None:
-        """A takeover or a refresh that was sent then has been stored: nobody takes over for a term from then on."""
+        """A takeover or refresh sent at `sent_at` has been stored: nobody takes over within a term of that."""
         self._sent_at = sent_at
 
     def holds(self, now: float) -> bool:
         return now - self._sent_at < self._term_s
 
     def is_sure(self, now: float) -> bool:
-        """Whether nobody can act for half a term yet, so that even a pause of that length right now does no harm."""
+        """Whether nobody else can act for another half term, so that even a pause of that length does no harm."""
         return now - self._sent_at < self._term_s / 2
 
 
@@ -84,7 +84,7 @@ class Acting:
     """Takes the word, refreshes it, and knows whether this process holds it.
 
     Attributes:
-        changed: set whenever `holds` may answer otherwise than before.
+        changed: set whenever the result of `holds` may have changed.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Acting:
         self._clock, self._rng, self._term_s = clock, rng, term_s
         self._records: Records[control_pb2.Acting] = changes.memory.table(ACTING)
         self._silence, self._tenure = Silence(term_s), Tenure(term_s)
-        self._word = 0  # ours, once the takeover came back; 0: we do not act
+        self._word = 0  # ours, once our watch shows the takeover; 0: we do not act
         self._refreshes = 0
         self._soon = asyncio.Event()
         self._leaving = False
@@ -115,7 +115,7 @@ class Acting:
         return holder.process if holder else ""
 
     def holds(self) -> bool:
-        """Whether this process acts. It ceases to when it could not refresh for a term, though nobody took the word."""
+        """Whether this process acts. It stops after a term without a refresh, even if nobody took the word."""
         return self._is_ours() and self._tenure.holds(self._clock.now())
 
     def guard(self) -> Compare:
@@ -144,7 +144,7 @@ class Acting:
         self._soon.set()
 
     def forget(self) -> None:
-        """Another history: what stands there is no word of ours, even if it was."""
+        """The store has another history: the stored word no longer counts as ours."""
         self._lose()
         self._silence = Silence(self._term_s)
 
@@ -159,13 +159,13 @@ class Acting:
                     await self._step()
                 except ServiceError as error:
                     log.info("acting: %s", error)
-                    self._soon.clear()  # its own refusal is no reason to look at once
+                    self._soon.clear()  # its own refusal is no reason to retry at once
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.uniform(0.7, 1.0) * self._term_s / 4):
                     await self._soon.wait()
 
     async def leave(self) -> None:
-        """Act no more, and let the next one act at once. What cannot be given back is taken after a term."""
+        """Stop acting, and let the next process act at once. If the release fails, that takes a term."""
         self._leaving = True
         if not self._word:
             return
@@ -225,7 +225,7 @@ class Acting:
         stored = self._records.stored(WORD)
         if stored is None or stored.message.word != self._word:
             raise NotActing(self.why_not())
-        # The whole value: the random word in it was never in another history, unlike a version.
+        # Compare the whole value: unlike a version, its random word cannot occur in another history.
         return Compare(self._key(WORD), "value", stored.message.SerializeToString(deterministic=True))
 
     def _key(self, name: str) -> bytes:

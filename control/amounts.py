@@ -1,4 +1,4 @@
-"""How many instances a number or a share of them is. The only place that rounds, always to the safe side."""
+"""Amounts of instances, as a number or a share. The only place that rounds, always to the safe side."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Amount:
 
 
 def allowed_unavailable(total: int, amount: Amount) -> int:
-    """How many of `total` may be away: a share rounds down, but to no less than 1 unless it is 0.
+    """How many of `total` may be unavailable: a share rounds down, but to no less than 1 unless it is 0.
 
     A service of three with 10% could otherwise never be touched.
     """
@@ -45,7 +45,7 @@ def allowed_unavailable(total: int, amount: Amount) -> int:
 def floor_for(total: int, *, min_ready: Amount | None = None, max_unavailable: Amount | None = None) -> int:
     """How many of `total` must stay available. Exactly one of the two amounts is given.
 
-    A share of `min_ready` rounds up. The floor of a number may be above the total.
+    A share of `min_ready` rounds up. With a number, the floor may exceed the total.
     """
     if min_ready is not None:
         return -(-total * min_ready.value // 100) if min_ready.is_percent else min_ready.value

@@ -1,7 +1,7 @@
 """A change: one transaction over records that were read, stored only while this process acts.
 
-What it read must be unchanged, and the epoch, this process' session and its acting word must still hold, else nothing
-is stored. An outcome that is unknown is settled by the session (store/commit.py), never guessed.
+What it read must be unchanged, and the epoch, this process's session and its leadership must still hold, else nothing
+is stored. An unknown outcome is settled by the session (store/commit.py), never guessed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Changes:
     """Stores changes, one transaction each.
 
     Attributes:
-        doubted: called when a transaction was refused by its guards: the acting word may be another's.
+        doubted: called when a transaction was refused by its guards: another process may have taken over.
     """
 
     def __init__(self, memory: Memory, names: Keys, committer: Committer, clock: Clock) -> None:
@@ -58,7 +58,7 @@ class Changes:
         return version
 
     async def switch(self, kind: Kind[M], record_id: str, message: M | None, timeout_s: float = 5.0) -> None:
-        """Put or delete a record whatever it is now, from any process. Raises as `store`."""
+        """Put or delete a record unconditionally, from any process. Raises as `store`."""
         key = self.names.of(kind.name, record_id)
         if message is None:
             await self.store("change", Write((), deletes=(key,)), (), timeout_s)
@@ -84,12 +84,12 @@ class ActingGuard(Protocol):
 class Change:
     """Reads records, changes copies of them, and stores all at once or nothing.
 
-    Reads see what this change has put already. It is made, used and stored by one task; a change that failed is
-    thrown away and made anew.
+    Reads see this change's own puts. It is made, used and stored by one task; a failed change is
+    discarded and made again.
     """
 
     def __init__(self, changes: Changes, epoch: Callable[[], str], acting: ActingGuard | None) -> None:
-        """`acting` None: this process need not act, but may only create records. Raises NotActing."""
+        """`acting` None: this process need not be the acting one, but may only create records. Raises NotActing."""
         self._changes, self._epoch_now, self._acting = changes, epoch, acting
         self._epoch = epoch()
         self._guards = (acting.guard(),) if acting is not None else ()
@@ -97,12 +97,12 @@ class Change:
         self._new: dict[bytes, Message | None] = {}  # None: a deletion
 
     def get(self, kind: Kind[M], record_id: str) -> M | None:
-        """A copy of the record, to be changed at will; None: there is none. Raises Unreadable."""
+        """A copy of the record, free to modify; None: there is none. Raises Unreadable."""
         key = self._changes.names.of(kind.name, record_id)
         if key in self._new:
             return _copy(self._new[key])  # type: ignore[return-value]
         stored = self._changes.memory.table(kind).stored(record_id)
-        # The first read counts: what was decided on it must be refused if the record has changed by the second.
+        # The first read counts: a decision based on it must be refused if the record changed before the second.
         version = stored.version if stored else 0
         if self._read.setdefault(key, version) != version:
             raise RecordChanged(f"{kind.name} {record_id} changed meanwhile: read it again and retry")
@@ -118,7 +118,7 @@ class Change:
             raise TooLarge(f"{kind.name} {record_id} has {size} bytes; the limit is {MAX_RECORD_BYTES}")
         stored = self._changes.memory.table(kind).stored(record_id)
         if stored and stored.version == self._read[key] and stored.message == message:
-            self._new.pop(key, None)  # nothing changes
+            self._new.pop(key, None)  # no change
         else:
             self._new[key] = _copy(message)
 
@@ -140,12 +140,12 @@ class Change:
         return await self._changes.store("change", write, self._guards, timeout_s)
 
     def compare(self, kind: Kind[M], record_id: str) -> None:
-        """The record must not change, though its content does not matter: also for one that cannot be read."""
+        """The record must not change, whatever its content; works also for one that cannot be decoded."""
         key = self._changes.names.of(kind.name, record_id)
         self._read.setdefault(key, self._changes.memory.table(kind).version(record_id))
 
     def savepoint(self) -> Callable[[], None]:
-        """Return what takes back all puts and deletes from now on."""
+        """Return a function that undoes all later puts and deletes."""
         before = dict(self._new)
 
         def restore() -> None:

@@ -76,7 +76,7 @@ class Controller:
         """Run a function over keys while this process acts; see `Reconciler`.
 
         Args:
-            name: lower-case word, unlike those of other reconcilers.
+            name: lower-case word, unique among the reconcilers.
             while_closed: also before the epoch was opened.
         """
         failures = _Failures(self, Kind(f"failures.{name}", control_pb2.Failure))
@@ -85,7 +85,7 @@ class Controller:
         return made
 
     def failures(self, name: str) -> Records[control_pb2.Failure]:
-        """Why the keys of a reconciler fail, by key; those that do not fail are not in it."""
+        """Why the keys of a reconciler fail, by key; healthy keys are not included."""
         return self._memory.table(Kind(f"failures.{name}", control_pb2.Failure))
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Controller:
 
     @property
     def version(self) -> int:
-        """Memory shows the store as it was at this version."""
+        """The store's version that memory shows."""
         return self._memory.version
 
     @property
@@ -110,12 +110,12 @@ class Controller:
 
     @property
     def is_open(self) -> bool:
-        """False: the store was restored or replaced, and nobody has opened the new epoch yet."""
+        """False: the store was restored or replaced, and the new epoch has not been opened yet."""
         return not self._why_closed()
 
     @property
     def restored_epoch(self) -> str:
-        """The epoch of a store that was restored or replaced; empty: no other epoch came before this one."""
+        """The epoch of a store that was restored or replaced; empty: this is the first epoch."""
         return "" if self._epoch.is_first else self._epoch.current
 
     @property
@@ -149,7 +149,7 @@ class Controller:
         return Change(self._changes, lambda: self._epoch.current, self._acting)
 
     def creation(self) -> Change:
-        """A change at any process, that only creates records: contents named by their hash. Raises NotLoaded."""
+        """A change at any process that only creates records: contents named by their hash. Raises NotLoaded."""
         self.check_loaded()
         return Change(self._changes, lambda: self._epoch.current, None)
 
@@ -157,14 +157,14 @@ class Controller:
         """Store a change, after which effects may begin for half a term; call `check` of the result before each.
 
         Args:
-            new: False for the next step of work that has begun, which a freeze lets end.
+            new: False for the next step of work in progress, which a freeze lets finish.
 
         Raises:
             MayNotBegin: frozen, stopped, not opened, not acting; nothing was stored.
         """
         if why := self._switches.why_not(new=new):
             raise MayNotBegin(why)
-        change.compare(FREEZE, ALL)  # the switches must not move meanwhile
+        change.compare(FREEZE, ALL)  # the freeze must not change meanwhile
         change.compare(OPENING, ALL)
         valid_s, sent_at = self.config.term_s / 2, self.clock.now()
         version = await change.commit(min(timeout_s, valid_s))
@@ -180,7 +180,7 @@ class Controller:
         log.warning("no longer frozen, by %r: %s", by, reason)
 
     async def open(self, by: str, reason: str) -> None:
-        """What this epoch holds was looked at: act on it."""
+        """Confirm that the contents of this epoch were reviewed, so that processes act on them."""
         opening = control_pb2.Opening(
             epoch=self._epoch.current, by=by, reason=reason, since_unix_ms=self.clock.wall_ms()
         )
@@ -223,7 +223,7 @@ class Controller:
                 await asyncio.gather(serving, return_exceptions=True)
 
     async def _moment(self) -> None:
-        """Until acting may have changed; at most a tenth of a term."""
+        """Wait until leadership may have changed, at most a tenth of a term."""
         try:
             async with asyncio.timeout(self.config.term_s / 10):
                 await self._acting.changed.wait()
@@ -231,7 +231,7 @@ class Controller:
             pass
 
     async def leave(self) -> None:
-        """Before the end, while `run` still runs: let another process act at once, not after a term."""
+        """Call before the end, while `run` still runs: another process can act at once, not after a term."""
         await self._acting.leave()
 
     # --- inside -----------------------------------------------------------------------------------------------------

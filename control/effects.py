@@ -1,8 +1,8 @@
 """When an effect on the world may begin: a reboot, a write to HQ, anything that no transaction of the store guards.
 
-A process that is paused may send, when it wakes up, what it decided long ago. So an effect begins only within half a
-term of sending the transaction that stored its intent, on the own clock: a successor waits for a whole term. What no
-check can close is a pause between the last look and the call (docs/controllers.md).
+After a pause a process may send what it decided long ago. So an effect may only begin within half a
+term of sending the transaction that stored its intent, on its own clock: a successor waits for a whole term. What no
+check can prevent is a pause between the last check and the call (docs/controllers.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EmergencyStop:
         self._tripped = reason
 
     def reason(self) -> str:
-        """Why nothing may begin; empty: it may. A file that cannot be looked at stops, too."""
+        """Why nothing may begin; empty: it may. A file that cannot be checked counts as a stop, too."""
         if self._tripped or self._path is None:
             return self._tripped
         try:
@@ -54,7 +54,7 @@ class EmergencyStop:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Everything that keeps effects from beginning. Each function returns why; empty: nothing does."""
+    """Everything that prevents effects. Each function returns why; empty: nothing does."""
 
     stop: EmergencyStop
     frozen: Callable[[], str]
@@ -62,7 +62,7 @@ class Switches:
     not_acting: Callable[[], str]
 
     def why_not(self, *, new: bool) -> str:
-        """`new` False: for the next step of work that has begun already, which a freeze lets end."""
+        """`new` False: for the next step of work in progress, which a freeze lets finish."""
         return self.stop.reason() or self.not_acting() or self.closed() or (self.frozen() if new else "")
 
 

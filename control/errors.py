@@ -8,7 +8,7 @@ from serving.errors import Code, Retry, ServiceError
 
 
 class NotActing(Retry):
-    """This process does not act, or cannot know it now: nothing was stored."""
+    """This process does not act, or cannot be sure that it does: nothing was stored."""
 
     reason = "NOT_ACTING"
 
@@ -34,7 +34,7 @@ class MayNotBegin(Retry):
 
 
 class RequestConflict(ServiceError):
-    """The request id was used for another content; nothing was stored."""
+    """The request id was used with different content; nothing was stored."""
 
     code: ClassVar[Code] = "ALREADY_EXISTS"
     reason = "REQUEST_CONFLICT"
@@ -49,7 +49,7 @@ class EventRefused(ServiceError):
 
     def __init__(self, message: str, code: Code) -> None:
         super().__init__(message)
-        self.code = code  # type: ignore[misc]  # of this one error, as its handler chose
+        self.code = code  # type: ignore[misc]  # of this error only, as its handler chose
 
 
 class NotHandledYet(ServiceError):
@@ -72,4 +72,4 @@ class Refused(Exception):
 
 
 class UnreadableEvent(Exception):
-    """Raised by a handler: this version does not know the kind of event. It stops its subject."""
+    """Raised by a handler: this version does not know this kind of event. The subject's later events wait."""

@@ -1,7 +1,7 @@
-"""Events: what was asked and what came out is stored first, then handled in order, once.
+"""Events: orders and results are stored first, then handled in order, once.
 
-All events of one subject that are not handled yet lie in one record, its inbox (inbox.py). One transaction stores what
-an event changes and takes it out of the inbox: it takes effect once. Events come in at any process; the acting one
+All pending events of one subject are in one record, its inbox (inbox.py). One transaction stores what
+an event changes and removes it from the inbox: it takes effect once. Any process accepts events; the acting one
 handles them. An event that cannot be read stops its subject, which the reconciler's failure shows, until a version that
 understands it acts.
 """
@@ -39,7 +39,7 @@ E = TypeVar("E", bound=Message)
 Handler = Callable[[Change, str, E], None]
 
 MAX_REQUEST_ID: Final = 128
-FORGOTTEN_AFTER_S: Final = 3600.0  # then a request that is sent again is taken for a new one
+FORGOTTEN_AFTER_S: Final = 3600.0  # after that, a repeated request counts as a new one
 _AT_ONCE = 16  # events of one subject handled in one transaction
 
 
@@ -67,9 +67,9 @@ class Events(Generic[E]):
         """Store an event and return when it has taken effect and memory shows that.
 
         Args:
-            request_id: the same id and content may be sent again: it is one event, with one outcome. Remembered for
+            request_id: a repeat with the same id and content is the same event, with one outcome. Remembered for
                 the last 32 events of the subject, for an hour at least.
-            by: who asks, for people.
+            by: the author, for people.
 
         Raises:
             EventRefused: it was handled, and changed nothing.
@@ -94,7 +94,7 @@ class Events(Generic[E]):
             raise EventRefused(outcome.refused, outcome.code)  # type: ignore[arg-type]
 
     async def store(self, subject: str, event: E, *, request_id: str, by: str = "", timeout_s: float = 5.0) -> None:
-        """The same, but return as soon as it is stored: what came of it is seen in the records."""
+        """The same, but return as soon as it is stored: the records show the outcome."""
         check_id(self.name, subject)
         if not request_id.isprintable() or not 0 < len(request_id) <= MAX_REQUEST_ID:
             raise invalid("request_id", f"write 1 to {MAX_REQUEST_ID} printable characters")
@@ -105,13 +105,13 @@ class Events(Generic[E]):
             if was_sent(inbox, request_id, content):
                 return
             append(inbox, request_id, content, self._parts.epoch(), by, self._parts.changes.clock.wall_ms())
-            # Another event may come in between, or one be handled.
+            # Another event may arrive or be handled in between.
             with suppress(RecordChanged):
                 await self._put(subject, inbox, deadline - self._parts.changes.clock.now())
                 return
 
     def subjects(self) -> Iterator[str]:
-        """All that have an inbox."""
+        """All subjects with an inbox."""
         return self._inboxes.ids()
 
     def pending(self, subject: str) -> list[control_pb2.Event]:
@@ -126,7 +126,7 @@ class Events(Generic[E]):
         return await self._forget_if_idle(subject)
 
     async def _forget_if_idle(self, subject: str) -> float | None:
-        """Delete an inbox that nothing came into for long; return when to look again."""
+        """Delete an inbox that was idle for long; return when to look again."""
         stored, now = self._inboxes.stored(subject), self._parts.changes.clock.now()
         if stored is None or stored.message.pending:
             self._idle.pop(subject, None)
@@ -147,7 +147,7 @@ class Events(Generic[E]):
             inbox = change.get(self.kind, subject)
             assert inbox is not None
             if not (handled := self._handle_some(change, subject, inbox)):
-                return  # of an earlier epoch: it waits until that is opened
+                return  # from an earlier epoch: it waits until the new one is opened
             change.put(self.kind, subject, inbox)
             await change.commit()
             log.debug("%d events of %s %s were handled", handled, self.name, subject)
@@ -160,7 +160,7 @@ class Events(Generic[E]):
             except Exception:
                 if not handled:
                     raise
-                break  # store what came before it; the next run meets it first
+                break  # store the events before it; the next run starts with it
             handled += 1
         return handled
 

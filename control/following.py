@@ -29,14 +29,14 @@ _RETRY_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the kit is told.
+    """The settings of the kit.
 
     Attributes:
         prefix: of all keys of this controller; ends in a slash.
-        process: name of this process, unique among all there ever were.
-        term_s: a silent acting process is succeeded after this long; effects begin within half of it.
+        process: name of this process, never used by another process.
+        term_s: a silent acting process is replaced after this time; effects begin within half of it.
         compact_every_s: how often the store's history is compacted; 0: somebody else does.
-        stop_file: while it exists, no effect of this process begins; None: no such file.
+        stop_file: while it exists, this process begins no effects; None: no such file.
         open_command: what operators type to open a new epoch, for messages.
     """
 
@@ -52,7 +52,7 @@ class Following:
     """Memory in step with the store, and proof of it.
 
     Attributes:
-        loaded: set when everything was read and a fence proved it; cleared when all is read anew.
+        loaded: set when everything was read and a fence proved it; cleared when everything is reread.
     """
 
     def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:

@@ -1,7 +1,7 @@
-"""The inbox of a subject: its events that are not handled yet, in order, and the last answers. Pure.
+"""The inbox of a subject: its pending events, in order, and the last answers. Pure.
 
-It is one record, so one compare of its version gives all events of a subject their order, wherever they come in. It
-is not the store's revision that orders them: a restore gives that anew.
+It is one record, so one compare of its version gives all events of a subject their order, wherever they arrive. It
+does not rely on the store's revision, which a restore resets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def was_sent(inbox: Inbox, request_id: str, content: bytes) -> bool:
 
 
 def append(inbox: Inbox, request_id: str, content: bytes, epoch: str, by: str = "", unix_ms: int = 0) -> None:
-    """Put an event behind the others. Raises TooLarge, Overloaded."""
+    """Append an event. Raises TooLarge, Overloaded."""
     if len(content) > MAX_PENDING_BYTES // 2:
         raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_PENDING_BYTES // 2}")
     size = sum(len(event.content) for event in inbox.pending) + len(content)
@@ -49,7 +49,7 @@ def append(inbox: Inbox, request_id: str, content: bytes, epoch: str, by: str = 
 
 
 def answer(inbox: Inbox, refused: str = "", code: str = "") -> None:
-    """Take the oldest event out, and remember what came of it."""
+    """Remove the oldest event, and remember its outcome."""
     event = inbox.pending.pop(0)
     inbox.answered.add(
         sequence=event.sequence,

@@ -19,7 +19,7 @@ _FILES: Final = ("ca", "cert", "key", "token_file")
 
 
 def location_flags(flags: Flags, default: str) -> Callable[[F], F]:
-    """Locations and what HQ is shown there; `default`: what --location's help says of none."""
+    """Flags for locations and HQ credentials; `default`: the default that --location's help shows."""
     option = flags.under("HQ and CMS").option
     return together(
         option(
@@ -36,7 +36,7 @@ def location_flags(flags: Flags, default: str) -> Callable[[F], F]:
 
 
 def locations_of(given: Mapping[str, Any], fallback: str = "") -> Addresses:
-    """What --location says; `fallback`: what stands for none. Raises UsageError."""
+    """The value of --location; `fallback`: used if there is none. Raises UsageError."""
     found: Addresses = {}
     for text in given["location"] or filter(None, (fallback,)):
         name, _, listed = text.partition("=")
@@ -51,9 +51,9 @@ def locations_of(given: Mapping[str, Any], fallback: str = "") -> Addresses:
 
 
 def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Credentials:
-    """What the process shows at these addresses.
+    """The credentials for these addresses.
 
-    Raises UsageError: a file is wrong, or something would be told in plain text beyond this machine.
+    Raises UsageError: a file is invalid, or secrets would leave this machine in plain text.
     """
     files = CredentialFiles(*(given[f"hq_{name}"] for name in _FILES))
     outside = next((one for one in addresses if not is_loopback(one)), "")
@@ -66,7 +66,7 @@ def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Creden
 
 
 def clients_of(locations: Addresses, credentials: Credentials) -> dict[str, Client]:
-    """A client for each location; call it in the loop that runs. Raises UsageError."""
+    """A client for each location; call it inside the running event loop. Raises UsageError."""
     try:
         return {name: Client(each, credentials=credentials) for name, each in locations.items()}
     except (BadCredentials, ValueError) as error:

@@ -27,9 +27,9 @@ class Memory:
     """Tables by kind.
 
     Attributes:
-        version: everything up to this store revision is in.
-        before, after: called with each batch, before and when memory shows it.
-        forget: called when all is read anew, perhaps from another history.
+        version: everything up to this store revision is included.
+        before, after: called with each batch, before and after memory shows it.
+        forget: called when everything is reread, perhaps from another history.
     """
 
     def __init__(self, names: Keys) -> None:
@@ -44,10 +44,10 @@ class Memory:
         self._is_sealed = False
 
     def table(self, kind: Kind[M]) -> Records[M]:
-        """The table of a kind, made at the first call. Raises ValueError for one that comes after the first listing."""
+        """The table of a kind, made at the first call. Raises ValueError after the first listing."""
         table = self._tables.get(kind.name)
         if table is None:
-            if self._is_sealed:  # it would look empty
+            if self._is_sealed:  # otherwise it would look empty
                 raise ValueError(f"kind {kind.name} is not followed: declare it before the controller runs")
             of_kind: Records[Any] = Records(kind, lambda record_id: self._names.of(kind.name, record_id).decode())
             table = self._tables[kind.name] = of_kind
@@ -56,11 +56,11 @@ class Memory:
         return table  # type: ignore[return-value]
 
     def seal(self) -> None:
-        """From now on the tables are filled: no more can be made."""
+        """Call before tables are filled: from then on no more can be made."""
         self._is_sealed = True
 
     async def shown(self, version: int) -> None:
-        """Return when everything up to a version is in, however long that takes. Raises Unavailable on a new epoch."""
+        """Return when everything up to a version is in, however long it takes. Raises Unavailable on a new epoch."""
         resets = self._resets
         while self.version < version:
             await self._moved.wait()

@@ -1,4 +1,4 @@
-"""What the process of every controller needs to start: flags, security, the store to try things out, signals."""
+"""What every controller's process needs to start: flags, security, the store for `dev`, signals."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from store.port import Store
 log = logging.getLogger(__name__)
 
 _LEAVE_S: Final = 2.0
-_DEV_COMPACT_S: Final = 300.0  # nobody else compacts a store of the process' own
-# Said in one line, not as a traceback: the operator can mend them.
+_DEV_COMPACT_S: Final = 300.0  # nobody else compacts the process's own store
+# Reported in one line, not as a traceback: the operator can fix them.
 _MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 
 def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
-    """Where a controller listens, by default at these addresses, and who may call it from a browser."""
+    """Where a controller listens, by default at these addresses, and which browser origins may call it."""
     option, address = flags.under("Listening").option, "HOST:PORT"
     return together(
         option("--grpc", default=grpc, metavar=address, help="Address to serve on; port 0: a free one."),
@@ -81,7 +81,7 @@ def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
 
 
 def dev_flags(flags: Flags, data: str) -> Callable[[F], F]:
-    """Where a controller that is tried out keeps its records; `dev_store` reads them."""
+    """Where `dev` keeps its records; `dev_store` reads these flags."""
     option, kinds = flags.under("Storage").option, click.Choice(["etcd", "memory"])
     return together(
         option("--store", type=kinds, default="etcd", help="memory: nothing is kept after exit."),
@@ -90,7 +90,7 @@ def dev_flags(flags: Flags, data: str) -> Callable[[F], F]:
 
 
 def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Config:
-    """What `kit_flags` say; `name`: of the program, for the name of the process. Raises UsageError."""
+    """The settings in `kit_flags`; `name`: the program's, part of the process name. Raises UsageError."""
     if given["term"] < 1.0:
         raise click.UsageError(f"--term {given['term']:g}s: must be at least 1s")
     generated = f"{socket.gethostname()}-{name}-{secrets.token_hex(4)}"
@@ -101,7 +101,7 @@ def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Co
 
 
 def security_from(given: Mapping[str, Any]) -> Security | None:
-    """What the flags of `serve` say; None: none is asked for. Raises UsageError."""
+    """From the flags of `serve`; None: none was requested. Raises UsageError."""
     check_exposed(given)
     try:
         return security_of(given, SystemClock(), None)
@@ -110,7 +110,7 @@ def security_from(given: Mapping[str, Any]) -> Security | None:
 
 
 def etcd_store_from(given: Mapping[str, Any]) -> Callable[[], Store]:
-    """What makes the store that the flags of `serve` say; call it in the loop that runs. Raises UsageError."""
+    """A factory of the store in the flags of `serve`; call it inside the running event loop. Raises UsageError."""
     from serving.storage.flags import etcd_config
     from store.etcd import EtcdStore
 
@@ -122,7 +122,7 @@ def etcd_store_from(given: Mapping[str, Any]) -> Callable[[], Store]:
 
 
 def check_exposed(given: Mapping[str, Any]) -> None:
-    """Raises UsageError: others could reach it without TLS or authentication."""
+    """Raises UsageError: it would be reachable from other machines without TLS or authentication."""
     try:
         check_exposure(given)
     except BadSecurity as error:
@@ -130,7 +130,7 @@ def check_exposed(given: Mapping[str, Any]) -> None:
 
 
 def context_of(given: Mapping[str, Any], name: str, config: Config, security: Security | None) -> ServerContext:
-    """What the listeners share. Call it in the loop that runs."""
+    """What the listeners share. Call it inside the running event loop."""
     tracing = tracing_to(given["otlp"], name, config.process)
     return ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
 
@@ -142,9 +142,9 @@ def addresses_of(given: Mapping[str, Any], env: str) -> Addresses:
 
 
 def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run to the end; what an operator can mend is said in one line, and the exit code is 1.
+    """Run to the end; failures that an operator can fix are printed in one line, with exit code 1.
 
-    Raises UsageError: a flag is wrong that is read in the loop.
+    Raises UsageError: a flag that is only read inside the event loop is wrong.
     """
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
@@ -165,11 +165,11 @@ def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutin
 
 @dataclass(slots=True)
 class ControllerHealth:
-    """What /livez, /readyz and grpc.health.v1 say of a controller.
+    """What /livez, /readyz and grpc.health.v1 report of a controller.
 
     Attributes:
-        why_closed: why it answers, but begins nothing; "": nothing stands against that.
-        what_lacks: what people should know of a process that has read its store; "": nothing.
+        why_closed: why it answers but begins nothing; "": nothing prevents it.
+        what_lacks: a remark on a process that has read its store; "": none.
     """
 
     controller: Controller
@@ -195,7 +195,7 @@ class ControllerHealth:
         return self.what_lacks() if self.controller.loaded.is_set() else "the store has not been read yet"
 
     def leave(self) -> None:
-        """Not ready from now on."""
+        """Report not ready from now on."""
         self.leaving = True
 
 
@@ -210,11 +210,11 @@ async def release(controller: Controller) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DevStore:
-    """A store of this process' own.
+    """The process's own store.
 
     Attributes:
-        where: it is, for people.
-        died: its end, unasked for; None: it cannot end.
+        where: where it is, for people.
+        died: done if it ended unexpectedly; None: it cannot end.
     """
 
     store: Store

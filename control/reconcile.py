@@ -1,7 +1,7 @@
-"""Reconcile: bring the world, key by key, to what the records say. Level-triggered: a run looks, it is not told.
+"""Reconcile: bring the world, key by key, to what the records say. Level-triggered: a run looks for itself what to do.
 
-Per key at most one run; triggers that come meanwhile make one more run. Runs happen only while this process acts, and
-are cancelled when it ceases to. A run that fails is repeated with backoff and jitter, and its error is a record.
+At most one run per key; triggers during a run cause one more. Runs happen only while this process acts, and
+are cancelled when it stops acting. A run that fails is repeated with backoff and jitter, and its error is a record.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Due:
 
     def __init__(self) -> None:
         self._at: dict[str, float] = {}
-        self._heap: list[tuple[float, str]] = []  # of keys that do not run; entries that differ from `_at` are void
+        self._heap: list[tuple[float, str]] = []  # of keys not running; entries that differ from `_at` are stale
         self._held: dict[str, float] = {}  # keys in backoff, and until when
         self._running: set[str] = set()
 
     def add(self, key: str, at: float) -> None:
-        """Run a key at a time, or earlier if that is due already; not before its backoff ends."""
+        """Run a key at a time, or earlier if it is already scheduled so; not before its backoff ends."""
         at = max(at, self._held.get(key, at))
         if at < self._at.get(key, float("inf")):
             self._at[key] = at
@@ -57,7 +57,7 @@ class Due:
         self.add(key, until)
 
     def take(self, now: float) -> str | None:
-        """A key whose time has come and that does not run; it runs from now on, until `done`."""
+        """A due key that is not running; it counts as running until `done`."""
         if self.next_at() > now:
             return None
         _, key = heapq.heappop(self._heap)
@@ -91,9 +91,9 @@ class Reconciler:
         rng: random.Random,
         workers: int = 8,
     ) -> None:
-        """`run` returns in how many seconds the key is to be run again untriggered; None: not.
+        """`run` returns after how many seconds the key runs again without a trigger; None: it does not.
 
-        `keys`: all that there are; each is run once when this process begins to act.
+        `keys`: all existing keys; each runs once when this process begins to act.
         """
         self.name = name
         self._run, self._keys, self._failures = run, keys, failures
@@ -112,7 +112,7 @@ class Reconciler:
             self.trigger(key)
 
     async def serve(self) -> None:
-        """Run keys until cancelled: all that there are, then those that are triggered."""
+        """Run keys until cancelled: all existing ones, then those that are triggered."""
         self._due, self._attempts = Due(), {}
         self.trigger_all()
         tasks: set[asyncio.Task[None]] = set()
@@ -151,7 +151,7 @@ class Reconciler:
             if again_s is not None:
                 due.add(key, self._clock.now() + again_s)
         except RecordChanged:
-            due.add(key, self._clock.now())  # what it was decided on is over: decide anew
+            due.add(key, self._clock.now())  # its basis has changed: decide again
         except Exception as error:
             await self._failed(due, key, error)
         finally:

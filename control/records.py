@@ -1,6 +1,6 @@
 """Records: protobuf messages of one kind below one prefix, kept in memory by following the store.
 
-Reads need no I/O. Messages in memory are shared: whoever wants to change one goes through a `Change`, which copies.
+Reads need no I/O. Messages in memory are shared: to modify one use a `Change`, which copies.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ MAX_RECORD_BYTES = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[M]):
-    """A kind of records: `Kind("task", cms_pb2.Task)` lies at `<prefix>task/<id>`.
+    """A kind of records: `Kind("task", cms_pb2.Task)` is stored at `<prefix>task/<id>`.
 
     Attributes:
-        name: lower-case word, unlike those of the other kinds of the controller and of the store's own keys.
+        name: lower-case word, unique among the controller's kinds and the store's own keys.
         message: class of the records.
     """
 
@@ -50,7 +50,7 @@ class Records(Mapping[str, M]):
     """
 
     def __init__(self, kind: Kind[M], key: Callable[[str], str] = str) -> None:
-        """`key`: where the store has a record, by its id."""
+        """`key`: a record's key in the store, by its id."""
         self.kind, self.key = kind, key
         self._stored: dict[str, Stored[M]] = {}
         self._versions_unreadable: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Records(Mapping[str, M]):
         return self._stored.get(record_id)
 
     def version(self, record_id: str) -> int:
-        """0: there is none. Also of a record that cannot be read."""
+        """The version of a record, even of one that cannot be decoded; 0: there is none."""
         stored = self._stored.get(record_id)
         return stored.version if stored else self._versions_unreadable.get(record_id, 0)
 
@@ -93,7 +93,7 @@ class Records(Mapping[str, M]):
         self._versions_unreadable.clear()
 
     def take(self, record_id: str, value: bytes | None, version: int) -> None:
-        """A change came through the watch or a listing; None: a deletion. Listeners are told later, by `tell`."""
+        """A change came through the watch or a listing; None: a deletion. `tell` notifies listeners later."""
         self._stored.pop(record_id, None)
         self.unreadable.pop(record_id, None)
         self._versions_unreadable.pop(record_id, None)
@@ -110,7 +110,7 @@ class Records(Mapping[str, M]):
             listener(record_id)
 
     def ids(self) -> Iterator[str]:
-        """Of all, readable or not."""
+        """Ids of all records, readable or not."""
         yield from self._stored
         yield from self.unreadable
 
@@ -123,6 +123,6 @@ class Records(Mapping[str, M]):
 
 
 def check_id(kind: str, record_id: str) -> None:
-    """Raises InvalidRequest for what cannot be a key."""
+    """Raises InvalidRequest if it cannot be a key."""
     if not record_id or len(record_id.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES or not record_id.isprintable():
         raise invalid(f"{kind}.id", f"{record_id[:40]!r}: write 1 to {MAX_ID_BYTES} bytes, printable characters only")

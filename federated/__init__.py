@@ -1,4 +1,4 @@
-"""The gateway: several installations of HQ as one, with the same service over the same transports.
+"""The gateway: serves several installations of HQ as one, with the same API over the same transports.
 
-It keeps no state that could not be lost: what it holds is what it measured and what it may serve again.
+It keeps no state that must not be lost: only measurements and cached answers.
 """

@@ -55,7 +55,7 @@ class GatewayApi:
         ]
 
     def refused_methods(self) -> list[Method]:
-        """AdminService, so that its callers are told where to go."""
+        """AdminService's calls, which only tell callers where to go."""
         return [self._refused(method) for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods]
 
     def _refused(self, method: MethodDescriptor) -> Unary:
@@ -67,7 +67,7 @@ class GatewayApi:
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
     def _find(self, find: Find, call: Call) -> Answer | Awaitable[Answer]:
-        """At once, where memory has the list."""
+        """Answer without awaiting if memory has the list."""
         lists = self._gateway.lists
         return self._gateway.followed.answer(find, call) or lists.page(find, lists.ask(find, call))
 

@@ -1,4 +1,4 @@
-"""What goes wrong at a gateway only, and how it passes on what a location says."""
+"""Errors specific to a gateway, and how it relays a location's errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Ambiguous(ServiceError):
 
 
 class AskLocation(ServiceError):
-    """This is asked of a location itself. Agents never talk to a gateway: its loss must not look like theirs."""
+    """The call must go to the location. Agents never talk to a gateway: its failure must not look like theirs."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "ASK_LOCATION"
@@ -82,17 +82,17 @@ class AskLocation(ServiceError):
 
 
 def is_word(error: HqApiError) -> bool:
-    """The location said that this request cannot be answered so; it is not that it cannot answer."""
+    """The location rejected the request as such; it is able to answer others."""
     return is_too_large(error) or (error.from_hq and error.code.name in _SAID)
 
 
 def is_too_large(error: HqApiError) -> bool:
-    """gRPC refused the request for its size before the location saw it: it is well, and answers smaller ones."""
+    """gRPC refused the request for its size before the location saw it: the location is healthy."""
     return not error.from_hq and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def words_of(error: HqApiError, in_time: str) -> str:
-    """Why a location has no answer. gRPC's own words are long, and its addresses are nobody's business."""
+    """Why a location has no answer. gRPC's own message is long, and its addresses must not be shown to callers."""
     if not error.sent:
         return "no replica accepts connections"
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
@@ -101,10 +101,10 @@ def words_of(error: HqApiError, in_time: str) -> str:
 
 
 def relayed(error: HqApiError, location: str) -> ServiceError:
-    """What a location said, for the gateway's own caller: same code, reason and details, and whose word it is."""
+    """A location's error for the gateway's own caller: same code, reason and details, plus the location."""
     message = f"{location}: {words_of(error, 'before the deadline')}"
     unsure = "; it may or may not be stored: read to find out"
-    if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before
+    if error.earlier_try_unknown:  # the last error comes from a replica that knows nothing of the earlier try
         return OutcomeUnknown(message + unsure)
     if is_too_large(error):
         return TooLarge(f"{message}: send or request less", limit="")
@@ -135,12 +135,12 @@ _BASES: Final = {base.__name__: base for base in (ServiceError, Retry, InvalidRe
 
 @lru_cache(maxsize=256)
 def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
-    """The error tree has code and reason on classes: one more leaf for what a location said."""
+    """The error tree has code and reason on classes: make one more leaf for a location's error."""
     told = property(lambda self: self.__dict__.get("_relayed", {}))
     return type(f"Relayed{base}", (_BASES[base],), {"code": code, "reason": reason, "metadata": told})
 
 
 def raise_refusal(refused: Mapping[str, HqApiError]) -> None:
-    """Pass on what a location says against the request, if one does."""
+    """Relay a location's refusal of the request, if there is one."""
     for name, error in refused.items():
         raise relayed(error, name)

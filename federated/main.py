@@ -1,4 +1,4 @@
-"""The command `hq-federated`: the one place where settings become real parts."""
+"""The command `hq-federated`: where settings become objects."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def cli(**given: Any) -> None:
 
 
 def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
-    """How callers get in here, and what the gateway shows to its locations."""
+    """The security of the gateway's callers, and its credentials for its locations."""
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "token_file")))
     try:
         check_exposure(given, forwards=True)
@@ -113,7 +113,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:
-    """A question that came without a token would be asked in the gateway's own name. Raises BadSecurity."""
+    """A request without a token would be forwarded with the gateway's own identity. Raises BadSecurity."""
     if (files.cert or files.token_file) and (security is None or security.gate is None):
         raise BadSecurity(
             "--location-cert and --location-token-file need --policy and --jwks: "

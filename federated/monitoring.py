@@ -1,4 +1,4 @@
-"""What a gateway says of its own state, location by location: health, and what Prometheus sees."""
+"""The gateway's own state, location by location: health and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GatewayHealth:
         return self.locations.started.is_set() and not self.leaving and len(self._silent()) < self._count()
 
     def staleness_s(self) -> float | None:
-        """Of the location that is staleest; None while one is silent."""
+        """The highest staleness of any location; None while one is silent."""
         told = [location.health.staleness_s() for location in self.locations.by_name.values()]
         known = [staleness_s for staleness_s in told if staleness_s is not None]
         return max(known) if known and len(known) == len(told) else None

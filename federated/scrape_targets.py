@@ -1,6 +1,6 @@
 """Instances of all locations as scrape targets.
 
-All locations or none: Prometheus drops what an answer does not name. For one that is silent its last good answer does.
+All locations or none: Prometheus drops targets that an answer lacks. A silent one is covered by its last good answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ScrapeTargets:
         self._lists = lists
 
     async def find(self, asked: Asked, call: Call) -> AsyncIterator[Sequence[Target]]:
-        """Raises LocationsSilent; InvalidRequest for what cannot be the name of a service."""
+        """Raises LocationsSilent; InvalidRequest for an invalid name of a service."""
         request = pb.FindInstancesRequest()
         request.filter.service_id.extend(asked.services)
         if asked.only_ready:

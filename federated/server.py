@@ -27,11 +27,11 @@ class Server:
         self.listening = self._transports.listening
 
     def stop(self) -> None:
-        """Begin to shut down: not ready at once, calls under way may finish, watches end."""
+        """Begin to shut down: not ready at once, calls in progress may finish, watches end."""
         self._transports.stop()
 
     async def serve(self) -> None:
-        """Listen and answer until stopped. Raises OSError if an address cannot be had."""
+        """Listen and answer until stopped. Raises OSError if an address cannot be bound."""
         try:
             await self._transports.serve(self.gateway.run(), self._leave)
         finally:

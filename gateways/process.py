@@ -37,7 +37,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 class GatewayHealth:
     """What /livez, /readyz and grpc.health.v1 say.
 
-    A gateway can serve as soon as there is a list, be it of a file: an old answer is better than none.
+    A gateway can serve as soon as there is a list, even from a file: an old answer is better than none.
     """
 
     picture: Picture
@@ -94,13 +94,13 @@ class Gateway:
         self._transports: Transports | None = None
 
     def count(self, metrics: Sequence[Declared[Any]], subject: Any) -> None:
-        """These metrics, too."""
+        """Add these metrics."""
         self.metrics.register(Table(metrics, subject))
 
     def listen(
         self, addresses: Addresses, methods: Sequence[Method] = (), site: Site | None = None
     ) -> asyncio.Future[Addresses]:
-        """Serve these; where, once it does."""
+        """Add a listener; the future holds its address once it serves."""
         self._transports = Transports(
             methods, self.health, self.context, self.metrics, addresses, self._grace_s, site=site
         )
@@ -112,7 +112,7 @@ class Gateway:
         self._transports.stop()
 
     async def serve(self, *beside: Work, leave: Callable[[], None] = lambda: None) -> None:
-        """Listen, follow and answer until stopped; `beside` goes on meanwhile. Raises OSError."""
+        """Listen, follow and answer until stopped; `beside` runs meanwhile. Raises OSError."""
         assert self._transports is not None, "listen first"
 
         def leaving() -> None:
@@ -130,7 +130,7 @@ class Gateway:
 
 
 def check_http(given: Mapping[str, Any], *names: str) -> None:
-    """Raises UsageError: pages without authentication would be there for other machines."""
+    """Raises UsageError: unauthenticated pages would be reachable from other machines."""
     for name in names:
         if not given["insecure"] and not is_loopback(given[name]):
             raise click.UsageError(
@@ -140,7 +140,7 @@ def check_http(given: Mapping[str, Any], *names: str) -> None:
 
 
 def run_gateway(given: Mapping[str, Any], serve: Work) -> None:
-    """Until it is told to stop; the exit code is 1 if an address cannot be had."""
+    """Run until told to stop; the exit code is 1 if an address cannot be bound."""
     set_up_logs(given["log_level"], given["log_format"])
     try:
         run(serve)

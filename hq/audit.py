@@ -17,7 +17,7 @@ _STRANGE: Final = "not a valid line of an audit log: it was edited, or this is a
 
 
 class ExpectedLine(NamedTuple):
-    """A line that must be there, as somebody else remembers it. `hash` empty: only its number is known."""
+    """A line that must be there, as recorded elsewhere. `hash` empty: only its number is known."""
 
     sequence: int
     hash: str = ""
@@ -47,16 +47,16 @@ class Check:
     """Takes files one after the other, in the order in which they were written, then `finish`.
 
     Attributes:
-        expected: that were not met yet.
+        expected: lines that were not found yet.
         faults: what does not fit, each with its place.
-        notes: what is not as usual, and is no fault.
+        notes: what is unusual, but not a fault.
     """
 
     expected: set[ExpectedLine] = field(default_factory=set)
     spans: dict[str, Span] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _strange: list[bytes] = field(default_factory=list)  # lines that are none, until the next that is one
+    _strange: list[bytes] = field(default_factory=list)  # bytes that are not lines of a log, up to the next that are
 
     def file(self, name: str, lines: Iterable[bytes]) -> None:
         """One file; lines with their ends."""
@@ -84,7 +84,7 @@ class Check:
             self.faults.append(f"line {mark} is missing: lines were removed, or the log was recreated")
 
     def _strangers(self, place: str, link: Link) -> None:
-        """What stands before a line and is none: the line says so, if HQ found it there."""
+        """Judge what comes before a line and is not one: if HQ found it there, the line says so."""
         is_strange, found = bool(self._strange), b"\n".join(self._strange)
         self._strange.clear()
         if link.broken_off == (hash_of(found) if is_strange else ""):
@@ -114,13 +114,13 @@ class Check:
         self.expected -= {ExpectedLine(span.last), ExpectedLine(span.last, span.hash)}
 
     def _meet(self, link: Link) -> None:
-        """The line before this one is known by what this one says of it, even where its file is not there."""
+        """The line before this one counts as found by what this one says of it, even if its file is missing."""
         if link.sequence > 1 and link.chain not in self.spans:
             self.expected -= {ExpectedLine(link.sequence - 1), ExpectedLine(link.sequence - 1, link.previous)}
 
 
 def _fault(span: Span, link: Link) -> str:
-    """Why the line cannot come behind those of the span; empty: it can."""
+    """Why the line cannot follow those of the span; empty: it can."""
     wanted = span.last + 1
     if link.sequence < wanted:
         return f"line {link.sequence} comes after line {span.last}: it was moved or duplicated"

@@ -1,7 +1,7 @@
-"""The checkpoint of a replica: written when it stops in order, read when it starts, if the store proves it.
+"""The checkpoint of a replica: written at an orderly stop, read at the next start if the store proves it.
 
-What its instances are is `memory/checkpoint_format.py`, how the store proves it `store/kept.py`. A file that cannot be
-written or is not believed costs the next start the time to read everything, and nothing else.
+Its format is in `memory/checkpoint_format.py`, how the store proves it in `store/kept.py`. A file that cannot be
+written, or is rejected, costs the next start the time to read everything, and nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or
 
 
 def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Footing | None) -> None:
-    """Write all instances and the history to a file, in place of the one that is there; that one goes in any case."""
+    """Write all instances and the history to a file, in place of an existing one, which is removed in any case."""
     began = time.monotonic()
     _drop(path, *_begun(path))
     if footing is None or footing.modified > cache.version or not cache.epoch or not cache.is_whole():
@@ -52,7 +52,7 @@ def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Foo
 
 
 def _begun(path: Path) -> Iterable[Path]:
-    """Files of this name that were begun, and whose writer was killed or failed."""
+    """Unfinished files of this name, whose writer was killed or failed."""
     return path.parent.glob(f"{path.name}.*{_NEW}")
 
 
@@ -74,7 +74,7 @@ def _write(file: BinaryIO, cache: Cache, history: History, prefix: bytes, footin
 
 
 class Checkpoint:
-    """One that lies in a file: what is kept, for a follower."""
+    """A checkpoint in a file, as what a follower takes for `kept`."""
 
     kinds = (k.SPEC, k.STATUS)
 
@@ -91,7 +91,7 @@ class Checkpoint:
                 if reader.head != self._head:
                     raise NotKept("the file was replaced")
                 for _ in reader.parts(self._head.instances, self._cache.recall):
-                    gc.freeze()  # it stays: a million instances need not be looked through for garbage
+                    gc.freeze()  # it stays: the garbage collector need not scan a million instances
                     yield
                 self._steps.clear()
                 yield from reader.parts(self._head.steps, lambda part: self._steps.extend(recalled(part)))
@@ -101,13 +101,13 @@ class Checkpoint:
         self._cache.stored_bytes += self._head.stored_bytes
 
     def finish(self) -> None:
-        """Watches may resume from where they could."""
+        """Let watches resume from where they could before."""
         self._history.recall(self._head.complete_after, self._steps)
         self._steps.clear()
 
 
 def found(path: Path, cache: Cache, history: History, prefix: bytes) -> Checkpoint | None:
-    """The one at a path; None: there is none that could be of this store."""
+    """The checkpoint at a path; None: there is none that could be of this store."""
     try:
         with _opened(path) as file:
             head = Reader(file).head

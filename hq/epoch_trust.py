@@ -1,7 +1,7 @@
-"""Whether what the store holds is believed. A store that was lost comes back empty and looks healthy.
-Three things speak against an epoch: what the replica that found the epoch before gone remembered of it (it lies in the
-record of the epoch, so that replicas know it that start later), and agents that go on reporting instances which the
-store does not know. An operator's order, `hq restore`, or most of it coming back end the doubt.
+"""Whether the store's contents are trusted. A store that was lost comes back empty and looks healthy.
+Two things speak against an epoch: that it holds far less than the one before (the replica that found that one gone
+writes what it remembers into the new epoch's record, for replicas that start later), and agents that keep reporting
+instances which the store does not know. An operator's order, `hq restore`, or most of it coming back ends the doubt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Holdings(NamedTuple):
     ready: int
 
     def encoded(self) -> bytes:
-        """As a part of the next epoch's record: so many there were before it."""
+        """As part of the next epoch's record: how many there were before it."""
         return storage_pb2.EpochRecord(instances_before=self.instances, ready_before=self.ready).SerializeToString()
 
 
@@ -56,11 +56,11 @@ def far_less(now: Holdings, before: Holdings) -> bool:
 class Strangers:
     """Instances that agents report and the store does not know.
 
-    An agent whose instance was deleted hears so once and stops. One that goes on has known another history.
+    An agent whose instance was deleted learns that once and stops. One that goes on knows another history.
     """
 
     def __init__(self, persistent_s: float, forgotten_s: float) -> None:
-        """`persistent_s` between its first report and its last: it goes on. `forgotten_s` without one: it does not."""
+        """It goes on if its first and last report are `persistent_s` apart, until `forgotten_s` pass without one."""
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
         self._heard: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last time; last ones last
         self._going_on = 0
@@ -83,7 +83,7 @@ class Strangers:
         return self._going_on
 
     def clear(self) -> None:
-        """The store is another one."""
+        """The store was replaced."""
         self._heard.clear()
         self._going_on = 0
 
@@ -105,7 +105,7 @@ class Standing(NamedTuple):
         before: what the epoch before held; zeroes: nobody remembers.
         strangers: instances that agents go on reporting to this replica, and that it does not hold.
         restored: `hq restore` made it.
-        confirmed: an operator, or a replica that found most of it back, said that it is to be believed.
+        confirmed: an operator, or a replica that found most of it back, said that it is to be trusted.
     """
 
     now: Holdings
@@ -122,12 +122,12 @@ class Standing(NamedTuple):
 
     @property
     def may_recover(self) -> bool:
-        """It is compared with the epoch before: most of that may come back."""
+        """Whether most of the epoch before may still come back."""
         return any(self.before) and self.trust is not CONFIRMED
 
     @property
     def is_recovered(self) -> bool:
-        """Most of what was remembered is there: that is to be written down, for it may shrink again, and rightly."""
+        """Whether most of what was remembered is there. That is then recorded, since it may rightly shrink later."""
         return self.may_recover and not self._lost()
 
     def remembered(self) -> Holdings:
@@ -157,13 +157,13 @@ class Standing(NamedTuple):
 def standing(
     now: Holdings, record: storage_pb2.EpochRecord, confirmed: storage_pb2.EpochConfirmation, strangers: int
 ) -> Standing:
-    """Of the epoch of a record."""
+    """The standing of a record's epoch."""
     before = Holdings(record.instances_before, record.ready_before)
     return Standing(now, before, strangers, record.restored, bool(record.epoch) and confirmed.epoch == record.epoch)
 
 
 class EpochTrust:
-    """Judges the epoch that memory holds; an operator's word, or most of it coming back, is written down.
+    """Judges the epoch that memory holds; it is recorded if an operator confirms it, or most of it comes back.
 
     Attributes:
         strangers: instances that agents report to this replica and the store does not know.
@@ -183,7 +183,7 @@ class EpochTrust:
         self._committer, self._catch_up, self._names, self._clock = committer, catch_up, names, clock
 
     def standing(self) -> Standing:
-        """Whether what the store holds is believed, and what speaks for and against it."""
+        """Whether the store's contents are trusted, and what speaks for and against them."""
         now = Holdings(len(self._cache), self._cache.ready())
         strangers = self.strangers.count(self._clock.now())
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
@@ -194,7 +194,7 @@ class EpochTrust:
             raise EpochDoubted(f"{doubt}: keep what you have until the store is restored or confirmed", 5.0)
 
     async def confirm(self, by: str, reason: str, deadline: float) -> None:
-        """What this epoch holds is all there is: whoever doubted it believes it. Raises as `Committer.commit`."""
+        """Confirm that this epoch's contents are complete: that ends all doubt. Raises as `Committer.commit`."""
         record = storage_pb2.EpochConfirmation(
             epoch=self._cache.epoch, by=by, reason=reason, since_unix_ms=self._clock.wall_ms()
         )
@@ -204,9 +204,9 @@ class EpochTrust:
         log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
 
     async def believe_what_came_back(self, loading: Loading, by: str) -> None:
-        """Until all is read anew: if most of what the epoch before held is here, write that down.
+        """Until everything is read again: once most of what the epoch before held is here, confirm this one.
 
-        Later it may shrink, and rightly.
+        Later it may rightly shrink.
         """
         while loading.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:

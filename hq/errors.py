@@ -1,4 +1,4 @@
-"""What HQ refuses beyond what every server does (`serving/errors.py`): stored state speaks against it."""
+"""What HQ refuses beyond what every server does (`serving/errors.py`): what is stored rules it out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Stop(FailedPrecondition):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """`epoch`: of the store that says so. One that was emptied or restored since may not know better."""
+        """`epoch`: of the store that says so. One that was emptied or restored since may be wrong."""
         return {"epoch": self.epoch} if self.epoch else {}
 
 
@@ -115,7 +115,7 @@ class OutdatedReport(Stop):
 
 
 class StoreLimit(ServiceError):
-    """Live data take as much of the store as they may: what adds to them is refused, what does not goes on."""
+    """Live data use as much of the store as they may: writes that add to them are refused, others go on."""
 
     code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "STORE_LIMIT"
@@ -135,7 +135,7 @@ class StoreLimit(ServiceError):
 
 
 class EpochDoubted(Retry):
-    """The store became another one that holds far less, and nobody has confirmed yet that this is all."""
+    """The store was replaced by one that holds far less, and nobody has confirmed yet that it is complete."""
 
     reason = "EPOCH_DOUBTED"
     ours = False

@@ -1,4 +1,4 @@
-"""Whether memory holds what the store holds, and waits until it holds what a caller needs."""
+"""Whether memory is in step with the store, and waiting until it holds what a caller needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Loading:
     """How far this replica has read the store.
 
     Attributes:
-        loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
+        loaded: set when everything was read and a fence proved it; cleared when the store was replaced.
         unloaded: set while `loaded` is not.
         restoring: a backup is being restored, so the store is incomplete.
     """
@@ -33,7 +33,7 @@ class Loading:
         self.unloaded.clear()
 
     def again(self) -> None:
-        """Everything is to be read anew."""
+        """Everything must be read again."""
         self.loaded.clear()
         self.unloaded.set()
         self.restoring = False
@@ -60,8 +60,8 @@ class CatchUp:
     async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call.
 
-        Raises StoreUnavailable, and NotLoaded: meanwhile the store became another one that is not read yet, or a backup
-        is being put back into it, and what memory has is not everything.
+        Raises StoreUnavailable, and NotLoaded: meanwhile the store was replaced and is not read yet, or a backup is
+        being restored into it, so that memory is incomplete.
         """
         await self._fence.passed()
         self._loading.check()
@@ -77,7 +77,7 @@ class CatchUp:
             pass
 
     async def shown(self, version: int) -> None:
-        """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
+        """Return when the writer of this version can read it here; soon in any case, since it is stored."""
         await self.until(version, _SHOWN_S)
 
 

@@ -34,7 +34,7 @@ from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from store.epoch import FormatTooNew
 from store.port import Store
 
-# Said in one line, not as a traceback: the operator can mend them.
+# Reported in one line, not as a traceback: the operator can fix them.
 _FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 _SAVING_S = 60.0  # for a worker to write its checkpoint
@@ -159,7 +159,7 @@ def _checkpoint(given: dict[str, Any]) -> str:
 
 
 def _name(given: dict[str, Any]) -> str:
-    """Of this process, unlike any other ever: a worker that is started again is another one."""
+    """The name of this process, never used before: a worker that is started again gets another one."""
     name: str = given["replica"] or socket.gethostname()
     is_own = given["replica"] and given.get("worker") is None
     return name if is_own else f"{name}-{secrets.token_hex(4)}"
@@ -245,7 +245,7 @@ def _security(given: dict[str, Any]) -> Security | None:
 
 
 def _check_liveness(given: dict[str, Any]) -> None:
-    """Refuse settings by which agents that do as they are told would be called silent, or do not get in."""
+    """Refuse settings under which well-behaved agents would expire, or would not get in."""
     timeout_s, interval_s = given["liveness_timeout"], given["report_interval"]
     if timeout_s <= 0:
         raise click.UsageError("--liveness-timeout must be positive: write 10m, or 10s to try things out")

@@ -1,4 +1,4 @@
-"""The parts of one replica, put together and kept going."""
+"""The parts of one replica, put together and run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RETRY_S: Final = 0.05
 
 
 class Replica:
-    """The parts of one replica, each an attribute. `run` keeps them going; one that dies ends it with its error."""
+    """The parts of one replica, each an attribute. `run` runs them; if one fails, it ends with that error."""
 
     def __init__(self, config: ReplicaConfig, store: Store, clock: Clock, rng: random.Random) -> None:
         self.config, self.store, self.clock, self.rng = config, store, clock, rng
@@ -84,7 +84,7 @@ class Replica:
             tasks.create_task(self.liveness.sweep.run(), name="sweep")
 
     def save(self) -> None:
-        """Write the checkpoint, if there is to be one, when `run` has ended."""
+        """Write the checkpoint, if one is configured; call it when `run` has ended."""
         if (path := self.config.checkpoint) and self.loading.loaded.is_set():
             checkpoint.save(Path(path), self.cache, self.history, self.key_names.prefix, self.follower.footing())
 
@@ -103,7 +103,7 @@ class Replica:
             await self.fence.passed()
         except ServiceError as error:
             log.info("not loaded yet: %s", error)
-            await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
+            await asyncio.sleep(_RETRY_S)  # a closed fence fails at once, every time
             return
         loading = self.loading
         if self.follower.applied and not loading.loaded.is_set() and not loading.restoring:

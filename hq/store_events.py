@@ -43,7 +43,7 @@ class StoreEvents:
     """Routes each event by the kind of its key.
 
     Attributes:
-        peers: by replica, when a sign of life of it was last seen, on the injected clock.
+        peers: when each replica was last heard from, on the injected clock.
     """
 
     _epoch: Epoch
@@ -99,7 +99,7 @@ class StoreEvents:
             elif name.kind == k.RESTORE:
                 self._loading.restoring = True
         if len(records) >= _MANY:
-            gc.freeze()  # what was read stays: a million instances need not be looked through for garbage
+            gc.freeze()  # what was read stays: the garbage collector need not scan a million instances
 
     def listed(self, revision: int) -> None:
         self._cache.advance(revision)
@@ -109,7 +109,7 @@ class StoreEvents:
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
         self._committer.observe(batch, collapsed=collapsed)
         if collapsed:
-            # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
+            # Even if nothing differs in the end: watchers at other replicas saw what came and went in between.
             self._history.reset(batch.revision)
             self._apply_version(batch, collapsed=True)
             because = "the store's history was compacted past this replica's position"
@@ -143,7 +143,7 @@ class StoreEvents:
             yield self._names.restore
 
     def _apply_other(self, change: Change, *, collapsed: bool) -> None:
-        """Everything that is no instance: heartbeats, fences, orders, marks."""
+        """Everything that is not part of an instance: heartbeats, fences, orders, marks."""
         name = self._names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
             return

@@ -1,4 +1,4 @@
-"""What is made of encoded messages, piece by piece: made when it is asked for, kept within a bound of bytes."""
+"""Encoded messages in other forms, piece by piece: made on demand, kept within a limit of bytes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 
 from serving.limiting.turns import Turns
 
-_PIECE_BYTES = 300  # of a piece beside its own bytes and its message's
+_PIECE_BYTES = 300  # of a piece besides its own bytes and its message's
 
 
 class Pieces:
     """Messages in other forms, each made once; the oldest go first.
 
-    A piece is found by the very bytes that it is made of, so that it is never old.
+    A piece is found by the very bytes that it is made from, so it is never outdated.
     """
 
     def __init__(self, max_bytes: int) -> None:

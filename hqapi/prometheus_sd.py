@@ -1,7 +1,7 @@
 """`/sd/prometheus`: instances as scrape targets, in the format of Prometheus' HTTP service discovery.
 
 https://prometheus.io/docs/prometheus/latest/http_sd/: a JSON list of groups of targets with labels, always complete. On
-any answer but 200 Prometheus goes on with the targets that it had; so an answer without all of them must be no 200.
+any answer but 200 Prometheus goes on with the targets that it had; so an answer without all of them must not be a 200.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 
 class Target(NamedTuple):
-    """An instance as Prometheus is told of it."""
+    """An instance as Prometheus sees it."""
 
     id: str
     service: str

@@ -1,4 +1,4 @@
-"""Which roles the calls of hq.v1 are for, beside the rules of `serving.rights.rules` that every server may use.
+"""Which roles the calls of hq.v1 are for, besides the rules of `serving.rights.rules` that every server may use.
 
 READ there: agents see their own node, uploaders their services, the others what their scope says; never secret
 descriptors.
@@ -15,7 +15,7 @@ FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRIT
 BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
 # Not recorded unless denied: statuses and heartbeats come thousands a second, and say themselves who sent them when.
 REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
-# What agents read at their own listener, where nobody else shall take up room.
+# What agents read at their own listener, where nobody else may take up room.
 ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
 ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.WRITES)
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)

@@ -1,1 +1,1 @@
-"""Nanny: what shall run. Services, their snapshots and states, and roll-outs that never drop below the floor."""
+"""Nanny decides what runs: services, their snapshots and states, and roll-outs that never drop below the floor."""

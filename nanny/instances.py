@@ -1,4 +1,4 @@
-"""Instance states: the seed's table, and from an agent's report to the state of that instance. Pure.
+"""Instance states: the seed's table, and how an agent's report maps to a state. Pure.
 
 Reasons are those of the conditions and containers that agents report, instancectl's first. Names of Porto, Skynet and
 dynamic resources come from agents that have these.
@@ -242,12 +242,12 @@ def _is_unheard(status: RevisionStatus) -> bool:
 
 def _while_ready(target: int, status: RevisionStatus) -> InstanceState:
     if target != _READY:
-        return BY_OLD_NAME["HOOK_IN_PROGRESS"]  # it still runs, and shall not
+        return BY_OLD_NAME["HOOK_IN_PROGRESS"]  # it still runs, but should not
     return BY_REASON[status.ready.reason] if status.ready.reason in _SERVING else BY_OLD_NAME["ACTIVE"]
 
 
 def _reasons(status: RevisionStatus) -> Iterator[str]:
-    """The most telling first: why it is not installed, how a container ended, why it is not ready."""
+    """The most significant first: why it is not installed, how a container ended, why it is not ready."""
     if status.installed.status != _TRUE:
         yield status.installed.reason
     for container in status.container:

@@ -19,7 +19,7 @@ from serving.telemetry.metrics import Declared
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is looked at."""
+    """What the metrics are read from."""
 
     controller: Controller
     pictures: Pictures
@@ -44,13 +44,13 @@ class Measured:
         return {(str(action),): float(found[action]) for action in Action}
 
     def oldest_action_s(self) -> float:
-        """Of services that are not paused; 0: none runs."""
+        """Age of the oldest action of services that are not paused; 0: none runs."""
         records = [one for one in self.controller.records(kinds.SERVICE).values() if not one.HasField("paused")]
         began = [one.since_unix_ms for record in records for one in record.snapshot if CURRENT[one.current] in ACTIONS]
         return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
 
     def longest_pause_s(self) -> float:
-        """0: none is paused."""
+        """How long the longest pause has lasted; 0: none is paused."""
         records = self.controller.records(kinds.SERVICE).values()
         began = [one.paused.time.ToMilliseconds() for one in records if one.HasField("paused")]
         return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0

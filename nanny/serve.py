@@ -1,4 +1,4 @@
-"""The commands `nanny serve` and `nanny dev`: where settings become real parts."""
+"""The commands `nanny serve` and `nanny dev`: where settings become objects."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ async def _serve(
     locations, leave = options.world_of(given)
     shared, addresses = context_of(given, "nanny", config, security), addresses_of(given, "NANNY_")
     rng = random.SystemRandom()
-    store = make_store()  # here: its connections belong to the loop that runs
+    store = make_store()  # made here, as its connections belong to the running loop
     server = Server(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
     await until_stopped("nanny", server, server.controller, own)

@@ -53,14 +53,14 @@ class ServerContext:
         self.log_counts = LogCounts()
 
     def beside(self, limits: Limits) -> ServerContext:
-        """The same, with limits of its own: what is under way here leaves no less room there."""
+        """The same, with limits of its own: what is under way here does not count there."""
         other = copy(self)
         other.limits, other.admission = limits, Admission(limits, self.clock)
         self.traffic.admissions.append(other.admission)
         return other
 
     def guard(self, path: str, rule: Rule) -> Guard:
-        """What is to be done about security in calls of a method, or for a page."""
+        """What to do about security in calls of a method, or for a page."""
         return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission)
 
 

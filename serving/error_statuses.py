@@ -62,10 +62,10 @@ _UNSURE: Final = "; if it was a write, it may or may not be stored: read to find
 
 
 def as_service_error(error: BaseException, call: Call) -> ServiceError:
-    """What to tell the caller: an ServiceError is itself, anything unexpected is logged and kept to ourselves.
+    """The error for the caller: a ServiceError as it is; anything unexpected is logged, and its details are withheld.
 
     Raises:
-        KeyboardInterrupt, SystemExit: they are none of the caller's business.
+        KeyboardInterrupt, SystemExit: they do not concern the caller.
     """
     if isinstance(error, KeyboardInterrupt | SystemExit):
         raise error
@@ -153,7 +153,7 @@ def _precondition_failure(reason: str, subject: str, text: str) -> error_details
 
 
 def cut(text: str, max_bytes: int) -> str:
-    """At most so many bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
+    """At most `max_bytes` bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= max_bytes:
         return encoded.decode()

@@ -34,20 +34,20 @@ class ServiceError(Exception):
     """Base of all errors that reach a caller. `reason` is a stable word for programs, str() is for people.
 
     Attributes:
-        ours: HQ or its store failed, whatever was asked: a report that ends so is not silence. Not so for what the
-            caller can mend, and for a replica that goes away: others are there.
+        ours: HQ or its store failed, whatever the request: a report that ends like this is not silence. False for what
+            the caller can fix, and for a replica that shuts down: there are others.
     """
 
     code: ClassVar[Code] = "INTERNAL"
     reason: ClassVar[str] = "INTERNAL"
     ours: ClassVar[bool] = True
     limit: str = ""  # the limit that refused, as /metrics names it; empty: none did
-    request_id: str = ""  # of the call that ends with it; set when it is told
+    request_id: str = ""  # of the call that ends with it; set when it is sent
     plain_details: Sequence[Any] | None = None  # sent as they are (google.protobuf.Any) instead of our own
 
     @property
     def is_ours(self) -> bool:
-        """It is `ours`, and no limit that this caller alone exceeded."""
+        """Whether it is `ours`, and not a limit that this caller alone exceeded."""
         return self.ours and not self.limit.endswith(("_per_peer", "_per_peer_s"))
 
     @property
@@ -124,7 +124,7 @@ class Unauthenticated(ServiceError):
 
 
 class PermissionDenied(ServiceError):
-    """The caller may not do this; the words say what is missing. `key`: what it was about, for the audit log."""
+    """The caller may not do this; the message says what is missing. `key`: what it was about, for the audit log."""
 
     code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"
@@ -159,7 +159,7 @@ class StartOver(FailedPrecondition):
 
 
 class NotFound(ServiceError):
-    """There is no such instance. Never said from the cache alone where it would stop an agent."""
+    """There is no such instance. Never raised from the cache alone where it would stop an agent."""
 
     code: ClassVar[Code] = "NOT_FOUND"
     reason = "NOT_FOUND"
@@ -211,7 +211,7 @@ class Overloaded(Retry):
 
 
 class ShuttingDown(Retry):
-    """The replica is going away; ask another one."""
+    """The replica is shutting down; ask another one."""
 
     reason = "SHUTTING_DOWN"
     ours = False

@@ -1,4 +1,4 @@
-"""Flags that every server has, the words they are written in, and the help that lists them by group."""
+"""Flags that every server has, the formats of their values, and the help that lists them by group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class Duration(click.ParamType[float]):
-    """Seconds from words like 3s, 10m, 1.5h or 500ms."""
+    """Seconds from values like 3s, 10m, 1.5h or 500ms."""
 
     name = "duration"
 
@@ -41,7 +41,7 @@ class Duration(click.ParamType[float]):
 
 
 class Bytes(click.ParamType[int]):
-    """Bytes from words like 4MiB, 128k or 1048576."""
+    """Bytes from values like 4MiB, 128k or 1048576."""
 
     name = "bytes"
 
@@ -56,7 +56,7 @@ class Bytes(click.ParamType[int]):
 
 @contextmanager
 def listening_by(flag: str, prefix: str) -> Iterator[None]:
-    """Have an address that cannot be had name the flag and the variable that chose it."""
+    """Make the error for an address that cannot be bound name the flag and the variable that chose it."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ class _Flag(click.Option):
 
 
 class ServerCommand(click.Command):
-    """A command of so many flags that its help lists them by group, in the order in which groups first appear."""
+    """A command with so many flags that its help lists them by group, in the order in which groups first appear."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}

@@ -18,7 +18,7 @@ class Head:
     ) -> None:
         self.method, self.target, self.authority = method, target, authority  # of a request
         self.raw, self.status = raw, status  # the status is that of an answer
-        self.named = named  # the value of each header; of several with one name the last
+        self.named = named  # the value of each header; the last, if a name repeats
         self.form: Any = None  # what a protocol has read from it; requests of one connection may share a head
 
     @property

@@ -34,10 +34,10 @@ class Addresses:
     http: str
     grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
     shared: bool = False  # other processes of ours listen on the same ones
-    pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
+    pages: str = ""  # another one for HTTP, of this process alone, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
     agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
-    env: str = "HQ_"  # what the variables of these flags begin with, for messages
+    env: str = "HQ_"  # prefix of these flags' variables, for messages
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
@@ -60,7 +60,7 @@ class Transports:
         agents: Sequence[Method] = (),
         site: Site | None = None,
     ) -> None:
-        """`pages`: beside those that every server has, by path. `agents`: what their listener serves.
+        """`pages`: besides those that every server has, by path. `agents`: what their listener serves.
 
         `site`: serves every path that is neither a method nor a page (with the transport "own" only).
         """
@@ -75,7 +75,7 @@ class Transports:
         self._stopping = asyncio.Event()
         self._health = health
         self._server: _One | _Two
-        # Whose limits the reports of agents come under, wherever these are served.
+        # The limits that apply to agents' reports, wherever these are served.
         self.agents_admission = shared.admission
         if addresses.transport == "own":
             beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
@@ -98,7 +98,7 @@ class Transports:
         """Listen while the work goes on, until `stop`. Work that ends by itself ends all of it, with its error.
 
         When stopped: `leave` first (not ready any more, streams end), then calls in progress have their grace, then
-        `drain` while the work still goes on, then the work is cancelled. Raises OSError if an address cannot be had.
+        `drain` while the work still goes on, then the work is cancelled. Raises OSError if an address cannot be bound.
         """
         working = asyncio.create_task(work, name="work")
         stopping = asyncio.create_task(self._stopping.wait())
@@ -136,7 +136,7 @@ class Transports:
             self._security.close()
 
     async def _until_loaded(self, working: asyncio.Task[None]) -> None:
-        """Among several, one that cannot answer yet would only turn callers away."""
+        """On a shared address, a process that cannot answer yet would only turn callers away."""
         while not (self._health.loaded() or self._stopping.is_set() or working.done()):
             await asyncio.sleep(_POLL_S)
 
@@ -229,7 +229,7 @@ class _Two:
         addresses: Addresses,
         pages: Mapping[str, Page],
     ) -> None:
-        # A start that does without them takes a tenth less time.
+        # Imported here: a start without them takes a tenth less time.
         from serving.grpc.server import GrpcServer
         from serving.http.server import HttpServer
 

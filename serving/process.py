@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run to its end. Ctrl-C before anybody listens for signals ends it quietly."""
+    """Run it to its end. Ctrl-C before signals are handled ends it quietly."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.suppress(KeyboardInterrupt):
         runner.run(main())
 
@@ -45,7 +45,7 @@ async def until_stopped(
     when_loaded: Callable[[], None] | None = None,
     fatal: Coroutine[Any, Any, Exception] | None = None,
 ) -> None:
-    """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
+    """Serve until a signal comes, or until `fatal` ends: an embedded etcd, without which nothing works.
 
     `when_loaded` is called when the server listens and has read its store. Raises what the server raises, and what
     `fatal` returns.
@@ -82,7 +82,7 @@ _THRESHOLDS = (500, 4, 50_000)
 
 
 def relax_gc() -> None:
-    """For this process, from now on: look less often at what has grown old."""
+    """For this process, from now on: collect old objects less often."""
     gc.set_threshold(*_THRESHOLDS)
 
 
@@ -92,7 +92,7 @@ _YOUNG_S: Final = 0.05
 
 
 async def collect_young() -> None:
-    """Collect what is young, and every other time what is middle-aged, at least so often, for ever."""
+    """Collect the young, and every other time the middle-aged too, every `_YOUNG_S` seconds, for ever."""
     while True:
         for generation in (0, 1):
             await asyncio.sleep(_YOUNG_S)
@@ -100,13 +100,13 @@ async def collect_young() -> None:
 
 
 def freeze_gc() -> None:
-    """Take everything that is there and not garbage out of collections: milliseconds once a process has started."""
+    """Exempt all live objects from garbage collection: takes milliseconds once a process has started."""
     gc.collect()
     gc.freeze()
 
 
 async def freeze_gc_each_time(loaded: asyncio.Event) -> None:
-    """Take everything out of collections whenever `loaded` is set anew, for ever. Collects nothing: that would last."""
+    """Exempt all objects whenever `loaded` is set again, for ever. Collects nothing first: that would take long."""
     while True:
         await loaded.wait()
         gc.freeze()

@@ -1,4 +1,4 @@
-"""What goes wrong between the ends of a connection; `serving/error_statuses.py` knows the statuses by the reasons."""
+"""What goes wrong between the ends of a connection; `serving/error_statuses.py` maps their reasons to statuses."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class HeadersTooLarge(ServiceError):
 
 
 class TooManyConnections(Retry):
-    """There are as many connections as there may be."""
+    """There are as many connections as allowed."""
 
     reason = "TOO_MANY_CONNECTIONS"
 

@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 _TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
-_UNSENT_BYTES: Final = 128 * 1024  # that the system takes beyond what is on its way: what waits, waits with us
+_UNSENT_BYTES: Final = 128 * 1024  # how much unsent data the system takes: the rest waits with us
 
 
 def is_loopback(address: str) -> bool:
@@ -18,7 +18,7 @@ def is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, however it begins
+    except ValueError:  # a name, whatever it begins with
         return False
 
 
@@ -64,7 +64,7 @@ def bound_unix(path: str) -> socket.socket:
 
 
 def probe(sock: socket.socket | None, patience_s: float) -> None:
-    """Let the system find out, too, when the other machine of a connection is gone for so long."""
+    """Let the system, too, find out when the other machine of a connection has been gone for `patience_s`."""
     if sock is not None and sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         probes = {"TCP_KEEPIDLE": patience_s, "TCP_KEEPINTVL": patience_s / 4, "TCP_USER_TIMEOUT": 1_000 * patience_s}

@@ -1,4 +1,4 @@
-"""YAML of settings: one document, in which no mapping says something twice; faults say where, not what."""
+"""YAML of settings: one document, in which no mapping has duplicate keys; faults say where, not what."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class BadYaml(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    """The library would keep the last, whatever stands above."""
+    """Refuses duplicate keys; the library would keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(names) != len(set(names)):  # which one is not said
+        if len(names) != len(set(names)):  # without its name: faults show no contents
             raise yaml.constructor.ConstructorError(None, None, "duplicate key", node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
@@ -25,7 +25,7 @@ def load(text: str | bytes) -> Any:
     """What the text says; None: nothing. Raises BadYaml."""
     try:
         return _Loader(text).get_single_data()
-    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
+    except Exception as error:  # PyYAML also fails with errors that are not its own
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or type(error).__name__
         raise BadYaml(what if mark is None else f"{what}, line {mark.line + 1}") from None

@@ -1,7 +1,7 @@
-"""Is it still the same history? What was applied last must stand in the store, at its revision.
+"""Is it still the same history? What was applied last must be in the store, at its revision.
 
-etcd restored from a snapshot may show the same ids and a lower or higher revision, so only what it holds tells.
-The check is made after a watch was opened: the watch of a store that was stopped to be restored has ended.
+etcd restored from a snapshot may show the same ids and a lower or higher revision, so only its contents tell.
+The check is made after a watch was opened: stopping a store to restore it ends its watches.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _modified = attrgetter("modified")
 
 
 class Anchor:
-    """Remembers the last put and the last deletion that were applied, and what the own fence key may hold."""
+    """Remembers the last put and the last deletion that were applied, and what this replica's fence key may hold."""
 
     def __init__(self) -> None:
         self._put: Record | None = None
-        self._put_at = 0  # a revision at which it stands: that of the listing, which is newer than an old record's own
-        self._gone: tuple[bytes, int] | None = None  # a deletion behind the last put
+        self._put_at = 0  # a revision at which it exists: that of the listing, which is newer than an old record's own
+        self._gone: tuple[bytes, int] | None = None  # a deletion after the last put
         self._fence = self._word = b""  # the fence key, and the word that came back last
         # Those sent since: one of a lost try may still arrive late. A full store refuses each.
         self._sent: deque[bytes] = deque(maxlen=_WORDS_KEPT)
@@ -48,7 +48,7 @@ class Anchor:
             self._came_back(record.key, record.value)
 
     def telling(self, records: Sequence[Record]) -> list[Record]:
-        """Those of a page that `listed` has to be told of, if it cannot be told of the whole page yet."""
+        """The records of a page that must be passed to `listed`, if the whole page cannot be passed yet."""
         newest = max(records, key=_modified, default=None)
         return [record for record in records if record is newest or record.key == self._fence]
 
@@ -69,14 +69,14 @@ class Anchor:
         self._sent.append(value)
 
     def _came_back(self, key: bytes, value: bytes) -> None:
-        """What the key held before a word that came back, it holds only in another history."""
+        """Forget older words: once a word has come back, only another history shows an older one."""
         if key == self._fence and value in self._sent:
             self._word = value
             while self._sent.popleft() != value:
                 pass
 
     async def holds(self, store: Store) -> bool:
-        """Whether it stands. Raises Unavailable."""
+        """Whether the store still has this history. Raises Unavailable."""
         try:
             if self._put is not None:
                 found, _ = await store.get(self._put.key, revision=self._put_at)

@@ -1,4 +1,4 @@
-"""Burial: the keys of processes that are gone for good are removed, or they would stay for ever."""
+"""Burial: removes the keys of processes that are gone for good, which would otherwise stay for ever."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from store.port import Clock, Compare, Record, Store, Write
 
 _TIMEOUT_S = 5.0
 _DEAD_AFTER_S = 3600.0
-# A replica that comes back and misses its fence takes the history for another one, which costs everybody a resync.
+# A replica that comes back and does not find its fence assumes another history, which costs everybody a resync.
 _FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
 _FENCES_AT_ONCE = 1_000
 
 
 class _Sight(NamedTuple):
-    """Since when, on the injected clock, a fence stands unmoved; and whether its replica's other keys are gone."""
+    """Since when, on the injected clock, a fence has not moved; and whether its replica's other keys are gone."""
 
     modified: int
     since: float

@@ -68,7 +68,7 @@ class Committer:
         queue_limit: int = 20_000,
         errors: Callable[[StoreError], Exception] = lambda error: error,
     ) -> None:
-        """`errors`: what callers of `commit` are to see instead of a StoreError."""
+        """`errors`: makes what callers of `commit` see instead of a StoreError."""
         self._store, self._epoch, self._session, self._clock, self._rng = store, epoch, session, clock, rng
         self._word_key = keys.of(COMMITS, replica)
         self._timeout_s, self._queue_limit, self._errors = timeout_s, queue_limit, errors
@@ -92,7 +92,7 @@ class Committer:
 
         Args:
             subject: the instance; writes of one subject never share a transaction.
-            write_id: stands at the head of every value that the write puts; 0 if it does not.
+            write_id: the word at the head of every value that the write puts; 0 if there is none.
             deadline: on the injected clock.
             touched: keys that the write compares or changes, where one subject is not enough to tell which writes may
                 share a transaction: conditions see the state before all of it.
@@ -126,7 +126,7 @@ class Committer:
             self._flight.observe(batch, collapsed=collapsed)
 
     def forget(self) -> None:
-        """All is read again, perhaps another history: versions that waiting writes compare mean nothing there."""
+        """Everything is read again, perhaps from another history, where versions in waiting writes are void."""
         self._session.doubt()
         if self._flight is not None:
             self._flight.blind = True
@@ -152,7 +152,7 @@ class Committer:
         group = self._group
         refused = await self._fly(group)
         if refused and len(group) > 1:
-            # The group was refused as a whole: one bad write must cost itself only.
+            # The group was refused as a whole: one bad write must fail alone.
             for item in group:
                 await self._fly([item])
 
@@ -163,7 +163,7 @@ class Committer:
         except StoreError as error:
             fail(items, error)
             return False
-        # Whoever has gone meanwhile was told that nothing was stored.
+        # Callers that have left meanwhile were told that nothing was stored.
         waiting = [item for item in items if not item.done.done()]
         if not waiting:
             return False
@@ -218,8 +218,8 @@ class Committer:
     async def _without_space(self, flight: Flight, error: NoSpace) -> bool:
         """Return whether it was refused as a whole.
 
-        etcd says the same of a transaction that it refused and of the one that used up the last space: that one took
-        place. Either way it is over, so the word tells which.
+        etcd gives the same error for a transaction that it refused and for the one that used up the last space, which
+        took place. Either way it is over, so the word tells which.
         """
         try:
             record, _ = await self._store.get(self._word_key)
@@ -231,7 +231,7 @@ class Committer:
         except StoreError as failure:
             await self._settle(flight, UnknownOutcome(f"{error}; {failure}"))
             return False
-        # What only deletes makes room, and may be let through if nothing is put beside it.
+        # Writes that only delete make room, and may be let through if nothing is put beside them.
         flight.call_off()
         fail([item for item in flight.items if item.write.puts] or flight.items, error)
         return True

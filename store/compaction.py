@@ -53,7 +53,7 @@ class Compactor:
         every_s: float,
         kinds: Sequence[str] = (),
     ) -> None:
-        """`kinds`: of keys that each process has for itself, beside the store's own; see Burial."""
+        """`kinds`: of keys that each process has for itself, besides the store's own; see Burial."""
         self._store, self._keys, self._replica, self._epoch = store, keys, replica, epoch
         self._clock, self._rng, self._every_s = clock, rng, every_s
         self._burial = Burial(store, keys, replica, epoch, clock, kinds)

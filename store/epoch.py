@@ -1,7 +1,7 @@
-"""The identity of the store's history, and the format of what lies in it.
+"""The identity of the store's history, and the format of its contents.
 
 etcd restored from a snapshot may show the same cluster id and a lower or higher revision: nothing in etcd tells. So the
-store holds a word of ours. Whoever notices another history replaces the word, and every version and token is void.
+store holds a word of ours. A process that notices another history replaces it, and all versions and tokens are void.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Epoch:
         return Compare(self._keys.epoch, "value", self._record)
 
     def remember(self, note: bytes) -> None:
-        """Encoded fields, of the owner's own, that a successor made by this process shall have behind the store's."""
+        """Set the owner's own encoded fields, to be appended to the record of a successor that this process makes."""
         self._note = note
 
     def stands_in(self, record: Record | None) -> bool:
@@ -56,14 +56,14 @@ class Epoch:
         return record is not None and record.value == self._record
 
     def contradicts(self, value: bytes | None, revision: int) -> bool:
-        """Whether the epoch's value at a revision (None: there was none) tells of another epoch, and is no old news."""
+        """Whether the epoch's value at a revision (None: there was none) shows another epoch, and is not old news."""
         return revision > self._read_at and value != self._record
 
     def check_format(self, value: bytes | None, revision: int) -> None:
-        """The record of the format at a revision, unless that is old news. Raises FormatTooNew.
+        """Check the record of the format at a revision, unless that is old news. Raises FormatTooNew.
 
-        A newer version may raise it while this one runs. A record that is gone or broken says nothing: starts refuse
-        it.
+        A newer version may raise the format while this one runs. A record that is gone or broken is ignored: the next
+        start refuses it.
         """
         if value is not None and revision > self._format_read_at:
             with suppress(DecodeError):

@@ -32,13 +32,13 @@ from store.port import (
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_SLOW = 10  # reads of many keys may take so many times longer
+_SLOW = 10  # reads of many keys may take this many times longer
 _LEAST_TIMEOUT_S = 0.1
 _DRAIN_S = 30.0
 
 
 class Credentials(Protocol):
-    """What a channel to etcd shows and trusts, made of files that may be replaced meanwhile."""
+    """What a channel to etcd shows and trusts, made from files that may be replaced meanwhile."""
 
     @property
     def current(self) -> grpc.ChannelCredentials:
@@ -51,13 +51,13 @@ class Credentials(Protocol):
         ...
 
     def changed(self) -> bool:
-        """Whether `current` is another one since this was asked."""
+        """Whether `current` has changed since the last call."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EtcdConfig:
-    """Where etcd is and how to speak with it.
+    """Where etcd is and how to talk to it.
 
     Attributes:
         endpoints: host:port of the members, any order.
@@ -152,7 +152,7 @@ class EtcdStore:
         return [MemberConnection(endpoint, credentials) for endpoint in self._config.endpoints]
 
     def _renew(self) -> None:
-        """Go on over connections with the certificates of now; what is under way on the old ones may end in peace."""
+        """Switch to connections with the current certificates; calls under way on the old ones may finish."""
         if self._tls is None or not self._tls.changed():
             return
         old, self._members = self._members, self._made()

@@ -1,8 +1,8 @@
 """What a failed call to etcd means: certainly not done, or unknown, or that its token must be fetched anew.
 
-Told by gRPC status and the words beside it.
+Decided by the gRPC status and its message.
 
-Unknown is the answer to everything that is not listed here, for a wrong "certainly not" would be a lie.
+Everything that is not listed here is unknown, since a wrong "certainly not" would be a lie.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FULL = "etcd is full: raise its --quota-backend-bytes, or remove data, compact, 
 CLOSED = "the connection to the store was closed"
 # What a channel says of a call that it never sent.
 _NEVER_SENT = ("failed to connect", "errors resolving", "dns resolution failed")
-# Words of etcd about a token that it does not take, whatever the status. The last: users or roles were changed.
+# etcd's messages about a token that it does not accept, whatever the status. The last: users or roles were changed.
 _TOKEN = ("invalid auth token", "revision of auth store is old")
-# A user is missing, or is not known: nothing to mend by a new token or by another transaction.
+# A user is missing, or is not known: nothing that a new token or another transaction would fix.
 _NO_ENTRY = ("user name is empty", "authentication failed", "authentication is not enabled")
 _CERTAIN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNIMPLEMENTED)
 

@@ -153,7 +153,7 @@ class EtcdWatch:
         self._whole = Unfragment(after)
 
     async def open(self, start: bytes, end: bytes) -> None:
-        """Return when etcd says that the watch stands."""
+        """Return when etcd says that the watch is open."""
         create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=self._after + 1, fragment=True)
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
@@ -218,7 +218,7 @@ def _change(event: Any) -> Change:
 
 
 # Filled in place, field by field: put together from finished messages, which are copied, a request takes three times as
-# long, and a group of many writes stalls the loop by that.
+# long, enough for a group of many writes to stall the loop.
 
 
 def _add_compares(txn: Any, compares: Iterable[Compare]) -> None:

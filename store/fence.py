@@ -32,8 +32,8 @@ class FenceTimes:
     """Seconds.
 
     Attributes:
-        idle_s: a fence runs at least so often.
-        spacing_s: between the beginnings of two fences; one that nobody asked for just before begins at once.
+        idle_s: a fence runs at least this often.
+        spacing_s: between the beginnings of two fences; one asked for after a quiet time begins at once.
         timeout_s: for the put, and again for its way back.
         retry_s: after a failure.
     """
@@ -65,7 +65,7 @@ class Fence:
         times: FenceTimes | None = None,
         errors: Callable[[StoreError], Exception] = lambda error: error,
     ) -> None:
-        """`errors`: what callers of `passed` are to see instead of a StoreError."""
+        """`errors`: makes what callers of `passed` see instead of a StoreError."""
         self._store, self._keys, self._epoch, self._follower = store, keys, epoch, follower
         self._clock, self._rng, self._times, self._errors = clock, rng, times or FenceTimes(), errors
         self._key = keys.of(FENCE, replica)
@@ -89,7 +89,7 @@ class Fence:
 
         Raises:
             Unavailable: it did not come back; nothing is known.
-            Closed: nor will it.
+            Closed: it will not come back any more.
         """
         if self._closed:
             raise self._errors(Closed("this replica is shutting down"))
@@ -106,7 +106,7 @@ class Fence:
                 future.set_result(version)
 
     def forget(self) -> None:
-        """The history is another one: nothing that was proven holds."""
+        """The history is another one: nothing proven before holds."""
         self.proven_at, self._proven_head = None, 0
 
     async def run(self) -> None:
@@ -179,7 +179,7 @@ class Fence:
             raise Unavailable("the store has another epoch")
 
     async def _without_writing(self) -> int:
-        """A full store takes no puts: read how far it is instead, and see whether everything up to there has come."""
+        """A full store takes no puts: read its head revision instead, and check that everything up to it has come."""
         follower = self._follower
         before = follower.applied
         record, head = await self._store.get(self._keys.epoch)

@@ -1,8 +1,8 @@
 """Writes on their way: those that wait for the next transaction, those in it, and what the watch has brought of it.
 
-A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
-under a key of this replica's own: where that word came, the transaction was stored, and so did each of its writes that
-came with it. The same serves puts without a write id.
+A put is recognized by the write id at the head of its value. A deletion carries none, so each transaction puts a word
+under a key of this replica's own: where that word came, the transaction was stored, and so was each of its writes that
+came with it. The same holds for puts without a write id.
 
 The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
 transaction. Where a group only deletes it is nested: etcd 3.4 lets that through, so that room can be made (3.5.1 does
@@ -27,7 +27,7 @@ PLENTY = 32  # writes; fewer wait for company
 
 
 class Conflict(Exception):
-    """A condition of the write did not hold; nothing was stored. `modified`: where the compared keys stand."""
+    """A condition of the write did not hold; nothing was stored. `modified`: the revisions of the compared keys."""
 
     def __init__(self, modified: dict[bytes, int]) -> None:
         super().__init__("a condition did not hold")
@@ -55,7 +55,7 @@ class Item:
     """A write on its way.
 
     Attributes:
-        touched: no other write of a transaction may touch one of these; empty: those of its subject may not.
+        touched: keys that no other write of a transaction may touch; empty: only its subject counts.
         done: its version, or why there is none; done already if the caller has gone.
         sent: it is in a transaction that may take place.
         seen_at: the version at which the watch brought it; 0: it did not.
@@ -85,7 +85,7 @@ class Item:
             self.done.exception()  # the caller may be gone by the time it would look
 
     def expire(self) -> None:
-        """The deadline of the caller has come."""
+        """The caller's deadline has passed."""
         if self.sent:
             self.fail(UnknownOutcome(f"unknown so far whether the write of {self.subject} was stored"))
         else:
@@ -114,11 +114,11 @@ class Queue:
             self._plenty.set()
 
     def drop(self, item: Item) -> None:
-        """It waits no more, if it did."""
+        """Take it out, if it still waits."""
         self._items.pop(item, None)
 
     def put_back(self, items: Iterable[Item]) -> None:
-        """They go first, for they came first."""
+        """Put them in front again: they came first."""
         self._items = {item: None for item in (*items, *self._items) if not item.done.done()}
         self._arrived.set()
 
@@ -130,7 +130,7 @@ class Queue:
     async def group(self) -> list[Item]:
         """Wait for the next group and take it out; empty if all callers went away."""
         await self._arrived.wait()
-        await asyncio.sleep(0)  # whoever asks again and again must not keep the loop from callers who want to leave
+        await asyncio.sleep(0)  # a caller that keeps writing must not keep the loop from callers that want to leave
         if len(self) < PLENTY:
             await self._joined()
         group = self._take()
@@ -168,7 +168,7 @@ class Queue:
             if alike and taken.isdisjoint(touched) and not item.done.done():
                 group.append(item)
                 size += item.write.size_bytes
-            taken.update(touched)  # also when left: a later write of the same subject must not overtake
+            taken.update(touched)  # also if left out: a later write of the same subject must not overtake it
         for item in group:
             del self._items[item]
         return group
@@ -194,7 +194,7 @@ class Flight:
             self._nameless.update((key, item) for key in item.keys if key not in named)
 
     def writes(self) -> list[Write]:
-        """In the order of the items, and one more behind them."""
+        """In the order of the items, and one more for the word after them."""
         writes = [item.write for item in self.items]
         puts = any(write.puts for write in writes)
         always_true = () if puts else (Compare(self._word_key, "modified", -1, ">"),)
@@ -210,7 +210,7 @@ class Flight:
             item.sent = False
 
     def settle(self) -> list[Item]:
-        """The watch has brought all that there is of it: answer what was stored; return what certainly did not."""
+        """The watch has brought all of it that was stored: answer those items; return those that certainly were not."""
         again = []
         for item in self.items:
             if item.seen_at:
@@ -239,6 +239,6 @@ class Flight:
 
 
 def fail(items: Iterable[Item], error: StoreError) -> None:
-    """All of them, each with a copy."""
+    """Fail all of them, each with a copy of the error."""
     for item in items:
         item.fail(copy(error))

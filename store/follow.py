@@ -1,12 +1,12 @@
 """Following the store: one listing, then one watch, kept honest.
 
-Only listed pages and events move `applied`. The watch is opened again behind it after any end whatsoever. Prior art for
+Only listed pages and events move `applied`. However the watch ends, it is opened again after it. Prior art for
 the shape: reflectors of Kubernetes' client (list, watch, list again); unlike those, nothing here trusts the age of a
 connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
 freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
 
-A replay can be more than the store can bring in time: etcd makes one message of all that a watch missed, and to split
-it takes time that grows with its square. So a watch that brought nothing is opened again once; if the next one brings
+A replay can be more than the store can deliver in time: etcd puts all that a watch missed into one message, and the
+time to split it grows with its square. So a watch that brought nothing is opened again once; if the next one brings
 nothing either, the difference is listed at the head, page by page, and the watch begins there.
 """
 
@@ -53,7 +53,7 @@ class OtherHistory(Exception):
 
 
 class _Silent(Disconnected):
-    """The watch stood and brought nothing."""
+    """The watch was open and brought nothing."""
 
 
 class _Missing(Enum):
@@ -72,8 +72,8 @@ class Follower:
         applied: the revision up to which the sink knows everything; 0 before the first listing.
         restarts: how often the watch was opened again.
         following: set while a watch is open.
-        key_count: how many keys lie below the prefix at `applied`.
-        kept: what an earlier process kept, to be looked at once, before the first listing.
+        key_count: how many keys are below the prefix at `applied`.
+        kept: what an earlier process kept; tried once, before the first listing.
     """
 
     def __init__(self, store: Store, keys: Keys, sink: Sink, epoch: Epoch, rng: random.Random) -> None:
@@ -90,12 +90,12 @@ class Follower:
         self._patience: asyncio.Timeout | None = None
 
     def cut(self) -> None:
-        """Open the watch again: it stands, but brings nothing."""
+        """Open the watch again: it is open, but brings nothing."""
         if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     def own_fence(self, key: bytes, value: bytes) -> None:
-        """A word is about to be put under this replica's fence key: in the same history it may stand there."""
+        """A word is about to be put under this replica's fence key: the same history may show it there."""
         self._anchor.sending_fence(key, value)
 
     def footing(self) -> Footing | None:
@@ -103,7 +103,7 @@ class Follower:
         return self._anchor.footing()
 
     async def run(self) -> None:
-        """Follow for ever. Ends only with an error that no retry mends (FormatTooNew), or when cancelled."""
+        """Follow for ever. Ends only with an error that no retry fixes (FormatTooNew), or when cancelled."""
         delay_s = _BACKOFF_S[0]
         while True:
             applied = self.applied
@@ -136,7 +136,7 @@ class Follower:
             self._missing = missing
 
     def _give_up_replaying(self) -> None:
-        """List the difference after two silent watches, and again after four, eight ...: a listing is dear, too."""
+        """List the difference after two silent watches, and again after four, eight ...: listings are expensive too."""
         self._silent += 1
         if self._silent > 1 and self._silent.bit_count() == 1:
             log.warning("%d watches in a row delivered nothing: listing instead", self._silent)
@@ -191,7 +191,7 @@ class Follower:
 
     async def _list_all(self) -> None:
         """Forget everything and read it: at the last compaction mark where it still stands, else at the head."""
-        # Before any other epoch is believed in: nothing may be written there that was made of the old memory.
+        # Before another epoch is adopted: nothing made from the old memory may be written there.
         self._forget()
         if self._missing is _Missing.EPOCH:
             await self._epoch.moved()
@@ -241,7 +241,7 @@ class Follower:
         return await self._load(self._keys.prefix, self._keys.end, at)
 
     async def _load(self, start: bytes, end: bytes, at: int) -> int:
-        """Take a range in as it was at a revision (0: is now): at which."""
+        """Take in a range as it was at a revision (0: as it is now); return the revision."""
         words, revision = dict[bytes, bytes](), at
         async with aclosing(listing(self._store, start, end, at)) as parts:
             async for records, revision in parts:
@@ -263,7 +263,7 @@ class Follower:
                 difference.see(records)
                 telling += self._anchor.telling(records)
                 words |= self._words_in(records)
-        # Afterwards: what the listing was read from was the same history all the time.
+        # Checked afterwards: so the listing was read from the same history all the time.
         if not await self._anchor.holds(self._store):
             raise OtherHistory
         self._check(words, revision)
@@ -282,7 +282,7 @@ class Follower:
         return {record.key: record.value for record in records if record.key in words}
 
     def _check(self, words: dict[bytes, bytes], revision: int) -> None:
-        """The watch will not tell of a change of the format or the epoch that a listing has already."""
+        """Check the format and the epoch in a listing: the watch will not report a change that it already has."""
         self._epoch.check_format(words.get(self._keys.format), revision)
         if self._epoch.contradicts(words.get(self._keys.epoch), revision):
             raise EpochMoved

@@ -1,7 +1,7 @@
 """What an earlier process kept of the store that it had followed, and whether the store proves it.
 
-Nothing that lies in a file is believed for itself. The store must have the same epoch, must show what was applied last,
-at its revision and with the same value, and must still hold its history from there on: the watch begins behind it.
+No file is trusted by itself. The store must have the same epoch, must show what was applied last,
+at its revision and with the same value, and must still hold its history from there on: the watch begins after it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Footing(NamedTuple):
 
     Attributes:
         key, created, modified, digest: of the last put.
-        at: a revision at which it stands.
-        gone: the key of a deletion behind it, and its revision; None: there was none.
+        at: a revision at which it is there.
+        gone: the key of a deletion after it, and its revision; None: there was none.
     """
 
     key: bytes
@@ -34,20 +34,20 @@ class Footing(NamedTuple):
     gone: tuple[bytes, int] | None
 
     async def found(self, store: Store) -> Record | None:
-        """The put, if it stands as it did. Raises Compacted, FutureRevision, Unavailable."""
+        """The put, if it is there unchanged. Raises Compacted, FutureRevision, Unavailable."""
         found, _ = await store.get(self.key, revision=self.at)
         same = found is not None and footing_of(found, self.at, self.gone) == self
         return found if same else None
 
 
 def footing_of(put: Record, at: int, gone: tuple[bytes, int] | None) -> Footing:
-    """Of the last put and deletion."""
+    """The footing of the last put and deletion."""
     digest = hashlib.blake2b(put.value, digest_size=16).digest()
     return Footing(put.key, put.created, put.modified, digest, at, gone)
 
 
 class NotKept(Exception):
-    """What was kept is damaged, or the store does not prove it. The sink is to be reset, and all to be read."""
+    """What was kept is damaged, or the store does not prove it. Reset the sink, and read everything."""
 
 
 class Kept(Protocol):
@@ -76,7 +76,7 @@ class Kept(Protocol):
 
 
 async def restored(kept: Kept, store: Store, epoch: str) -> Record:
-    """Give it to the sink, if the store proves it: what was applied last. Raises NotKept, Unavailable."""
+    """Give it to the sink, if the store proves it; return what was applied last. Raises NotKept, Unavailable."""
     if kept.epoch != epoch:
         raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
     try:
@@ -93,7 +93,7 @@ async def restored(kept: Kept, store: Store, epoch: str) -> Record:
 
 
 def other_ranges(kept: Kept, keys: Keys) -> Iterator[tuple[bytes, bytes]]:
-    """From and to which key there is what it leaves out."""
+    """The ranges of keys that it leaves out, each by its start and end."""
     start = keys.prefix
     for kind in sorted(kept.kinds):
         yield start, keys.of(kind, "")

@@ -23,7 +23,7 @@ class Name(NamedTuple):
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    """The first key behind all keys that start with prefix: the `range_end` of etcd."""
+    """The first key after all keys that start with prefix: the `range_end` of etcd."""
     for i in range(len(prefix) - 1, -1, -1):
         if prefix[i] < 0xFF:
             return prefix[:i] + bytes((prefix[i] + 1,))
@@ -51,7 +51,7 @@ class Keys:
 
 
 def new_word(rng: random.Random) -> int:
-    """Never 0, and unlike any other ever made."""
+    """A random word: never 0, and unlike any other ever made."""
     return rng.getrandbits(63) | 1
 
 

@@ -1,9 +1,9 @@
-"""Reading everything below a prefix, page by page at one revision; and what such a listing shows otherwise than known.
+"""Reading everything below a prefix, page by page at one revision; and how such a listing differs from what is known.
 
 etcd counts all keys of a range, however few of them it returns. A page that reaches to the end of everything costs as
 much as everything, and a listing made of such pages grows with the square of the number of keys. So a page reaches just
-beyond what it can return, as far as keys of the last page lay apart, and further where that one was not full. A wrong
-guess costs time and no keys: a page ends where it ends, and the next one begins there.
+beyond what it can return, judging by how far apart the keys of the last page were, and further if that one was not
+full. A wrong guess costs time but no keys: the next page begins where this one ended.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Stride:
     """Guesses where ranges end, from the keys of the range before."""
 
     def __init__(self, prefix: bytes, end: bytes) -> None:
-        """`end` is the first key behind the last; all keys begin with `prefix`."""
+        """`end` is the first key after the last; all keys begin with `prefix`."""
         self._prefix, self._end = prefix, end
-        self._step = 0  # as numbers go; 0: nothing is known yet
+        self._step = 0  # in keys read as numbers; 0: nothing is known yet
 
     def reach(self, start: bytes) -> bytes:
-        """The end of the range that begins at `start`: behind it, and never behind the end of all."""
+        """The end of the range that begins at `start`: after it, and never beyond the end of everything."""
         reached = self._number(start) + self._step
         if not self._step or reached >= 1 << 8 * _WIDTH:
             return self._end
@@ -107,7 +107,7 @@ class _Pages:
         return self._ahead
 
     def begin(self, last: Page, revision: int) -> asyncio.Task[Page] | None:
-        """The page behind this one; None: there is none."""
+        """The page after this one; None: there is none."""
         if not last.more and self._stop == self._end:
             return None
         stop = last.records[-1].key + b"\0" if last.more else self._stop
@@ -119,14 +119,14 @@ class _Pages:
         return self.read(revision)
 
     async def close(self) -> None:
-        """What is under way is of no use any more."""
+        """Cancel the page under way: nobody needs it any more."""
         if self._ahead is not None:
             self._ahead.cancel()
             await asyncio.gather(self._ahead, return_exceptions=True)
 
 
 async def marked_revision(store: Store, keys: Keys) -> int:
-    """The revision that history was last compacted at, says the mark; 0 if there is none that can be read."""
+    """The revision at which history was last compacted, by the mark; 0 if there is none that can be read."""
     mark, _ = await store.get(keys.compaction)
     try:
         return max(0, store_pb2.CompactionRecord.FromString(mark.value).revision) if mark else 0
@@ -135,10 +135,10 @@ async def marked_revision(store: Store, keys: Keys) -> int:
 
 
 class Difference:
-    """What a listing shows otherwise than it is known, found page by page: of what is the same, only keys are held.
+    """How a listing differs from what is known, found page by page: of what is unchanged, only keys are held.
 
     Attributes:
-        changes: puts that came behind it, a key at most once.
+        changes: puts after `since`, a key at most once.
         key_count: how many keys were listed.
     """
 
@@ -149,7 +149,7 @@ class Difference:
         self.key_count = 0
 
     async def know(self, keys: Iterable[bytes]) -> None:
-        """These were there; before the first page. The loop has turns meanwhile: nobody may change them."""
+        """Note the keys known so far, before the first page. It yields to the loop: they must not change meanwhile."""
         left = iter(keys)
         while portion := list(islice(left, _KEYS_PER_TURN)):
             self._unseen.update(portion)

@@ -164,7 +164,7 @@ class MemoryStore:
 
 
 class _Watch:
-    """One open watch, with what it has not told yet."""
+    """One open watch, with what it has not delivered yet."""
 
     def __init__(self, start: bytes, end: bytes, after: int, missed: Iterable[Batch]) -> None:
         self._start, self._end, self._after = start, end, after

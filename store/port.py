@@ -50,7 +50,7 @@ class Compare:
     """A condition on a key, or with `range_end` on every key of a range (it holds if none contradicts).
 
     `field` "created" and "modified" compare revisions (0: the key does not exist), "value" compares bytes; no value
-    condition holds of a key that does not exist. A range without keys is like one key that does not exist.
+    condition holds for a key that does not exist. A range without keys is like one key that does not exist.
     """
 
     key: bytes
@@ -64,7 +64,7 @@ class Compare:
 class Write:
     """Puts and deletes that happen together if all conditions hold, else not at all.
 
-    A store may refuse a transaction for want of space (NoSpace) by what its writes *without* conditions put: etcd does.
+    A store may look only at what writes *without* conditions put to refuse for lack of space (NoSpace): etcd does.
     """
 
     when: Sequence[Compare]
@@ -117,7 +117,7 @@ class Sink(Protocol):
     """Who is told what the store says. Calls come in order and are never concurrent."""
 
     def reset(self) -> None:
-        """Forget everything; a listing follows. Told before another epoch is believed in; perhaps several times."""
+        """Forget everything; a listing follows. Called before another epoch is adopted; perhaps several times."""
 
     def load(self, records: list[Record]) -> None:
         """Part of a listing."""
@@ -132,11 +132,11 @@ class Sink(Protocol):
         """A watch is open, or it is not."""
 
     def keys(self) -> Iterable[bytes]:
-        """The keys of all records that are in."""
+        """The keys of all records taken in."""
 
 
 class StoreError(Exception):
-    """Base of what a store, or what stands on it, fails at, but for what its user must handle (Compacted, Conflict)."""
+    """Base of the errors of a store and what is built on it, except those to be handled (Compacted, Conflict)."""
 
 
 class Compacted(Exception):
@@ -156,7 +156,7 @@ class Unavailable(StoreError):
 
 
 class Disconnected(Unavailable):
-    """A watch ended or could not be opened; start it again behind the last revision that was seen."""
+    """A watch ended or could not be opened; start it again after the last revision that was seen."""
 
 
 class Rejected(StoreError):
@@ -206,7 +206,7 @@ class Store(Protocol):
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         """One transaction: if all guards hold, each write takes place for which its own conditions hold.
 
-        All conditions see the state before the transaction. A key may be put only once, and not be deleted beside.
+        All conditions see the state before the transaction. A key may be put only once, and not be deleted as well.
         All that takes place has one revision; a transaction that changes nothing has that of the head.
         """
         ...
@@ -232,7 +232,7 @@ class Store(Protocol):
         ...
 
     def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:
-        """Follow [start, end) from the revision behind `after`; entered once the store has opened the watch.
+        """Follow [start, end) from the revision following `after`; entered once the store has opened the watch.
 
         Batches come in order, each revision once and whole. The deletion of a key that does not exist is no event.
         Opening and iterating raise Disconnected and Compacted only.

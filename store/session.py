@@ -47,7 +47,7 @@ class Session:
 
     @property
     def is_changing(self) -> bool:
-        """The word is being changed, or looked after: in the store it may be another one already."""
+        """Whether the word is being changed or checked: the store may have another one already."""
         return self._busy.locked()
 
     def doubt(self) -> None:
@@ -56,7 +56,7 @@ class Session:
         self._doubts += 1
 
     async def ready(self, timeout_s: float) -> None:
-        """Return when the word stands in the store. Raises Unavailable, NoSpace."""
+        """Return when the word is in the store. Raises Unavailable, NoSpace."""
         if not self._doubted and not self.is_changing:
             return
         try:
@@ -75,7 +75,7 @@ class Session:
             if not isinstance(outcome, Applied):
                 raise Unavailable("the session changed while it was being replaced")
             self._revision = revision
-        self._doubted = doubts != self._doubts  # one that came up meanwhile stands
+        self._doubted = doubts != self._doubts  # one that came up meanwhile remains
 
     async def change(self) -> None:
         """Change the word, and return when the change has come back through the watch, however long that takes.

@@ -1,6 +1,6 @@
-"""What others say of hosts, as checks: alerts of Prometheus, and HQ's silent nodes.
+"""Other systems' reports on hosts, as checks: Prometheus alerts, and HQ's silent nodes.
 
-Wall-E believes HQ's silence only while HQ is fresh, its store is believed and its guard does not hold.
+Wall-E trusts HQ's silent nodes only while HQ is fresh, its store is trusted and its guard does not hold.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _EXPIRED: Final = "HeartbeatTimeout"
 
 
 def why_not_believed(sources: Iterable[service_pb2.Source], guard: service_pb2.GuardState) -> str:
-    """Why nothing follows from silence now; empty: it counts."""
+    """Why silence is ignored now; empty: it counts."""
     if guard.holding:
         return f"HQ's guard is holding expiries: {guard.verdict}"
     for source in sources:

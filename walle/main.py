@@ -1,4 +1,4 @@
-"""The command `walle`: that of people (wallectl), with `serve` and `dev` beside it."""
+"""The command `walle`: the client's commands (wallectl), plus `serve` and `dev`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVERS: Final = {
 
 
 class _WithServers(LazyGroup):
-    """The server is imported only by the commands that are one."""
+    """The server is imported only by the commands that run it."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SERVERS:

@@ -1,4 +1,4 @@
-"""Switch maintenance: its stages as a table, whom to ask about which host, what to do next, and who blocks. Pure."""
+"""Switch maintenance: its stages as a table, whom to ask about each host, what to do next, and who blocks. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def is_possible(scenario: Scenario, event: Event) -> bool:
 def advance(scenario: Scenario, event: Event, now_ms: int, message: str = "") -> Scenario:
     """A copy in the next stage. Raises KeyError: the table does not have it.
 
-    Asking and confirming share their 30 minutes: the time of a withdrawn ok is not given again.
+    Asking and confirming share their 30 minutes: a withdrawn ok does not restart that time.
     """
     stage, ending = TABLE[scenario.stage, event]
     moved = Scenario()
@@ -96,7 +96,7 @@ def advance(scenario: Scenario, event: Event, now_ms: int, message: str = "") ->
     moved.ending = ending or scenario.ending
     if not (scenario.stage in _ASKING and moved.stage in _ASKING):
         moved.since_ms = now_ms
-    if event is not Event.RETURNED:  # how it ended stays to be read
+    if event is not Event.RETURNED:  # keep showing how it ended
         moved.message = message or event.value
     return moved
 
@@ -113,7 +113,7 @@ _KIND = OPERATION_KIND_TEMPORARY_UNREACHABLE
 
 
 def asked(installation: str, scenario: Scenario, host: Host, project: Project, index: int) -> ScenarioHost:
-    """Whom to ask about a host: those of its CMSs that know temporary-unreachable; others agree by hand.
+    """Whom to ask about a host: those of its CMSs that know temporary-unreachable; for others people agree by hand.
 
     Hosts that are not assigned and ready need nobody's leave.
     """
@@ -169,7 +169,7 @@ def _about(scenario: Scenario, task: Task) -> Do:
 
 
 def event_now(scenario: Scenario, now_ms: int) -> Event | None:
-    """What has happened by now; CONFIRMED is the caller's, once HQ does not count silence any more."""
+    """What has happened by now; CONFIRMED is the caller's, once HQ no longer counts silence."""
     if scenario.stage == SCENARIO_STAGE_RETURNING:
         return None if any(tasks(scenario)) else Event.RETURNED
     said = combine(task.verdict for _, task in tasks(scenario))
@@ -194,7 +194,7 @@ def is_confirmed(scenario: Scenario) -> bool:
 
 
 def blocking(scenario: Scenario, projects: Mapping[str, str] | None = None) -> list[str]:
-    """Who has not agreed, in their own words; then what people have to agree on.
+    """Who has not agreed, with their messages; then what people have to agree to.
 
     Args:
         projects: of hosts, by name; None: nobody can agree any more.

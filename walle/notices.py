@@ -1,4 +1,4 @@
-"""Notices: who hears what, by which way, and what could not be delivered."""
+"""Notices: recipients, channels, and failed deliveries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Way(Protocol):
     """How a notice gets to somebody."""
 
     def takes(self, address: str) -> bool:
-        """Whether such an address is this way's."""
+        """Whether this channel handles such an address."""
 
     async def deliver(self, address: str, notice: Notice) -> None:
         """Raises OSError: not delivered."""
@@ -44,7 +44,7 @@ def heard_by(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
 
 
 def warnings_of(project: Project) -> list[str]:
-    """A fuse that trips and tells nobody stays tripped."""
+    """Warn of missing recipients: a fuse that trips unnoticed stays tripped."""
     heard = heard_by(project.notifications.recipient, SEVERITY_CRITICAL)
     return [] if heard else [f"project {project.id}: nobody receives critical notices: add a recipient"]
 
@@ -158,7 +158,7 @@ class Mail:
 
     def _send(self, address: str, notice: Notice) -> None:
         mail = EmailMessage()
-        # A line break in a subject would be a header of somebody else's choice.
+        # A line break in a subject would inject a header.
         subject = " ".join(notice.text.split())[:150]
         mail["Subject"] = f"[wall-e {severity_name(notice.severity)}] {subject}"
         mail["From"], mail["To"] = self._server.sender, address
@@ -169,5 +169,5 @@ class Mail:
                     smtp.starttls()
                     smtp.login(self._server.user, self._server.password)
                 smtp.send_message(mail)
-        except smtplib.SMTPException as error:  # is an OSError already, but for its bare subclasses' texts
+        except smtplib.SMTPException as error:  # already an OSError, but its bare subclasses need a text
             raise OSError(f"{type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""`walle serve` and `walle dev`: their flags, and how settings become real parts.
+"""`walle serve` and `walle dev`: their flags, and how settings become objects.
 
 Each flag is also an environment variable: `--etcd` is WALLE_ETCD.
 """
@@ -100,7 +100,7 @@ def dev(**given: Any) -> None:
 
 
 class _Settings:
-    """What is read before anything starts, so that what is wrong is said at once."""
+    """What is read before anything starts, so that mistakes are reported at once."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         if not _INSTALLATION.fullmatch(given["installation"]):
@@ -142,7 +142,7 @@ async def _serve(
     security: Security | None,
     own: DevStore | None = None,
 ) -> None:
-    """`make_store`: a store of etcd belongs to the loop that it was made in."""
+    """`make_store`: an etcd store belongs to the loop that it was made in."""
     config = config_of(given, "walle", "walle open-epoch")
     shared = context_of(given, "walle", config, security)
     clients = clients_of(settings.locations, settings.credentials)

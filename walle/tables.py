@@ -1,4 +1,4 @@
-"""Tables: kinds of operations and their names, what a change of a host takes, and the stages of an operation."""
+"""Tables: kinds of operations and their names, what a change of a host requires, and the stages of an operation."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class Change(StrEnum):
 
 
 class Told(NamedTuple):
-    """The operation that it takes (in the CMSs of the project where the host is), and the state afterwards.
+    """The operation that it requires (in the CMSs of the host's current project), and the state afterwards.
 
-    `operation` None: no CMS is told, it is done at once. `state` None: it stays.
+    `operation` None: no CMS is told, it is done at once. `state` None: unchanged.
     """
 
     operation: OperationKind | None
@@ -97,8 +97,8 @@ _QUIET: Final = Told(None, None)
 _IN: Final = Told(OPERATION_KIND_PREPARE, HOST_STATE_ASSIGNED)
 _OUT: Final = Told(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
 
-# The protocol's list of who is told, line by line, by the state that the host has or is added in. A CMS learns of hosts
-# that go into use and out of use, not of what Wall-E keeps in its books.
+# The protocol's list of who is told, line by line, by the host's state or the one it is added in. A CMS learns of hosts
+# that go into use and out of use, not of Wall-E's bookkeeping.
 MEMBERSHIP: Final[Mapping[tuple[Change, HostState], Told]] = {
     (Change.ADD, HOST_STATE_FREE): _QUIET,
     (Change.ADD, HOST_STATE_ASSIGNED): _IN,
@@ -109,7 +109,7 @@ MEMBERSHIP: Final[Mapping[tuple[Change, HostState], Told]] = {
     (Change.PREPARE, HOST_STATE_MAINTENANCE): _IN,
     (Change.PREPARE, HOST_STATE_PROBATION): _IN,
     (Change.MOVE, HOST_STATE_FREE): _QUIET,
-    (Change.MOVE, HOST_STATE_ASSIGNED): _QUIET,  # the projects are taken to belong together
+    (Change.MOVE, HOST_STATE_ASSIGNED): _QUIET,  # the projects are assumed to belong together
     (Change.MOVE, HOST_STATE_MAINTENANCE): _QUIET,
     (Change.MOVE, HOST_STATE_PROBATION): _QUIET,
     (Change.MOVE_RELEASE, HOST_STATE_FREE): _QUIET,
@@ -122,7 +122,7 @@ MEMBERSHIP: Final[Mapping[tuple[Change, HostState], Told]] = {
     (Change.REMOVE, HOST_STATE_PROBATION): _OUT,
 }
 
-# A preorder cannot ignore CMSs; everything else can.
+# Preorders cannot ignore CMSs; all other changes can.
 MAY_IGNORE_CMS: Final = frozenset(Change) - {Change.ADD_PREORDERED, Change.ADD_PREORDERED_PREPARE}
 
 
@@ -185,7 +185,7 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_CONFIRMING, Event.RECOVERED): _CANCELLED,
     (STAGE_CONFIRMING, Event.FUSE_OUT): _CANCELLED,
     (STAGE_CONFIRMING, Event.CANCEL): _CANCELLED,
-    # Work that runs goes on, whatever the fuses say: a host in the middle of a redeploy is worth nothing.
+    # Running work continues, whatever the fuses say: a host in the middle of a redeploy is useless.
     (STAGE_RUNNING, Event.EXECUTED): (STAGE_VERIFYING, _NOT_YET),
     (STAGE_RUNNING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
     (STAGE_RUNNING, Event.GAVE_UP): _FAILED,
@@ -212,6 +212,6 @@ def advance(operation: Operation, event: Event, now_ms: int, message: str = "") 
     moved.CopyFrom(operation)
     moved.stage, moved.since_ms, moved.failures = stage, now_ms, 0
     moved.outcome = outcome or operation.outcome
-    if event is not Event.TASKS_DELETED:  # why it ended stays to be read
+    if event is not Event.TASKS_DELETED:  # keep showing why it ended
         moved.message = message or event.value
     return moved

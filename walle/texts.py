@@ -1,4 +1,4 @@
-"""Texts of others, kept in records: no longer than is read, and cut where a clause ends."""
+"""External texts kept in records: limited to a readable length, and cut at the end of a clause."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands of HQ share: the group of commands, flags of servers and credentials, files that people write."""
+"""What HQ's commands share: the command group, flags for servers and credentials, hand-written files."""

@@ -12,7 +12,7 @@
         cms: [cms-1.east:7271]
         walle: [walle-1.east:7471]
 
-All but `servers` may be left out; the credentials are for the CMS and Wall-E, too. Files are named relative to the
+All but `servers` may be left out; the credentials are also used for the CMS and Wall-E. Files are named relative to the
 config file.
 """
 
@@ -62,7 +62,7 @@ class Config:
     exists: bool = True
 
     def context(self, name: str) -> Context:
-        """The context of a name; `name` empty: the current one.
+        """The context with a name; `name` empty: the current one.
 
         Raises:
             BadConfig: there is none.
@@ -75,7 +75,7 @@ class Config:
         return found
 
     def lacks_file(self) -> str:
-        """What to say of a file that does not exist: where it should be, and what to write in it."""
+        """The message for a missing file: where it should be, and what to write in it."""
         return f"there is no config file {self.path}: write one, e.g. {EXAMPLE}"
 
     def _there_are(self) -> str:
@@ -103,7 +103,7 @@ def load(path: Path) -> Config:
 
 def parse(text: str, path: Path) -> Config:
     """The config in a text. Raises BadConfig."""
-    from hqcli.documents import BadDocument, value_of  # only who has a config file pays for YAML
+    from hqcli.documents import BadDocument, value_of  # only users with a config file pay for YAML
 
     try:
         value = value_of(text) or {}

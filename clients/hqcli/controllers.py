@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Whom:
-    """Whom to ask, and as whom. timeout_s: of a context; None: it says nothing."""
+    """Whom to ask, and as whom. timeout_s: from the context; None: not set there."""
 
     addresses: tuple[str, ...]
     credentials: CredentialFiles
@@ -43,11 +43,11 @@ class Controller:
 
     Attributes:
         name: as messages call it.
-        flag: names its processes.
-        variable: does the same.
-        default: where it is if nothing says so.
-        field: of a context that names it; empty: contexts do not.
-        prefix: of the variables that name files of credentials.
+        flag: the flag that names its processes.
+        variable: the environment variable that does.
+        default: its address if nothing else names one.
+        field: the field of a context that names it; empty: there is none.
+        prefix: of the environment variables that name credential files.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Controller:
     def whom(self, given: str, context_name: str) -> Whom:
         """The flag, else the context that was named, else the variable, else the current context, else the default.
 
-        The credentials of the environment are not for whom a context names.
+        Credentials from the environment are never sent to servers that a context names.
 
         Raises:
             UsageError: there is no such context, or it does not say where the controller is.
@@ -78,7 +78,7 @@ class Controller:
         return Whom(addresses, CredentialFiles.of_environment(prefix=self.prefix), None)
 
     def unreachable(self, error: HqApiError) -> str:
-        """What to say if no process answered: what happened, and what to do."""
+        """The message if no process answered: what happened, and what to do."""
         where = f"{self.name} at {error.endpoint}"
         others = f"name another with {self.flag} or {self.variable}"
         if error.code.name == "DEADLINE_EXCEEDED":
@@ -88,7 +88,7 @@ class Controller:
         return f"{where} cannot be reached ({error.message.rpartition('last error: ')[2]}): {others}"
 
     def _context(self, name: str) -> Context | None:
-        """The one named; else the current one."""
+        """The named context; else the current one."""
         if not self.field:
             return None
         try:
@@ -152,7 +152,7 @@ def controller_options(
 ) -> Callable[[F], F]:
     """Give a command the options that say where a controller is; `made` makes its first argument of them.
 
-    They may also come before the command, where a group has them. A group is not called if a command follows.
+    On a group they may also come before the command. The group itself does not run if a command follows.
     """
     options = [
         click.option(
@@ -195,7 +195,7 @@ def controller_options(
 
 
 def _levels(ctx: click.Context | None) -> Iterator[dict[str, Any]]:
-    """What was said to a command, and to those before it."""
+    """The parameters of a command, and of the groups above it."""
     while ctx is not None:
         yield ctx.params
         ctx = ctx.parent

@@ -1,4 +1,4 @@
-"""Files that people write: YAML (and so JSON), read with the name of the file and the line in every complaint."""
+"""Files that people write: YAML (and so JSON), read so that every error names the file and the line."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class BadDocument(Exception):
-    """A document is not what it has to be; str() says where and why, in a line for each fault."""
+    """A document is invalid; str() says where and why, with one line for each fault."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML with the words of YAML 1.2: only true and false are booleans, times stay text; no key twice."""
+    """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -46,7 +46,7 @@ def texts(names: tuple[str, ...], *, recursive: bool = False, hint: str = "") ->
     """Names and contents of files, of the .yaml, .yml and .json files in folders, and of `-` (stdin), in order.
 
     Args:
-        hint: what to do where a folder has none.
+        hint: what to do if a folder has none.
 
     Raises:
         BadDocument: one cannot be read.
@@ -85,7 +85,7 @@ def value_of(text: str) -> Any:
 
 
 def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
-    """The documents in a text with their places (`web.yaml, document 2`); `bad` grows by what is wrong."""
+    """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`."""
     try:
         documents = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]
     except yaml.YAMLError as error:

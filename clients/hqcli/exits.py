@@ -54,19 +54,19 @@ def exit_of(error: HqApiError, *, writing: bool) -> Exit:
     if writing and error.outcome_unknown:
         return Exit.OUTCOME_UNKNOWN
     if error.code.name == "RESOURCE_EXHAUSTED" and error.retry_delay_s is None:
-        return Exit.REFUSED  # too large: later is no better
+        return Exit.REFUSED  # too large: retrying later does not help
     if error.reason == "UNKNOWN_REVISION":
         return Exit.NOT_FOUND
     return exit_of_code(error.code.name)
 
 
 def is_no_hq(error: HqApiError) -> bool:
-    """Something answered over gRPC, and not as an HQ would."""
+    """Something answered over gRPC, but not as HQ would."""
     return not error.from_hq and error.code.name in _NOT_AN_HQ
 
 
 def surely_not_stored(error: HqApiError) -> bool:
-    """HQ says in so many words that it gave a write up in time."""
+    """HQ says explicitly that it gave up a write before storing it."""
     return error.from_hq and not error.earlier_try_unknown and NOTHING_STORED.search(error.message) is not None
 
 

@@ -63,7 +63,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 def as_dict(message: Message) -> dict[str, Any]:
     """A message in proto3 JSON, as Python values; the keys of its maps are sorted."""
-    from google.protobuf.json_format import MessageToDict  # 25 ms that a table does not need
+    from google.protobuf.json_format import MessageToDict  # takes 25 ms, which tables need not pay
 
     data = MessageToDict(message)
     _sort_maps(data, cast("Descriptor", message.DESCRIPTOR))
@@ -71,7 +71,7 @@ def as_dict(message: Message) -> dict[str, Any]:
 
 
 def _sort_maps(data: dict[str, Any], kind: Descriptor) -> None:
-    """Two maps that are equal come from protobuf in orders that differ: a diff would show the difference."""
+    """Protobuf may return equal maps in different orders, which a diff would show."""
     for field in kind.fields:
         value, inner = data.get(field.json_name), field.message_type
         if inner is None:

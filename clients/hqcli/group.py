@@ -1,4 +1,4 @@
-"""A command line of many commands that comes at once: each is imported when it is used."""
+"""A command line of many commands that starts fast: each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def _as_it_is(command: click.Command) -> click.Command:
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name, imports one when it is called, and says mistakes in one line.
+    """A group that knows its commands by name, imports one when it is called, and reports usage errors in one line.
 
     Args:
         package: where the modules of `commands` are.
         commands_by_name: module, attribute, help in one line.
-        complain: says a mistake on stderr.
+        complain: prints an error on stderr.
         aliases: other names.
-        finish: has the last word on a command that was imported.
-        headings: of the help, with the commands below each. Default: all below one.
+        finish: called with each imported command, to complete it.
+        headings: the help's headings, with the commands under each. Default: all under one.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
 
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        # click's own would import every command for its help text, at each press of the key.
+        # click's own would import every command for its help text, each time the user presses Tab.
         return [CompletionItem(n, help=text) for n, (_, _, text) in self._table.items() if n.startswith(incomplete)]
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
@@ -94,8 +94,8 @@ class LazyGroup(click.Group):
         except OSError as error:
             if error.errno not in (errno.EPIPE, *_FULL):
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
-            if error.errno in _FULL:  # the other one is `hqctl find | head -1`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discard what is left in the buffer
+            if error.errno in _FULL:  # EPIPE is normal: `hqctl find | head -1`
                 self._complain(f"the output cannot be written: {error.strerror}.")
             sys.exit(REFUSED)
         sys.exit(code if isinstance(code, int) else OK)

@@ -34,7 +34,7 @@ class WrittenInstance:
 def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[WrittenInstance]:
     """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
 
-    `recursive`: folders with all folders in them.
+    `recursive`: include subfolders.
 
     Raises:
         BadDocument: with one line for each fault found.
@@ -103,7 +103,7 @@ def parse_instance(value: Any) -> Instance:
 
 
 def without_what_hq_sets(instance: Instance) -> Instance:
-    """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
+    """Make the output of `get -o yaml` applicable: status, times and counts are dropped, meta.version stays."""
     instance.ClearField("status")
     for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
         instance.meta.ClearField(name)
@@ -145,7 +145,7 @@ def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _where_and_why(text: str) -> str:
-    """What protobuf says of a fault, as `path.of.field: what is wrong`."""
+    """Protobuf's description of a fault, as `path.of.field: what is wrong`."""
     path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
     why = _STEP.sub("", text).strip().rstrip(".")
     return f"{path}: {why}" if path else why

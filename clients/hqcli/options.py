@@ -1,4 +1,4 @@
-"""Options that commands share as people write them: servers, files of credentials, spans of time."""
+"""Options that commands share: servers, credential files, time spans."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _options(function: F, *, from_environment: bool) -> F:
 
 
 class Span(click.ParamType[float]):
-    """A span of time, in seconds. `least_s`: a shorter one makes no sense, and HQ may take 0 for its default."""
+    """A span of time, in seconds. `least_s`: shorter spans make no sense, and HQ may treat 0 as its default."""
 
     name = "span"
 

@@ -1,4 +1,4 @@
-"""Values and conditions as people read them: ages, times, sizes, what the guard does. No I/O."""
+"""Values and conditions as people read them: ages, times, sizes, the state of the guard. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
 from hqpb.v1 import service_pb2 as pb
 
-CLOCKS_DIFFER_S = 2.0  # between machines that are well; beyond that one of them is wrong
+CLOCKS_DIFFER_S = 2.0  # normal difference between machines; beyond that one of the clocks is wrong
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _AMOUNT = r"(\d+(?:\.\d+)?)"
 _DURATION = re.compile("".join(f"(?:{_AMOUNT}{unit})?" for unit in ("d", "h", "m", "s", "ms")))

@@ -20,7 +20,7 @@ _INTEGERS = frozenset(
         FieldDescriptor.CPPTYPE_UINT64,
     }
 )
-_ALIKE = 0.65  # node and nodeName are, spec and secret are not
+_ALIKE = 0.65  # similarity of names: node and nodeName pass, spec and secret do not
 _AS_TEXT = {
     "google.protobuf.Timestamp": 'a time in quotes, e.g. "2026-01-31T12:00:00Z"',
     "google.protobuf.Duration": 'a duration in quotes, in seconds, e.g. "10s"',
@@ -38,7 +38,7 @@ def faults(value: Any, message: Descriptor, path: str = "") -> Iterator[str]:
         return
     for name, inner in value.items():
         field = _field(message, name)
-        own_name = name if field is None else field.name  # as HQ's own errors name it
+        own_name = name if field is None else field.name  # the name that HQ's own errors use
         inner_path = f"{path}.{own_name}" if path else str(own_name)
         if field is None:
             yield f"{inner_path}: unknown field; {_instead(str(name), _known(message))}"
@@ -56,7 +56,7 @@ def kind(value: Any) -> str:
 
 
 def no_text(value: Any) -> str:
-    """What is wrong with a value where text belongs. Quotes make text of a scalar only."""
+    """What is wrong with a value where text belongs. Quotes can fix a scalar only."""
     quotes = ": put it in quotes" if isinstance(value, int | float) else ""
     return f"must be text, not {kind(value)}{quotes}"
 

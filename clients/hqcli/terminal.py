@@ -16,12 +16,12 @@ UNFOLDED = 100_000
 
 
 def width_of(stream: Any) -> int:
-    """Columns to fold text to; in a pipe a line stays a line."""
+    """Columns to fold text to; in a pipe lines are not folded."""
     return min(WIDEST, shutil.get_terminal_size().columns) if stream.isatty() else UNFOLDED
 
 
 def fold(line: str, width: int, hang: int | None = None) -> list[str]:
-    """A line folded to a width, its rest indented by `hang` columns (as the line itself, if not said)."""
+    """A line folded to a width, its continuation indented by `hang` columns (default: like the line itself)."""
     indent = len(line) - len(line.lstrip())
     rest = " " * (indent if hang is None else hang)
     return textwrap.wrap(line, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False) or [""]
@@ -48,7 +48,7 @@ CUT_TO_AT_LEAST = 10
 def print_table(
     names: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool = False, headers: bool = True
 ) -> None:
-    """Print on stdout, as suits where that goes; `whole`: cut nothing, even if the terminal is too narrow."""
+    """Print on stdout, in the form that suits a terminal or a pipe; `whole`: cut nothing, even if it does not fit."""
     if sys.stdout.isatty():
         terminal = shutil.get_terminal_size().columns
         widths = None if whole else fitted(names, rows, terminal)
@@ -72,7 +72,7 @@ def lines(
     colours: bool = False,
     room: int | None = None,
 ) -> list[str]:
-    """A table as lines, its head first; what does not fit its column, or the room for a line, ends in `…`."""
+    """A table as lines, its head first; what does not fit its column or the line ends in `…`."""
     widths = list(widths or _widths(names, rows))
     if room is not None:
         widths = _within(widths, room)
@@ -81,11 +81,11 @@ def lines(
 
 
 def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
+    """Widths of columns so that a row takes one line: the widest column that may be cut shrinks first.
 
-    Where that is not enough, the last one that was cut is left out, so that the others stay readable: its width is 0.
-    READY goes after all others, and the first column, which names the row, never.
-    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal, but what
+    If that is not enough, the last column that was cut is left out (width 0), so that the others stay readable.
+    READY is left out last of all, and the first column, which names the row, never.
+    Ids and times are never cut: they are what gets copied. A table may therefore stay wider than the terminal, but what
     stands before the instance, which a row is about, does not push it out.
     """
     whole = _widths(names, rows)
@@ -95,7 +95,7 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
         cut = [n for n in cuttable if widths[n] < whole[n] and n]
         if _taken(widths) <= width or not cut:
             return _with_the_instance(names, widths, width)
-        others = [n for n in cut if names[n] != "READY"]  # the one that everybody looks for goes last
+        others = [n for n in cut if names[n] != "READY"]  # what everybody looks for is left out last
         whole[(others or cut)[-1]] = 0
 
 
@@ -131,7 +131,7 @@ def styled(cell: str, text: str) -> str:
 
 
 def _within(widths: list[int], room: int) -> list[int]:
-    """As many columns as have at least some room on a line, the last of them with what is left."""
+    """As many columns as still have some room on a line; the last one gets the rest."""
     shown: list[int] = []
     for width in widths:
         if room < min(width, CUT_TO_AT_LEAST):
@@ -157,7 +157,7 @@ def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def warn(text: str) -> None:
-    """Say on stderr what to take into account."""
+    """Print a warning on stderr."""
     click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))
     click.echo(text, err=True)
 

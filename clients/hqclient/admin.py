@@ -8,7 +8,7 @@ from hqpb.v1 import admin_pb2 as pb
 
 
 class Admin(Caller):
-    """What operators ask and order. Orders are recorded by HQ with `by` and `reason`."""
+    """Operators' questions and orders. HQ records orders with `by` and `reason`."""
 
     async def get_guard(self, *, timeout_s: float | None = None) -> pb.GetGuardResponse:
         """What the guard of the answering replica does, and why."""
@@ -34,19 +34,19 @@ class Admin(Caller):
         return await self.call(lambda hq: hq.admin.ForceGuard, request, timeout_s=timeout_s)
 
     async def get_epoch(self, *, timeout_s: float | None = None) -> pb.GetEpochResponse:
-        """Whether what the store holds is believed, as the answering replica sees it."""
+        """Whether the store's contents are trusted, as the answering replica sees it."""
         request = pb.GetEpochRequest()
         return await self.call(lambda hq: hq.admin.GetEpoch, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)
 
     async def confirm_epoch(
         self, epoch: str, *, by: str, reason: str, timeout_s: float | None = None
     ) -> pb.ConfirmEpochResponse:
-        """What the store holds is all there is, however little: readers believe it."""
+        """Confirm that the store is complete, however little it holds, so that readers trust it."""
         request = pb.ConfirmEpochRequest(epoch=epoch, reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.ConfirmEpoch, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)
 
     async def list_replicas(self, *, timeout_s: float | None = None) -> pb.ListReplicasResponse:
-        """The replicas that have spoken lately, and the store's members."""
+        """The replicas heard from lately, and the store's members."""
         return await self.call(
             lambda hq: hq.admin.ListReplicas,
             pb.ListReplicasRequest(),
@@ -75,7 +75,7 @@ class Admin(Caller):
     async def suspend_node(
         self, node_name: str, *, duration_s: float, by: str, reason: str, timeout_s: float | None = None
     ) -> pb.SuspendNodeResponse:
-        """Planned work: no revision of this node is called silent for `duration_s` seconds."""
+        """Planned work: no revision of this node counts as silent for `duration_s` seconds."""
         request = pb.SuspendNodeRequest(node_name=node_name, duration=duration(duration_s), reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.SuspendNode, request, timeout_s=timeout_s)
 

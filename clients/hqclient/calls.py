@@ -1,4 +1,4 @@
-"""One call, from the first try to its end: which replica, how long, again or not; and the base of the typed calls."""
+"""One call from first try to final result: which replica, how long, whether to retry; and a base for typed calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIN_TRY_S = 1.0
 
 
 class Calls:
-    """Sends requests that have one answer, with fail-over, retries and a deadline over all of it."""
+    """Sends unary requests, with fail-over, retries and one deadline for all of it."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Calls:
         metadata: MetadataSource,
         first_connect_s: float = 0.3,
     ) -> None:
-        """`first_connect_s`: what a connection may take while another replica was not asked yet."""
+        """`first_connect_s`: the connect timeout while some replica has not been tried yet."""
         self._pool = pool
         self._clock = clock
         self._rng = rng
@@ -51,7 +51,7 @@ class Calls:
         """The answer.
 
         Raises:
-            HqApiError: what the last try ended with.
+            HqApiError: as the last try failed.
         """
         deadline = self._clock.now() + timeout_s
         retries = Retries(self._settings, self._budget, safety, self._rng)
@@ -115,19 +115,19 @@ class Calls:
         except asyncio.CancelledError:
             if cancelled_from_outside():
                 raise
-            # A channel that is closed under a call looks like a cancellation by the caller.
+            # Closing a channel during a call looks like a cancellation by the caller.
             raise connection_closed(replica.address) from None
 
     def _connect_s(self, retries: Retries, share_s: float) -> float:
-        """Time for a connection. A frozen replica's kernel accepts it and that is all: nothing was sent, so ask others.
+        """Time to connect. A frozen replica's kernel still accepts connections; nothing was sent, so ask others.
 
-        The attempt goes on meanwhile: where all are slow, the second round finds it done, or waits for it.
+        The attempt continues in the background: if all are slow, the second round finds it done, or waits for it.
         """
         others_left = self._pool.replicas.has_more_than(retries.tried)
         return min(share_s, self._first_connect_s) if retries.is_first_round and others_left else share_s
 
     def _share_s(self, safety: Safety, deadline: float) -> float:
-        """Time for one try: half of what is left where another may follow, so a hung replica costs half."""
+        """Time for one try: half of the remaining time if another may follow, so a hung replica costs only half."""
         remaining_s = deadline - self._clock.now()
         if safety is Safety.UNLESS_STORED or len(self._pool.replicas) == 1:
             return remaining_s
@@ -135,7 +135,7 @@ class Calls:
 
 
 def cancelled_from_outside() -> bool:
-    """Somebody cancelled this very task; otherwise a CancelledError came from something that it awaited."""
+    """This task itself was cancelled; otherwise a CancelledError came from something that it awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -157,14 +157,14 @@ class Caller:
         safety: Safety = Safety.UNLESS_STORED,
         timeout_s: float | None = None,
     ) -> Res:
-        """Send any request as it stands, e.g. `call(lambda hq: hq.instances.GetInstance, request)`.
+        """Send any request unchanged, e.g. `call(lambda hq: hq.instances.GetInstance, request)`.
 
         Args:
             safety: whether it may be repeated when the outcome of a try is unknown.
             timeout_s: for the whole call, retries included; None: the client's default.
 
         Raises:
-            HqApiError: it failed for good, or the time is up.
+            HqApiError: it failed for good, or the deadline has passed.
         """
         try:
             return await self._calls.run(method, request, safety, self._timeout_s if timeout_s is None else timeout_s)

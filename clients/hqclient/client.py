@@ -1,10 +1,10 @@
-"""HQ's client: every call of the registry, over as many replicas as there are.
+"""HQ's client: every call of the registry, over any number of replicas.
 
     async with Client(["hq-1:7071", "hq-2:7071"]) as client:
         answer = await client.get("web-1")
 
-Retries, fail-over and deadlines are inside; what fails for good is an HqApiError. What is not here: state
-kept from a watch (a discovery library builds on `watch`) and an agent's life (it builds on `begin_reporting`
+Retries, fail-over and deadlines are built in; a call that fails for good raises HqApiError. Not included: state
+kept from a watch (a discovery library builds on `watch`) and an agent's lifecycle (which builds on `begin_reporting`
 and `report`).
 """
 
@@ -54,7 +54,7 @@ class ClientSettings:
         retry: how insistent calls are.
         watch: how watches behave when their stream ends.
         connect_timeout_s: how long a replica may take to accept a connection.
-        first_connect_s: the same, while another one was not asked yet: a frozen replica costs no more.
+        first_connect_s: the same while some replica has not been tried yet, so that a frozen one costs no more.
         first_probe_s: about how long a failed replica is set aside at first; it doubles each time.
         max_probe_s: upper limit of that.
     """
@@ -74,9 +74,9 @@ class Client(Reads, Writes, Reports):
         addresses: `host:port` of each replica.
         timeout_s: default deadline of a whole call, retries included.
         read_your_writes: reads wait until the answering replica has this client's own writes. Over a gateway with
-            several locations they are STRONG from the first own write on.
+            several locations they are STRONG after its first write.
         credentials: TLS, a client certificate, a token; all renewed from their files.
-        metadata: called for each request; what it says is sent beside the credentials.
+        metadata: called for each request; its result is sent along with the credentials.
         channel_factory: opens the channel to an address, instead of the credentials.
 
     Raises:
@@ -140,7 +140,7 @@ class Client(Reads, Writes, Reports):
         await self._pool.close()
 
     def away_s(self) -> float:
-        """For how long no replica has answered; 0: one is healthy, as far as is known."""
+        """How long no replica has answered; 0: at least one is healthy, as far as is known."""
         return self._pool.replicas.away_s()
 
     def watch(self, where: service_pb2.InstanceFilter | None = None, *, resume_token: str = "") -> Watch:
@@ -149,7 +149,7 @@ class Client(Reads, Writes, Reports):
         async with client.watch(where) as items:
             async for item in items: ...
 
-        With a `resume_token` it goes on after that point; the caller still holds the state that belongs to
+        With a `resume_token` it continues after that point; the caller must still hold the state that belongs to
         it.
         """
         request = service_pb2.WatchInstancesRequest(filter=where, resume_token=resume_token)

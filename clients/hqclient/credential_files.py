@@ -13,7 +13,7 @@ class BadCredentials(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CredentialFiles:
-    """Names of files; empty: none.
+    """Paths of files; empty: none.
 
     Attributes:
         ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
@@ -33,7 +33,7 @@ class CredentialFiles:
         return cls(**{field.name: environ.get(f"{prefix}{field.name.upper()}", "") for field in fields(cls)})
 
     def over(self, other: CredentialFiles) -> CredentialFiles:
-        """These, and where there is none of a kind, the other's; a certificate and its key stay together."""
+        """These files, with the other's for each kind that is not set; a certificate and its key stay together."""
         own = self if self.cert or self.key else other
         return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.token_file or other.token_file)
 

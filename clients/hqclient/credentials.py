@@ -3,7 +3,7 @@
     credentials = Credentials(CredentialFiles(ca="ca.pem", cert="me.pem", key="me.key"))
     async with Client(["hq-1:7071"], credentials=credentials) as client: ...
 
-A file that is unusable when it is renewed leaves in force what was there, with a warning. What the files hold is in no
+If a renewed file is unusable, the previous one stays in force, with a warning. The contents never appear in an
 error, log line or repr.
 """
 
@@ -44,7 +44,7 @@ class _Tls:
         made = ssl.create_default_context(cadata=self.ca.decode("latin-1") if self.ca else None)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.chain and self.key:
-            # OpenSSL reads files only. These hold what was checked, whatever has become of the named ones since.
+            # OpenSSL reads files only. These hold what was checked, even if the named ones have changed since.
             with os.fdopen(os.memfd_create("own certificate"), "wb") as file:
                 file.write(self.chain + b"\n" + self.key)
                 file.flush()
@@ -53,10 +53,10 @@ class _Tls:
 
 
 class Credentials:
-    """Opens channels and makes metadata for each call, from files as they are now.
+    """Opens channels and makes metadata for each call, from the current files.
 
     Args:
-        now: seconds, of any clock; files are looked at once a second at most.
+        now: seconds, from any clock; files are checked at most once a second.
 
     Raises:
         BadCredentials: a file cannot be used.
@@ -76,7 +76,7 @@ class Credentials:
         return f"Credentials({self.files})"
 
     def check(self, addresses: Iterable[str]) -> None:
-        """A token is not sent where others could read it.
+        """Refuse to send a token where others could read it.
 
         Raises:
             BadCredentials: there is a token, no TLS, and an address of another machine.
@@ -88,7 +88,7 @@ class Credentials:
                 raise BadCredentials(f"the token would be sent to {address} in plain text: give a CA for TLS (--ca)")
 
     def version(self) -> int:
-        """Another number when connections must be made anew, because their certificates were renewed."""
+        """Changes when connections must be reopened because their certificates were renewed."""
         if self._tls is None:
             return 0
         self._tls.current()
@@ -97,7 +97,7 @@ class Credentials:
     def channel(
         self, address: str, interceptors: Sequence[Any] = (), options: Sequence[tuple[str, int]] = CHANNEL_OPTIONS
     ) -> grpc.aio.Channel:
-        """A channel to an address, with the certificates of now."""
+        """A channel to an address, with the current certificates."""
         if self._tls is None:
             return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
         tls = self._tls.current()
@@ -105,7 +105,7 @@ class Credentials:
         return grpc.aio.secure_channel(address, made, options=options, interceptors=interceptors)
 
     def tls(self) -> Callable[[], ssl.SSLContext] | None:
-        """What makes contexts with the certificates of now, for connections that are not gRPC's own; None: no TLS."""
+        """A factory of contexts with the current certificates, for connections other than gRPC's; None: no TLS."""
         return None if self._tls is None else partial(self._newest, self._tls)
 
     def _newest(self, files: _Renewed[_Tls]) -> ssl.SSLContext:
@@ -130,11 +130,11 @@ class _Renewed(Generic[T]):
         self.version = 1
 
     def current(self) -> T:
-        """What the files said last that could be used."""
+        """The last usable contents of the files."""
         now = self._now()
         if now >= self._check_at:
             self._check_at = now + _CHECK_EVERY_S
-            stamps = self._stamped()  # before reading: a change amid it is seen the next time
+            stamps = self._stamped()  # before reading: a change during the read is noticed next time
             if stamps != self._stamps:
                 self._stamps = stamps
                 self._renew()
@@ -190,7 +190,7 @@ def _read_tls(files: CredentialFiles) -> _Tls:
 
 
 def _certificates(pem: bytes, name: str) -> list[Any]:
-    from cryptography import x509  # only who has certificates pays for it
+    from cryptography import x509  # imported only if there are certificates
 
     try:
         return list(x509.load_pem_x509_certificates(pem))
@@ -199,7 +199,7 @@ def _certificates(pem: bytes, name: str) -> list[Any]:
 
 
 def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
-    """gRPC would take any two, and fail at each handshake without saying why."""
+    """gRPC would accept a mismatched pair, and fail at each handshake without saying why."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     own = _certificates(chain, f"--cert {files.cert}")[0]
@@ -217,5 +217,5 @@ def _is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host == "localhost" or address.startswith("unix:") or ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, however it begins
+    except ValueError:  # a host name, even if it starts like an address
         return False

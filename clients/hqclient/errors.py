@@ -25,7 +25,7 @@ _KNOWN: dict[str, Any] = {
 
 _BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 
-# A replica that goes away also breaks off writes that it had begun.
+# A replica that shuts down also aborts writes that it had begun.
 UNSURE_REASONS = frozenset({"OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DOWN"})
 _TRY_LATER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
 # gRPC has no code for "never left": this is what it says when a call found no connection. Without retries of
@@ -56,14 +56,14 @@ class HqApiError(Exception):
     Attributes:
         code: the gRPC status.
         message: the sentence, as the server (or gRPC) put it.
-        reason: stable word for programs (VERSION_CONFLICT, FENCED, ...); empty if HQ itself did not answer.
+        reason: stable identifier for programs (VERSION_CONFLICT, FENCED, ...); empty if HQ itself did not answer.
         violations: faults of the request, by field, or preconditions that did not hold, by subject.
-        metadata: facts for programs beside the reason.
-        retry_delay_s: when HQ asks to send the same call again, in seconds; None: it does not ask.
-        from_hq: an HQ said so, not gRPC or something between.
+        metadata: further details for programs.
+        retry_delay_s: after how many seconds HQ asks for a retry of the same call; None: it does not ask.
+        from_hq: the error comes from HQ, not from gRPC or something in between.
         sent: False if the request surely never left this process.
         endpoint: address of the replica that was asked.
-        earlier_try_unknown: this is what the last of several tries ended with, and one before it may have been stored.
+        earlier_try_unknown: the error is that of the last try, and an earlier try may have been stored.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class HqApiError(Exception):
 
     @property
     def nothing_stored(self) -> bool:
-        """The request surely changed nothing and may succeed later: it may be sent again whatever it does."""
+        """The request surely changed nothing and may succeed later: safe to send again, whatever the call."""
         if self.earlier_try_unknown:
             return False
         asked_to_repeat = self.from_hq and self.code in _TRY_LATER and self.retry_delay_s is not None
@@ -129,7 +129,7 @@ def not_connected(endpoint: str, message: str) -> HqApiError:
 
 
 def connection_closed(endpoint: str) -> HqApiError:
-    """The connection ended under a call, which may have been carried out."""
+    """The connection ended during a call, which may have been carried out."""
     return HqApiError(grpc.StatusCode.UNAVAILABLE, f"the connection to {endpoint} was closed", endpoint=endpoint)
 
 

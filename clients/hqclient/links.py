@@ -1,4 +1,4 @@
-"""Connections: one gRPC channel per replica, known to be connected before a call is sent."""
+"""Connections: one gRPC channel per replica, confirmed connected before a call is sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
-Version = Callable[[], int]  # of what channels are made with: another number, and they are to be made anew
+Version = Callable[[], int]  # of what channels are made with: when it changes, they must be reopened
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),  # retries are ours: gRPC's own know neither budget nor RetryInfo
@@ -45,7 +45,7 @@ def insecure_channel(address: str) -> grpc.aio.Channel:
 
 
 def never_renewed() -> int:
-    """Channels are good for ever."""
+    """Channels never need to be reopened."""
     return 0
 
 
@@ -94,7 +94,7 @@ class Link:
             raise not_connected(self.address, f"{self.address} did not accept a connection in time") from None
 
     async def is_serving(self) -> bool:
-        """It accepts connections and says that it serves (or does not speak of health)."""
+        """It accepts connections and says that it serves (or has no health service)."""
         try:
             await self.connected(self._connect_timeout_s)
             assert self._channel is not None
@@ -149,7 +149,7 @@ class Link:
     def _drop(self) -> None:
         if self._channel is None:
             return
-        # Streams that a departing server still lets finish live on the old connection: let them.
+        # A server that shuts down may let streams finish on the old connection: do not cut them off.
         task = asyncio.create_task(self._channel.close(DRAIN_S), name=f"close {self.address}")
         self._draining[task] = self._channel
         task.add_done_callback(self._draining.pop)
@@ -157,6 +157,6 @@ class Link:
 
 
 def _retrieved(task: asyncio.Task[Stubs]) -> None:
-    """Nobody may be left to hear of a failed connection; asyncio must not complain of that."""
+    """Retrieve the exception even if no caller is left, so that asyncio does not complain."""
     if not task.cancelled():
         task.exception()

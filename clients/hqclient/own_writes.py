@@ -14,7 +14,7 @@ class OwnWrites:
     instead.
 
     Attributes:
-        spans_clusters: answers came of more than one cluster.
+        spans_clusters: answers came from more than one cluster.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class OwnWrites:
         self._heard_of(cluster)
 
     def saw(self, sources: Iterable[service_pb2.Source]) -> None:
-        """An answer told the epoch; another one than before voids what was remembered."""
+        """An answer reported the epoch; a different one voids what was remembered."""
         answered = [source for source in sources if not source.error]
         for source in answered:
             self._heard_of(source.cluster)
@@ -43,7 +43,7 @@ class OwnWrites:
         self.epoch = answered[0].epoch
 
     def forget(self) -> None:
-        """The history they belong to is over; where there are several, nobody knows which."""
+        """The history they belong to is over; with several clusters, it is unknown which one's."""
         if not self.spans_clusters:
             self.version = 0
             self.epoch = ""

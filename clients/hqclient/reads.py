@@ -79,7 +79,7 @@ class Reads(Caller):
         read: pb.ReadOptions | None = None,
         timeout_s: float | None = None,
     ) -> AsyncIterator[pb.ListSilencesResponse]:
-        """How long ago the instances were heard that pass a filter, page by page, in order of their ids.
+        """How long ago the instances that pass a filter were last heard from, page by page, in order of their ids.
 
         Each page has `timeout_s` of its own.
         """
@@ -96,7 +96,7 @@ class Reads(Caller):
     ) -> pb.GetRevisionResponse:
         """What has to run, with secret descriptors; no revision_id: all revisions.
 
-        Agents name their own `node`: an instance that is elsewhere is refused. Deploy systems name none.
+        Agents name their own `node`: an instance on another node is refused. Deploy systems name none.
         """
         request = pb.GetRevisionRequest(instance_id=instance_id, revision_id=revision_id, node=node)
         return await self.call(
@@ -111,7 +111,7 @@ class Reads(Caller):
         )
 
     async def _read(self, method: Method[Req, Res], request: Req, timeout_s: float | None) -> Res:
-        """Ask for an answer that contains the own writes, unless their history turns out to be over."""
+        """Ask for an answer that contains this client's own writes, unless their epoch turns out to be over."""
         own = self._own_writes
         if own is None:
             return await self.call(method, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)

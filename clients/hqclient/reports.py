@@ -11,7 +11,7 @@ from hqpb.v1 import service_pb2 as pb
 
 
 class Reports(Caller):
-    """Reports are repeated after an unknown outcome: incarnation and sequence make twice as good as once.
+    """Reports are repeated after an unknown outcome: incarnation and sequence make a repeat harmless.
 
     FAILED_PRECONDITION means stop: WRONG_NODE, WRONG_UID, UNKNOWN_REVISION, FENCED (another reporter took
     over). NOT_BEGUN means: call `begin_reporting` again.
@@ -22,7 +22,7 @@ class Reports(Caller):
     ) -> pb.BeginReportingResponse:
         """Become the one reporter of a revision; any earlier one is told to stop.
 
-        Not repeated after an unknown outcome: a delayed first try would void what the second one got. Call
+        Not repeated after an unknown outcome: a delayed first try would invalidate the second one's incarnation. Call
         it again.
         """
         request = pb.BeginReportingRequest(instance_id=instance_id, revision_id=revision_id, node=node)
@@ -45,11 +45,11 @@ class Reports(Caller):
         unsettled: bool = False,
         timeout_s: float | None = None,
     ) -> pb.ReportStatusResponse:
-        """Say the full status of one revision, with the incarnation that begin_reporting gave.
+        """Report the full status of one revision, with the incarnation that begin_reporting gave.
 
         Args:
             uid: the instance's, from begin_reporting or get_revision.
-            unsettled: an earlier report with other content is still unanswered.
+            unsettled: an earlier report with different content is still unanswered.
         """
         request = pb.ReportStatusRequest(
             instance_id=instance_id, uid=uid, node=node, revision=revision, unsettled=unsettled

@@ -11,9 +11,9 @@ import grpc
 from hqclient.errors import UNSURE_REASONS, HqApiError
 
 BLAMABLE_WAIT_S = 1.0
-# A server that stops cancels the calls that it still has. (A caller's own cancellation never becomes an HqApiError.)
+# A server that shuts down cancels the calls in progress. (A caller's own cancellation never becomes an HqApiError.)
 _SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-# Sent with a write whose first try may have been stored: what others deleted since is not created again.
+# Sent with a write whose first try may have been stored: what others have deleted since is not recreated.
 REPEATED = ("x-hq-repeated", "1")
 
 
@@ -44,10 +44,10 @@ class RetrySettings:
 
 
 class RetryBudget:
-    """A purse, shared by all calls of a client: a call fills it a little, a retry takes one out."""
+    """A token bucket shared by all calls of a client: each call adds a fraction, each retry takes one token."""
 
     def __init__(self, ratio: float, reserve: float, at_first: float | None = None) -> None:
-        """`reserve`: the most that it holds, and `at_first` unless that is said."""
+        """`reserve`: its capacity, and its initial content unless `at_first` is given."""
         self._ratio = ratio
         self._reserve = reserve
         self._tokens = reserve if at_first is None else at_first
@@ -60,7 +60,7 @@ class RetryBudget:
         self._tokens = min(self._reserve, self._tokens + self._ratio)
 
     def spend(self) -> bool:
-        """Take one retry; False: the purse is empty, do not retry."""
+        """Take one retry; False: the bucket is empty, do not retry."""
         if self._tokens < 1.0:
             return False
         self._tokens -= 1.0
@@ -79,12 +79,12 @@ def may_repeat(error: HqApiError, safety: Safety) -> bool:
 
 
 def elsewhere_may_help(error: HqApiError) -> bool:
-    """Another replica may do at once what this one could not: a replica's trouble, not the installation's."""
+    """Another replica may succeed at once: the trouble is the replica's, not the installation's."""
     return error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason == "OVERLOADED"
 
 
 def blames_endpoint(error: HqApiError, waited_s: float) -> bool:
-    """The replica cannot be reached or serves nobody, so other calls had better go elsewhere too."""
+    """The replica cannot be reached or serves nobody, so other calls should avoid it too."""
     if error.from_hq:
         return error.reason in ("NOT_LOADED", "SHUTTING_DOWN")
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -115,10 +115,10 @@ class Retries:
         return self._rounds == 0
 
     def after(self, error: HqApiError, *, remaining_s: float, other_left: bool) -> float | None:
-        """Seconds to wait before the next try; None: there is none, the error stands.
+        """Seconds to wait before the next try; None: do not retry, the error stands.
 
         Args:
-            error: what the last try ended with.
+            error: the error of the last try.
             remaining_s: time until the deadline of the whole call.
             other_left: a replica was not asked in this round yet.
         """
@@ -127,7 +127,7 @@ class Retries:
         delay_s = 0.0 if other_left and elsewhere_may_help(error) else self._next_round(error)
         if delay_s is None or delay_s >= remaining_s:
             return None
-        # A try that was never sent cost nobody anything.
+        # A try that was never sent put no load on the server.
         return delay_s if not error.sent or self._budget.spend() else None
 
     def _next_round(self, error: HqApiError) -> float | None:
@@ -139,7 +139,7 @@ class Retries:
 
     def _wait_s(self, asked_s: float) -> float:
         jittered = self._rng.random() * backoff_limit_s(self._settings, self._rounds)
-        # HQ told the same delay to everybody: those who were told come back spread over a fifth of it.
+        # HQ gives everybody the same delay: spread the retries over an extra fifth of it.
         return max(jittered, asked_s * (1.0 + 0.2 * self._rng.random()))
 
 

@@ -1,4 +1,4 @@
-"""The watch: one stream after the other, at whichever replica is there, as one unbroken story."""
+"""The watch: successive streams, from whichever replica is available, as one unbroken sequence."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class WatchSettings:
     Attributes:
         backoff: waits between streams; the waits grow until a stream has lasted `stable_s`.
         stable_s: how long a stream must last to count as good again.
-        silence_limit_s: a stream without any message for so long is given up, and another replica asked. HQ sends a
-            bookmark at least every 5 s: two are missing.
+        silence_limit_s: a stream without any message for this long is given up, and another replica asked. HQ sends a
+            bookmark at least every 5 s: this means two are missing.
         connect_timeout_s: how long one replica may take to accept.
     """
 
@@ -55,7 +55,7 @@ class Watch:
     """An iterator of WatchItem that ends only by `aclose`, with its client, or with a final error.
 
     Use it as a context manager, so that the stream ends with the block. `resume_token` always belongs to the
-    item shown last: store both together and a later watch goes on from there.
+    last item: store both together and a later watch continues from there.
 
     Raises (when iterated):
         HqApiError: the request can never succeed as it is. Everything else is retried for ever.
@@ -85,7 +85,7 @@ class Watch:
 
     @property
     def resume_token(self) -> str:
-        """Go on after the item shown last; empty: from a snapshot."""
+        """Where to resume after the last item; empty: start from a snapshot."""
         return self._progress.resume_token
 
     def __aiter__(self) -> Self:
@@ -185,7 +185,7 @@ class Watch:
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
 
     def _may_be_renewed(self, error: HqApiError) -> bool:
-        """A token or certificate has expired and is being renewed, or rights have changed: another try will tell."""
+        """A token or certificate has expired and is being renewed, or rights have changed: retry to find out."""
         return self._heard or (self._was_let_in and error.code is grpc.StatusCode.UNAUTHENTICATED)
 
     def _wait_s(self, error: HqApiError, lasted_s: float) -> float:

@@ -1,4 +1,4 @@
-"""What a watch shows, item by item, where it may go on, and which instances the items add up to. No I/O."""
+"""The items of a watch, where it can resume, and which instances the items add up to. No I/O."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Changes:
     """Events in order of their versions, never a part of a version.
 
     Attributes:
-        collapsed: steps in between are left out: the replica itself had missed them.
+        collapsed: steps in between are missing: the replica itself had missed them.
     """
 
     events: tuple[service_pb2.WatchEvent, ...]
@@ -59,7 +59,7 @@ class Resync:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """There is no stream at the moment: what was shown may be getting old. The watch goes on by itself."""
+    """There is no stream at the moment, so the state may be getting stale. The watch reconnects by itself."""
 
     error: HqApiError
     retry_in_s: float
@@ -69,17 +69,17 @@ WatchItem = SnapshotPart | Synced | Changes | Bookmark | Resync | Interrupted
 
 
 class WatchProgress:
-    """Turns messages of any number of streams, one after the other, into one unbroken story.
+    """Turns the messages of successive streams into one unbroken sequence of items.
 
-    A gateway tells the stories of its locations in one stream; a message with one source is about that cluster.
+    A gateway multiplexes its locations on one stream; a message with one source is about that cluster.
     """
 
     def __init__(self, resume_token: str = "") -> None:
         self.resume_token = resume_token
         self._complete: set[str] = set()  # clusters
-        self._partial: set[str] = set()  # clusters of whose snapshot parts were shown
-        self._brought = bool(resume_token)  # whoever brings a token holds the state that belongs to it, of all clusters
-        self._pending: list[service_pb2.WatchEvent] = []  # of a version that is not complete
+        self._partial: set[str] = set()  # clusters whose snapshot was shown in part
+        self._brought = bool(resume_token)  # a caller with a token holds the state that belongs to it, of all clusters
+        self._pending: list[service_pb2.WatchEvent] = []  # of a version whose events are not complete
         self._collapsed = False
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class WatchProgress:
         return f"WatchProgress({state}, resume_token={self.resume_token!r})"
 
     def received(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
-        """What to show for a message. Kinds of a later API are passed over."""
+        """What to show for a message. Unknown kinds (of a later API) are ignored."""
         match message.kind:
             case service_pb2.WATCH_KIND_SNAPSHOT:
                 return self._snapshot(message)
@@ -103,13 +103,13 @@ class WatchProgress:
                 return []
 
     def broke(self) -> list[WatchItem]:
-        """The stream ended, in whatever way; what to show for it. What follows comes from another stream."""
+        """The stream ended for any reason; return what to show for it. Later messages come from another stream."""
         self._pending.clear()
         cut, self._partial = sorted(self._partial), set()
         return [Resync("the stream ended before the snapshot was complete", cluster) for cluster in cut]
 
     def voided(self, reason: str) -> list[WatchItem]:
-        """The server refuses the token: start over; what to show for it."""
+        """The server refuses the token: start over, and return what to show for it."""
         shown = self._has_state() or self._partial
         self._complete.clear()
         self._partial.clear()
@@ -123,7 +123,7 @@ class WatchProgress:
 
     def _snapshot(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
         cluster = _cluster(message)
-        # The contract announces a second snapshot by RESYNC. Without it we still must not mix two of them.
+        # The contract announces a second snapshot by RESYNC. Even without it we must not mix the two.
         is_second = self._brought or cluster in self._complete
         unannounced = self.voided("a new snapshot began") if is_second and cluster not in self._partial else []
         self._partial.add(cluster)
@@ -170,7 +170,7 @@ class WatchProgress:
 
 
 def _cluster(message: service_pb2.WatchInstancesResponse) -> str:
-    """The cluster that a message is about; empty: all there are."""
+    """The cluster that a message is about; empty: all clusters."""
     return message.sources[0].cluster if len(message.sources) == 1 else ""
 
 
@@ -201,7 +201,7 @@ class Shown:
         return sorted(self._known - self._complete)
 
     def took(self, item: WatchItem) -> None:
-        """Something came."""
+        """Apply an item."""
         match item:
             case SnapshotPart(instances):
                 self._put(instances)
@@ -215,7 +215,7 @@ class Shown:
                 self._forget(cluster)
 
     def found(self, page: service_pb2.FindInstancesResponse) -> None:
-        """A page of a list came: what a source of it does not answer for is missing."""
+        """Add a page of a list; clusters whose source did not answer count as missing."""
         self._put(page.instances)
         self._known |= {source.cluster for source in page.sources}
         self._complete |= {source.cluster for source in page.sources if source.replica or not source.error}

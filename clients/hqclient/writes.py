@@ -1,4 +1,4 @@
-"""Calls that change what shall be: for deploy systems, schedulers and people."""
+"""Calls that change the desired state: for deploy systems, schedulers and people."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Writes(Caller):
     ) -> pb.CreateInstanceResponse:
         """Store a new instance; ALREADY_EXISTS if the id is taken.
 
-        It is repeated even after an unknown outcome: without a `request_id` of yours one is made up for this
-        call. A repeat is answered with the instance as it is by then, changed by others perhaps.
+        It is repeated even after an unknown outcome: if you give no `request_id`, one is generated for this
+        call. A repeat returns the instance as it is then, which others may have changed meanwhile.
         """
         word = request_id or f"{self._rng.getrandbits(128):032x}"
         request = pb.CreateInstanceRequest(instance=instance, request_id=word, validate_only=validate_only)
@@ -50,7 +50,7 @@ class Writes(Caller):
     ) -> pb.UpdateInstanceResponse:
         """Replace the parts of meta and spec named by `fields`; the precondition is instance.meta.version.
 
-        Without `fields`: all that deploy systems write, and allocation and node_name where they are set.
+        Without `fields`: everything that deploy systems write, and allocation and node_name if they are set.
         """
         request = pb.UpdateInstanceRequest(
             instance=instance, update_mask=mask(fields), epoch=epoch, validate_only=validate_only
@@ -81,7 +81,7 @@ class Writes(Caller):
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> pb.ApplyInstancesResponse:
-        """Create or replace instances, each for itself: one result per item, in order; see its `error`."""
+        """Create or replace instances, each independently: one result per item, in order; see its `error`."""
         request = pb.ApplyInstancesRequest(instance=instances, epoch=epoch, validate_only=validate_only)
         answer = await self.call(
             lambda hq: hq.instances.ApplyInstances,

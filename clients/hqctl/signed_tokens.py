@@ -1,4 +1,4 @@
-"""Tokens as text: signed with a private key, looked into without one."""
+"""Tokens as text: signed with a private key, inspected without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BadToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says. Times are whole seconds of Unix time."""
+    """The claims of a token. Times are whole seconds of Unix time."""
 
     subject: str
     issuer: str
@@ -51,7 +51,7 @@ def sign(claims: Claims, key: Ed25519PrivateKey | RSAPrivateKey, kid: str) -> st
 
 
 def algorithm_of(key: Public) -> str:
-    """EdDSA or RS256, as the kind of key has it."""
+    """EdDSA or RS256, depending on the kind of key."""
     return "EdDSA" if isinstance(key, Ed25519PublicKey) else "RS256"
 
 

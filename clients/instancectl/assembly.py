@@ -1,4 +1,4 @@
-"""The one place where the objects of a supervisor meet."""
+"""The one place where the objects of a supervisor are wired together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def run(settings: RunSettings) -> bool:
 
     Raises:
         Occupied, StateUnreadable, WrongDirectory: the directory cannot be used; str() says what to do.
-        OSError: neither can it.
+        OSError: a file operation on it failed.
     """
     layout = Layout.at(settings.directory, settings.store)
     layout.make()

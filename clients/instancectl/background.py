@@ -1,4 +1,4 @@
-"""Work in the background: named pieces, each under way once at most, and threads that are never left behind."""
+"""Work in the background: named chores, each running at most once at a time, and threads that are never left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Chores:
     """Named pieces of work.
 
     Args:
-        done: called when a piece has ended; a while later if it failed, so that it can be tried again.
+        done: called when a chore has ended; after a delay if it failed, so that it can be retried.
     """
 
     def __init__(self, done: Callable[[], None]) -> None:
@@ -26,16 +26,16 @@ class Chores:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a piece of work, unless one of this name is under way."""
+        """Start a chore, unless one of this name is running."""
         if name not in self._tasks:
             task = self._tasks[name] = asyncio.create_task(work(), name=name)
             task.add_done_callback(self._ended)
 
     async def wait(self) -> None:
-        """Until what is under way now has ended."""
+        """Wait until the chores that are running now have ended."""
         if self._tasks:
             await asyncio.wait(self._tasks.values())
-            await asyncio.sleep(0)  # lets the ends be noted
+            await asyncio.sleep(0)  # lets the done callbacks run
 
     @property
     def is_busy(self) -> bool:
@@ -51,11 +51,11 @@ class Chores:
 
 
 class Cancelled(Exception):
-    """The work was told to end, and did."""
+    """The work ended because it was told to."""
 
 
 class Cancel:
-    """Tells blocking work to end. It asks `check` every now and then."""
+    """Tells blocking work to end; the work calls `check` from time to time."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -67,7 +67,7 @@ class Cancel:
             interrupt()
 
     def interrupted_by(self, interrupt: Callable[[], object]) -> None:
-        """Call this, from another thread, to end what the work waits for."""
+        """Call this, from another thread, to interrupt what the work waits for."""
         self._interrupts.append(interrupt)
         if self._event.is_set():
             interrupt()
@@ -84,7 +84,7 @@ class Cancel:
 
 
 async def in_thread(work: Callable[[Cancel], T]) -> T:
-    """Do `work` in a thread. When cancelled, return only when the work has ended: it leaves nothing half done."""
+    """Do `work` in a thread. When cancelled, return only when the work has ended, so nothing is left half done."""
     cancel = Cancel()
     running = asyncio.ensure_future(asyncio.to_thread(work, cancel))
     try:
@@ -93,5 +93,5 @@ async def in_thread(work: Callable[[Cancel], T]) -> T:
         cancel.set()
         await asyncio.wait({running})
         if not running.cancelled():
-            running.exception()  # looked at, so that nobody complains about it
+            running.exception()  # retrieved, so that asyncio does not complain about it
         raise

@@ -14,7 +14,7 @@ class Clock(hqclient.clock.Clock, Protocol):
     """Where instancectl takes time from."""
 
     def wall_s(self) -> float:
-        """Seconds since 1970, for display. Never decide by it."""
+        """Seconds since 1970, for display. Never base decisions on it."""
         ...
 
 

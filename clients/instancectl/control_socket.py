@@ -23,7 +23,7 @@ class Line:
         self._writer = writer
 
     async def receive(self) -> Any:
-        """The next value; None: the other side ended, or does not speak like us."""
+        """The next value; None: the other side closed the connection, or does not speak this protocol."""
         try:
             text = await self._reader.readline()
             return json.loads(text) if text else None
@@ -51,7 +51,7 @@ async def serve(path: Path, talk: Talk) -> asyncio.Server:
         try:
             await talk(line)
         except OSError:
-            pass  # the other side went away
+            pass  # the other side is gone
         finally:
             await line.close()
 
@@ -70,7 +70,7 @@ async def connect(path: Path) -> Line:
 
 @contextmanager
 def _reachable(path: Path) -> Iterator[str]:
-    """A name for `path` that is short enough for a socket (108 bytes), however deep it lies."""
+    """A name for `path` that is short enough for a socket (108 bytes), however deep the directory is."""
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{directory}/{path.name}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
-    """Put `content` at `path`, replacing what is there. Nobody ever sees a part of it, nor a mode wider than `mode`.
+    """Put `content` at `path`, replacing what is there. Readers never see part of it, nor a mode wider than `mode`.
 
     Args:
         owner: uid and gid, -1 for the writer's own; None: both.
@@ -20,7 +20,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600, owner: tu
         OSError: nothing was changed.
     """
     with replacing(path) as temporary:
-        # Narrow first: between creation and the change of owner the content must be nobody else's.
+        # Restrictive first: nobody else may read the content between creation and the change of owner.
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(file, "wb") as stream:
             if owner is not None:
@@ -33,7 +33,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600, owner: tu
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to; it takes the place of `path` if the block ends well, else it is removed."""
+    """A name beside `path` to write to; it replaces `path` if the block succeeds, else it is removed."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         yield temporary
@@ -48,7 +48,7 @@ class Occupied(Exception):
 
 @contextmanager
 def locked(path: Path, taken: str = "") -> Iterator[None]:
-    """Hold the lock, or say what is taken. The kernel lets it go when the process ends, however it ends.
+    """Hold the lock; `taken` is the error if another process holds it. The kernel releases it when the process ends.
 
     Raises Occupied.
     """

@@ -26,7 +26,7 @@ class Housekeeping:
         self._store = Store(layout.store)
 
     def claim(self, desired: Desired) -> None:
-        """The directory is this instance's. A mistyped name must not make us remove what belongs to another one.
+        """Claim the directory for this instance. A mistyped name must not make us remove another one's files.
 
         Raises:
             WrongDirectory: it is another one's.
@@ -39,7 +39,7 @@ class Housekeeping:
             raise WrongDirectory(f"{self._layout.root} belongs to {there}, not to {here}: choose another directory")
 
     def occupied_by(self) -> RevisionKey | None:
-        """A revision whose processes live on from an earlier supervisor."""
+        """A revision whose processes from an earlier supervisor still run."""
         children = self._state.state.children.values()
         return next((child.revision for child in children if child.process.exists()), None)
 
@@ -54,7 +54,7 @@ class Housekeeping:
                 path.unlink(missing_ok=True)
 
     async def drop_traces(self, key: RevisionKey, still_wanted: Collection[RevisionKey]) -> None:
-        """Remove pipes and logs of a revision; logs only if no other content of the same revision writes to them."""
+        """Remove pipes and logs of a revision; logs only if no other version of the same revision writes to them."""
         for pipe in self._layout.pipes_of(key):
             pipe.unlink(missing_ok=True)
         if key.id not in {other.id for other in still_wanted}:
@@ -66,7 +66,7 @@ class Housekeeping:
             await in_thread(lambda _: self._store.keep_only(self._state.contents_in_use))
 
     async def free(self, last: Desired | None, *, keep_data: bool) -> None:
-        """Remove everything of the instance; `keep_data`: but not what lies in persistent volumes."""
+        """Remove everything of the instance; `keep_data`: except persistent volumes."""
         await in_thread(lambda _: self._free(last, keep_data))
         self._state.forget()
 

@@ -33,7 +33,7 @@ class Install:
 
 
 class Installs:
-    """Prepares revisions side by side; what fails is tried again after a while."""
+    """Prepares revisions side by side; failed ones are retried after a while."""
 
     def __init__(self, preparer: Preparer, state: StateFile, clock: Clock, changed: Callable[[], None]) -> None:
         self._preparer = preparer
@@ -54,7 +54,7 @@ class Installs:
 
     @property
     def resting(self) -> frozenset[RevisionKey]:
-        """Failed and not due again, or being removed: neither is to be prepared now."""
+        """Failed and not due for a retry, or being removed: not to be prepared now."""
         return self._those(lambda install: install.is_resting or install.is_leaving)
 
     @property
@@ -62,7 +62,7 @@ class Installs:
         return frozenset(self._all)
 
     def verdict(self, key: RevisionKey) -> Verdict | None:
-        """None: nothing of it is there."""
+        """None: nothing of it is on the disk."""
         install = self._all.get(key)
         return install.verdict if install else None
 
@@ -76,7 +76,7 @@ class Installs:
         self._changed()
 
     async def cancel(self, keys: Iterable[RevisionKey]) -> None:
-        """Give up preparing; return when nothing is being written any more."""
+        """Give up preparing; return when nothing is written any more."""
         tasks = [install.task for key in keys if (install := self._all.get(key)) and install.task]
         for task in tasks:
             task.cancel()
@@ -113,7 +113,7 @@ class Installs:
         except PrepareFailed as failure:
             await self._rest(key, install, failure)
             return
-        except OSError as error:  # the disk is full, now that everything is fetched
+        except OSError as error:  # e.g. the disk is full, only now that everything is fetched
             words = f"cannot record that it is installed: {error.strerror or error}"
             await self._rest(key, install, PrepareFailed("PrepareFailed", words))
             return
@@ -129,7 +129,7 @@ class Installs:
         self._changed()
 
     def _reached(self, install: Install, stage: Verdict) -> None:
-        """After a failure its message says more than the stage of the next try."""
+        """After a failure, keep its message: it says more than the stage of the retry."""
         if not install.failures:
             install.verdict = stage
             self._changed()

@@ -1,4 +1,4 @@
-"""Where things lie in the directory of an instance."""
+"""Where things are in the directory of an instance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Layout:
 
     Attributes:
         root: the directory.
-        store: where fetched content lies; several instances of a node may share one.
+        store: where fetched content is kept; several instances of a node may share one.
     """
 
     root: Path
@@ -44,7 +44,7 @@ class Layout:
 
     @property
     def last_good(self) -> Path:
-        """What HQ wanted when it was heard last."""
+        """The wanted state when HQ was last heard from."""
         return self.root / "desired.json"
 
     @property
@@ -66,7 +66,7 @@ class Layout:
         return self.root / "pipes"
 
     def revision(self, key: RevisionKey) -> Path:
-        """The directory of a revision: what its processes see as their working directory."""
+        """The directory of a revision: its processes' working directory."""
         return self.revisions / directory_name(key)
 
     def log(self, revision_id: str, name: str) -> Path:
@@ -88,7 +88,7 @@ class Layout:
         return self.store.is_relative_to(self.root)
 
     def make(self) -> None:
-        """Make the directories. Logs and pipes are nobody else's; revisions may be passed through."""
+        """Make the directories. Logs and pipes are private; directories of revisions may be traversed by others."""
         self.root.mkdir(parents=True, exist_ok=True)
         for private in (self.logs, self.pipes):
             private.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The way to HQ: the host agent of the node; directly only where there is none, or while it has been away for long."""
+"""The way to HQ: the host agent of the node; directly only if there is none, or while it has been away for long."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 
 DEFAULT_TIMEOUT_S: Final = 600.0
-_SPREAD: Final = 0.2  # of the wait, at random: all supervisors of a node, or of many, lose it at the same moment
-_LOOK_AGAIN_S: Final = 5.0  # at most, between two looks for a host agent that is away
+_SPREAD: Final = 0.2  # of the wait, at random: all supervisors of one or many nodes lose it at the same moment
+_LOOK_AGAIN_S: Final = 5.0  # at most, between two probes of a host agent that is away
 
 
 class Route:
     """Chooses anew for each call.
 
     Attributes:
-        watched: where a watch is held: never at a replica in place of the host agent.
+        watched: the client for watches: never falls back from the host agent to a replica.
     """
 
     def __init__(self, agent: Client | None, direct: Client | None, rng: random.Random, name: str = "") -> None:
-        """One of both is needed. `name`: of the host agent, for people."""
+        """At least one client is required. `name`: the host agent's, for people."""
         watched = agent or direct
         if watched is None:
             raise ValueError("no route to HQ: give a host agent or a replica")
@@ -36,14 +36,14 @@ class Route:
 
     @property
     def client(self) -> Client:
-        """Whom to ask now."""
+        """The client to use now."""
         if self._agent is None or (self._direct is not None and self._is_given_up(self._agent)):
             assert self._direct is not None
             return self._direct
         return self._agent
 
     def timeout_is(self, liveness_timeout_s: float) -> None:
-        """HQ said after how long a silence it calls a revision not ready."""
+        """HQ reported after how much silence it marks a revision not ready."""
         if liveness_timeout_s > 0:
             self._timeout_s = liveness_timeout_s
 

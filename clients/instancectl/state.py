@@ -1,4 +1,4 @@
-"""What must be known after our own sudden end: which processes run, and which revisions are installed."""
+"""What must survive a crash of ours: which processes run, and which revisions are installed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from instancectl.wanted.desired import RevisionKey
 
 @dataclass(frozen=True, slots=True)
 class RunningChild:
-    """A container's process as written down before its command began.
+    """A container's process as recorded before its command started.
 
     Attributes:
-        container_digest: of what it was started from.
+        container_digest: digest of what it was started from.
         group: its cgroup; empty: none.
-        grace_s: how long its stop may take, should nobody know its specification any more.
+        grace_s: how long its stop may take, in case its specification is no longer known.
     """
 
     revision: RevisionKey
@@ -44,7 +44,7 @@ class State:
 
     Attributes:
         owner: marks the processes of this directory.
-        belongs_to: instance and node that the directory is for; empty: nobody's yet.
+        belongs_to: instance and node that the directory is for; empty: not claimed yet.
         installed: digests of the contents that each installed revision uses.
     """
 
@@ -55,7 +55,7 @@ class State:
 
 
 class StateFile:
-    """Keeps `state` and writes it down with each change."""
+    """Keeps `state` and writes it to disk with each change."""
 
     def __init__(self, path: Path) -> None:
         """Raises StateUnreadable."""
@@ -92,7 +92,7 @@ class StateFile:
         return {digest for used in self.state.installed.values() for digest in used}
 
     def _try_to_save(self) -> None:
-        # On a full disk: an entry too many does no harm, it is checked against what is really there.
+        # On a full disk: an extra entry does no harm, as entries are checked against what really exists.
         with contextlib.suppress(OSError):
             self._save()
 
@@ -101,7 +101,7 @@ class StateFile:
 
 
 class StateUnreadable(Exception):
-    """The state file is damaged. Processes may run that nobody knows of, so there is no going on without a person."""
+    """The state file is damaged. Unknown processes may be running, so a person has to decide."""
 
 
 def _name(revision: RevisionKey, container: str) -> str:
@@ -135,7 +135,7 @@ def _load(path: Path) -> State:
         raise StateUnreadable(message) from None
 
 
-# What a supervisor of before this version wrote down must be found by the one that takes over.
+# A supervisor must be able to take over from one of an earlier version, which used these names.
 _FORMER_NAMES = {"section": "container", "section_digest": "container_digest"}
 
 

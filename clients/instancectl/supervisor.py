@@ -1,6 +1,6 @@
-"""The supervisor: brings what is there to what is wanted, and says how far it got.
+"""The supervisor: brings the actual state to the wanted one, and reports its progress.
 
-Everything that happens (a new wish, an end of preparation, a process that ends) wakes one loop, which plans anew.
+Every event (a new wanted state, a finished preparation, a process exit) wakes one loop, which plans again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Supervisor:
     Attributes:
         desired: what is wanted; None: not known yet.
         running: what runs, or is being stopped.
-        statuses: what was said last of each revision.
+        statuses: what was last reported of each revision.
         fenced: another reporter took over, as HQ puts it; empty: nobody did.
     """
 
@@ -63,7 +63,7 @@ class Supervisor:
         self._wake.set()
 
     def stopped_reporting(self, subject: SubjectId, reason: str, message: str) -> None:
-        """HQ does not want to hear of a revision any more."""
+        """HQ no longer accepts reports of a revision."""
         log.warning("HQ refuses reports of %s (%s): %s", subject, reason, message)
         if reason == "FENCED":
             self.fenced = message
@@ -93,7 +93,7 @@ class Supervisor:
             await asyncio.wait(background)
 
     async def once(self, sink: Sink) -> bool:
-        """Prepare and remove what there is to, tell once; whether every wanted revision is installed."""
+        """Prepare and remove as needed, report once; return whether every wanted revision is installed."""
         await self.wishes.hear_once()
         await self._turn(sink)
         await self.installs.wait()
@@ -125,11 +125,11 @@ class Supervisor:
         for revision_id in set(self.statuses) - {key.id for key in new.by_key}:
             del self.statuses[revision_id]
             sink.forget(SubjectId(new.instance_id, new.node, revision_id))
-        if new != old:  # a refusal makes us look again: without this it would be repeated at once, for ever
+        if new != old:  # a refusal triggers a re-read: resuming without a change would repeat it at once, for ever
             sink.resume()
 
     def _keep(self, new: Desired) -> None:
-        """As the last good copy. A full disk must not end us: what runs would be reported by nobody."""
+        """Keep it as the last good copy. A full disk must not end us: nobody would report what runs."""
         path = self._shop.layout.last_good
         try:
             copies.save(path, new)
@@ -236,7 +236,7 @@ class Supervisor:
         self.installs.forget()
 
     async def _halt(self) -> None:
-        """End everything under way."""
+        """End everything in progress."""
         await self.installs.close()
         if self.running is not None and not self.running.is_stopping:
             await self._stop(self.running)

@@ -1,4 +1,4 @@
-"""Processes that an earlier supervisor left: those still wanted go on, all others are ended; none is doubled."""
+"""Processes that an earlier supervisor left: those still wanted keep running, all others are ended; none runs twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found = dict[str, tuple[Child, RunningChild]]
 
 
 def is_wanted(record: RunningChild, desired: Desired) -> bool:
-    """The revision is still in the spec with the same content, and the container is what it was."""
+    """The revision is still in the spec with the same content, and the container is unchanged."""
     revision = desired.by_key.get(record.revision)
     if revision is None or is_wanted_created(revision):
         return False
@@ -28,7 +28,7 @@ def is_wanted(record: RunningChild, desired: Desired) -> bool:
 
 
 def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | None:
-    """The revision whose processes go on; None: none do. Decided by the records alone."""
+    """The revision whose processes keep running; None: none do. Decided from the records alone."""
     wanted = {record.revision for record in records if is_wanted(record, desired)}
     if desired.ready_key in wanted:
         return desired.ready_key
@@ -55,7 +55,7 @@ async def take_over(state: StateFile, desired: Desired, children: Children) -> t
 
 
 async def end_all(state: StateFile, children: Children) -> None:
-    """End every process that an earlier supervisor left: nothing of it is wanted."""
+    """End every process that an earlier supervisor left: none of them is wanted."""
     await take_over(state, Desired("", ""), children)
 
 
@@ -65,13 +65,13 @@ def _grip(record: RunningChild) -> Grip:
 
 
 async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
-    # The stop script went away with the specification; the grace was written down.
+    # The stop script is unknown without the specification; the grace period was recorded.
     await stop(child, record.grace_s, None)
     state.ended(record.revision, record.container)
 
 
 def _end_strangers(children: Children, kept: Found) -> None:
-    """Scripts and checks that were under way, and what ended containers left behind."""
+    """End scripts and checks that were running, and what ended containers left behind."""
     for pid in children.strangers({child.mark for child, _ in kept.values()}):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The instances of services as a list or a watch shows them, for as long as somebody waits for the agents."""
+"""The instances of services as a list or a watch shows them, while somebody waits for the agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hqpb.v1 import service_pb2 as pb
 
 
 async def instances_now(client: Client, services: Sequence[str]) -> Shown:
-    """As of now; not whole if a gateway misses a location."""
+    """The current instances; incomplete if a gateway misses a location."""
     shown = Shown()
     async for page in client.find(pb.InstanceFilter(service_id=services), read=STRONG):
         shown.found(page)
@@ -18,9 +18,9 @@ async def instances_now(client: Client, services: Sequence[str]) -> Shown:
 
 
 async def instances_as_they_change(client: Client, services: Sequence[str]) -> AsyncGenerator[Shown, None]:
-    """Each time something changed; never a part of a snapshot, nor without one of a gateway's locations.
+    """The instances after each change; never part of a snapshot, nor without one of a gateway's locations.
 
-    Ends with the caller only.
+    Ends only when the caller stops iterating.
     """
     shown = Shown()
     async with client.watch(pb.InstanceFilter(service_id=services)) as items:

@@ -1,4 +1,4 @@
-"""The Nanny server, for the commands that order through it: where it is, calls to it, and how they fail."""
+"""The Nanny server, for the commands that send orders to it: where it is, calls to it, and how they fail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NannyServer(Processes):
     """Processes of one Nanny, and how to get in."""
 
     async def call(self, method: str, request: Message) -> Any:
-        """One call, at the first process that answers. Orders carry a request id, so asking twice orders once.
+        """One call, at the first process that answers. Orders carry a request id, so a repeated call orders once.
 
         Raises HqApiError.
         """
@@ -49,9 +49,9 @@ class NannyServer(Processes):
         return await self.first(ask)
 
     async def watch(self, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
-        """A service now and whenever it changes, at whichever process answers.
+        """A service now and after each change, from whichever process answers.
 
-        Raises HqApiError: for good; or nobody has answered at all.
+        Raises HqApiError: the failure is final, or no process has answered at all.
         """
         from hqclient.errors import HqApiError
 
@@ -95,12 +95,12 @@ def why_options(function: F) -> F:
 
 
 def new_request_id() -> str:
-    """For one order of one run of a command."""
+    """A new request id for one order."""
     return f"cli-{secrets.token_hex(12)}"
 
 
 def run(work: Awaitable[Exit]) -> NoReturn:
-    """Run to the end, and leave with the exit code; what failed is told on stderr."""
+    """Run to the end, and leave with the exit code; failures are printed on stderr."""
 
     async def whole() -> Exit:
         from hqclient.errors import HqApiError

@@ -1,4 +1,4 @@
-"""One run of a command over several installations, each for itself, and how it ends the process."""
+"""One run of a command over several installations, each independently, and how it ends the process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """What came of one installation: an answer, or why there is none."""
+    """The result from one installation: an answer, or why there is none."""
 
     installation: str
     answer: T | None
@@ -44,12 +44,12 @@ class Asked(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whom to ask, as the command line and the configuration say.
+    """The installations to use, from the command line and the configuration.
 
     Attributes:
         named: installations of the command line.
         configured: those of the configuration file.
-        only: names to keep to; empty: all.
+        only: names to restrict to; empty: all.
         timeout_s: for each call, retries included.
         credentials: the same for all installations.
     """
@@ -61,14 +61,14 @@ class Session:
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
 
     def known(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Addresses by name: the command line comes before descriptions, these before the configuration file."""
+        """Addresses by name: the command line wins over descriptions, these over the configuration file."""
         try:
             return merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
         except ValueError as error:
             raise click.UsageError(f"HQ_SERVER: {error}") from None
 
     def kept(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Those of them that --only leaves."""
+        """Those that --only selects."""
         try:
             return only(known, self.only)
         except ValueError as error:
@@ -101,8 +101,8 @@ class Session:
 
 
 def _told(error: HqApiError, addresses: Sequence[str]) -> str:
-    """What happened and what to do next, without the last full stop."""
-    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
+    """What happened and what to do next, without the final full stop."""
+    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own message does not help
         return f"{error.endpoint} did not respond in time. See `hqctl status`, or raise --timeout"
     what = error.message.replace("\n", " ").rstrip(".")
     others = "--installation or HQ_SERVER names others"
@@ -115,7 +115,7 @@ def _told(error: HqApiError, addresses: Sequence[str]) -> str:
 
 
 def _exit(code: int) -> Exit:
-    """From hqctl's. Its 8 says that HQ was late; ours says that of agents."""
+    """Convert hqctl's exit code. Its 8 means that HQ was late; ours means that agents were."""
     if code == HqctlExit.TIMEOUT:
         return Exit.UNAVAILABLE
     return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
@@ -141,7 +141,7 @@ def complain(text: str) -> None:
 
 
 def refuse(fault: BadDocument) -> NoReturn:
-    """Leave because of faulty documents."""
+    """Exit because of faulty documents."""
     for line in str(fault).splitlines():
         complain(line)
     sys.exit(Exit.REFUSED)

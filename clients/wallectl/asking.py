@@ -40,9 +40,9 @@ def complain(text: str) -> None:
 
 
 def call(method: str, request: Any) -> Any:
-    """The answer; ends the command with a message where there is none.
+    """The answer; exits with a message if there is none.
 
-    The request id stays over all tries: an order that arrived and was not answered is not given twice.
+    All tries share one request id, so that an order whose answer was lost is not given twice.
     """
     connection: Connection = click.get_current_context().find_root().obj
     try:

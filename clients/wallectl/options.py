@@ -1,4 +1,4 @@
-"""Options that several commands share: limits and credits by counter, and confirmation of what would trip."""
+"""Options that several commands share: limits and credits by counter, and confirmation of changes that would trip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_S: Final = 10**9
 
 OPERATIONS: Final = ("reboot", "profile", "redeploy", "power-off", "change-disk", "change-memory", "repair-link")
 
-# Option: the counter it stands for. Every other check goes by -o.
+# Option: the counter it stands for. Every other check is set with -o.
 COUNTERS: Final = {
     "--unreachable": "UNREACHABLE",
     "--ssh": "ssh",

@@ -35,7 +35,7 @@ _PREFIXES = {
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str], none: str = "") -> None:
-    """Columns as wide as they need to be. `none`: said on stderr in place of a table without rows."""
+    """Columns as wide as they need to be. `none`: printed on stderr instead of an empty table."""
     if none and not rows:
         click.echo(none, err=True)
         return

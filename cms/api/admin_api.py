@@ -58,7 +58,7 @@ Request = pb.FreezeRequest | pb.UnfreezeRequest | pb.OpenRequest | pb.ExtendTask
 
 
 def _by(request: Request, call: Call) -> str:
-    """Who orders it, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
+    """The author, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
     check_reason(request.reason)
     call.access.check_all()
     return owner_of(call) or request.by or "unknown"

@@ -21,7 +21,7 @@ _SAME: Final = ("id", "action", "issuer", "type", "group_id", "comment", "failur
 
 
 def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
-    """What is stored of a task that is asked for."""
+    """The record of a requested task."""
     record = ledger_pb2.Task(owner=owner, host=dict.fromkeys(task.host))
     for name in _SAME:
         setattr(record, name, getattr(task, name))
@@ -32,7 +32,7 @@ def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
 
 
 def task_of(record: ledger_pb2.Task) -> pb.Task:
-    """As it was asked for."""
+    """The task as requested."""
     task = pb.Task(host=record.host)
     for name in _SAME:
         setattr(task, name, getattr(record, name))

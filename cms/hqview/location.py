@@ -1,4 +1,4 @@
-"""One location of HQ, followed: its instances by a watch, who was heard when by polls, and fences."""
+"""One location of HQ, followed: its instances by a watch, times of last reports by polls, and fences."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Location:
             tasks.create_task(self._ask_who_was_heard(), name=f"silences of {self.name}")
 
     async def fence(self, timeout_s: float) -> bool:
-        """Whether the picture has everything that was acknowledged before the call; False: that cannot be known."""
+        """Whether the picture has everything that was acknowledged before the call; False: unknown."""
         if self.doubt():
             return False
         try:
@@ -164,7 +164,7 @@ class Location:
     # --- who was heard ------------------------------------------------------------------------------------------------
 
     async def _ask_who_was_heard(self) -> None:
-        """All of them six times per report interval; those in doubt more often, so that work goes on soon after."""
+        """Poll all six times per report interval, and doubtful ones more often, so that work continues soon."""
         next_full = float("-inf")
         while True:
             try:

@@ -32,11 +32,11 @@ class Locations:
                 tasks.create_task(location.run(), name=location.name)
 
     def look(self) -> None:
-        """Believe those that answer."""
+        """Trust the locations that answer."""
         self._believe(name for name, location in self.by_name.items() if not location.doubt())
 
     async def fence(self, timeout_s: float = 1.0) -> None:
-        """Believe those that prove that everything they acknowledged is known here."""
+        """Trust the locations that prove that everything they acknowledged is known here."""
         locations = self.by_name.values()
         proven = await asyncio.gather(*(location.fence(timeout_s) for location in locations))
         self._believe(location.name for location, is_proven in zip(locations, proven, strict=True) if is_proven)

@@ -32,10 +32,10 @@ def read(location: str, message: instance_pb2.Instance, before: Instance | None,
 
 
 def _was_ready(message: instance_pb2.Instance, is_ready: bool | None, *, is_new: bool) -> bool:
-    """Whether an instance that is not ready now was so before anybody looked.
+    """Whether an instance that is not ready now was ready before this process followed it.
 
-    HQ does not keep that. One that nobody has reported, and that nobody has changed since it was created, was not; of
-    the others it is believed, so that a restart of the CMS lowers no floor.
+    HQ does not record that. One that was never reported nor changed since its creation was not;
+    the others are assumed to have been, so that a restart of the CMS lowers no floor.
     """
     if is_new:
         return False

@@ -1,1 +1,1 @@
-"""The decision: tasks, budgets and what HQ said, without I/O. Times come in as arguments, in seconds of one clock."""
+"""The decision: tasks, budgets and HQ's data, without I/O. Times come in as arguments, in seconds of one clock."""

@@ -14,10 +14,10 @@ class Action:
     """A kind of work.
 
     Attributes:
-        since: the minor version of the wire API that knows it first; None: it is not asked for over that wire.
+        since: the minor version of the wire API that knows it first; None: that API does not have it.
         disrupts: it takes instances down; False: it is allowed at once and holds nothing.
-        proves_itself: of instances, it is given back when they have reported since: nothing has to be heard again.
-        bound_s: work of this kind is overdue after so long; an operator may extend it.
+        proves_itself: it ends only after its instances have reported: nothing has to be heard again.
+        bound_s: work of this kind is overdue after this time; an operator may extend it.
     """
 
     name: str
@@ -43,7 +43,7 @@ ACTIONS: Final = {
         Action("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
         Action("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
         Action("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
-        # The new revision is ready in HQ by a report that came after the switch.
+        # The new revision is ready in HQ through a report sent after the switch.
         Action("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
     )
 }

@@ -15,14 +15,14 @@ from cms.ledger.tasks import Task, UnitKey
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Seconds.
+    """Timing rules, in seconds.
 
     Attributes:
-        settle_s: a group is decided when no task was added to it for so long;
-        settle_most_s: or so long after the first one.
-        pass_s: who waits for something broken lets others pass after so long.
-        lapse_s: a provisional ok ends after so long without a poll.
-        patience_s: an instance not heard for so long is not counted on.
+        settle_s: a group is decided when no task was added to it for this long;
+        settle_most_s: or this long after the first one.
+        pass_s: a unit that waits for something broken lets others pass after this time.
+        lapse_s: a provisional ok ends after this time without a poll.
+        patience_s: an instance not heard from for this long is not counted on.
     """
 
     settle_s: float = 5.0
@@ -40,7 +40,7 @@ class Book:
         locations: all there are.
         closed: why nothing may be granted (frozen, a new epoch); empty: it may.
         stuck_since: units that wait for something broken, and since when.
-        claims: of those that wait, to decide faster.
+        claims: cached claims of those that wait, to decide faster.
     """
 
     picture: Picture
@@ -59,7 +59,7 @@ class Book:
         return cls(picture, Limits(), rules, frozenset(locations))
 
     def put(self, task: Task) -> None:
-        """A task is stored so."""
+        """Take over a stored task."""
         before = self.tasks.get(task.id)
         self.tasks[task.id] = task
         if before is not None and before.holds:
@@ -69,7 +69,7 @@ class Book:
             self.limits.hold(task)
 
     def drop(self, task_id: str, now: float) -> None:
-        """A task is not stored any more. If it was granted, its instances must be heard again to count."""
+        """A task was deleted. If it was granted, its instances must be heard again to count."""
         task = self.tasks.pop(task_id, None)
         if task is None or not task.holds:
             return
@@ -78,11 +78,11 @@ class Book:
             self.picture.work_ended(task, now)
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
-        """Other budgets are in force."""
+        """Put new budgets into force."""
         self.picture.rule(budgets, changed)
 
     def limit(self, limits: Limits) -> None:
-        """Other domain limits or sites are in force."""
+        """Put new domain limits or sites into force."""
         self.limits = limits
         self.claims = ClaimCache()
         for task in self.tasks.values():

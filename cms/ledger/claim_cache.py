@@ -1,4 +1,4 @@
-"""What waiting units claim, kept from one decision to the next: only what a change has touched is looked at again.
+"""What waiting units claim, kept from one decision to the next: only what a change has touched is recomputed.
 
 It changes how long a decision takes, never what is decided: it may be emptied at any time.
 """
@@ -20,7 +20,7 @@ class Kept:
 
     Attributes:
         in_the_way: the budgets that its claim did not fit into.
-        has_taken: it was granted, or kept its place, so that others were left less.
+        has_taken: it was granted or kept its place, which left less to others.
     """
 
     tasks: Sequence[Task]
@@ -31,7 +31,7 @@ class Kept:
     instances: frozenset[InstanceKey] = frozenset()
 
     def is_touched(self, changed: Changed) -> bool:
-        """Its claim may be another one now."""
+        """Its claim may have changed."""
         return not (changed.hosts.isdisjoint(self.hosts) and changed.instances.isdisjoint(self.instances))
 
 
@@ -41,11 +41,11 @@ class ClaimCache:
     def __init__(self) -> None:
         self._units: dict[UnitKey, Kept] = {}
         self._overdue: frozenset[str] = frozenset()
-        # Budgets of which those that are asked from now on may be told something else than the last time.
+        # Budgets whose answer may differ, for the units that follow, from that of the last decision.
         self._budgets: set[str] = set()
 
     def begin(self, waiting: Mapping[UnitKey, Sequence[Task]], changed: Changed, overdue: frozenset[str]) -> None:
-        """Forget what does not hold any more. `changed`: since the decision before."""
+        """Drop what is no longer valid. `changed`: since the previous decision."""
         if changed.everything or overdue != self._overdue:
             self._units.clear()
         self._overdue, self._budgets = overdue, set(changed.budgets)
@@ -65,14 +65,14 @@ class ClaimCache:
         return kept.claim
 
     def budgets(self, unit: UnitKey, round_: Round) -> list[Obstacle]:
-        """The budgets that its claim does not fit into, beside what the round gave before."""
+        """The budgets that its claim does not fit into, given what the round granted before."""
         kept = self._units[unit]
         if not self._budgets.isdisjoint(kept.claim.taken):
             kept.in_the_way = round_.budgets(kept.claim)
         return kept.in_the_way
 
     def took(self, unit: UnitKey, *, has_taken: bool) -> None:
-        """Whether it was left what it claims."""
+        """Record whether it has taken its claim."""
         kept = self._units[unit]
         if kept.has_taken != has_taken:
             kept.has_taken = has_taken

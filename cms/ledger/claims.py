@@ -1,4 +1,4 @@
-"""What a unit of tasks would take, and whether it fits beside what others take."""
+"""What a unit of tasks would take, and whether it fits next to what others take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOBODY: Final[frozenset[InstanceKey]] = frozenset()
 
 
 class Wait(StrEnum):
-    """What somebody waits for. The least hopeful first."""
+    """What a unit waits for. The least hopeful first."""
 
     IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
     BROKEN = "broken"  # something broken, uncertain or overdue
@@ -30,7 +30,7 @@ class Obstacle(NamedTuple):
     Attributes:
         kind: "budget", "limit" or "location".
         name: its name.
-        needed: the floor, or the most domains.
+        needed: the floor, or the maximum of domains.
         left: what would be left available, or under work.
     """
 
@@ -46,11 +46,11 @@ class Claim:
     """What a unit takes.
 
     Attributes:
-        taken: by budget, what is not surely down and nobody else holds.
+        taken: by budget, instances that are not certainly down and that nobody else holds.
         held: by budget, what others hold.
-        all: by budget, how many it takes at all.
+        all: by budget, how many it takes in total.
         domains: by limit.
-        silent: locations that must be known for it, and are not.
+        silent: locations that it depends on and that are not known.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations:
         domains = limits.domains(limit, hosts)
         if domains:
             claim.domains[name] = domains
-    # A host that nobody knows may belong to any location; so may an instance that is asked for by its id.
+    # An unknown host may belong to any location; so may an instance that is requested by its id.
     needed = {key.location for key in keys} | {key.location for task in tasks for key in task.instances}
     if any(not picture.on(host) for host in hosts):
         needed |= set(locations)
@@ -86,17 +86,17 @@ def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations:
 
 
 class Round:
-    """What was given, and kept free for those who wait before others, since the sums were made."""
+    """What was granted, or reserved for earlier units, since the sums were computed."""
 
     def __init__(self, picture: Picture, limits: Limits, overdue: frozenset[str]) -> None:
         """`overdue`: ids of tasks whose work should have ended."""
         self._picture, self._limits, self._overdue = picture, limits, overdue
-        self._taken: dict[str, list[set[InstanceKey]]] = {}  # united when asked for: most budgets never are
+        self._taken: dict[str, list[set[InstanceKey]]] = {}  # merged on demand: most budgets are never needed
         self._under_work = {name: set(busy) for name, busy in limits.busy.items()}
         self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
     def take(self, claim: Claim) -> None:
-        """Count a claim in, given or kept free."""
+        """Count a claim, granted or reserved."""
         for name, keys in claim.taken.items():
             if name in self._taken:
                 self._taken[name].append(keys)

@@ -1,9 +1,9 @@
-"""What happens to tasks now. `decide` changes nothing but what it remembers of who is stuck, and the cache of claims:
+"""What happens to tasks now. `decide` changes only its record of who is stuck and the cache of claims:
 it returns changes.
 
-Units are looked at in the order of their creation. One that fits is granted; one that does not keeps its place: for
-those behind it, what it asks for counts as taken. So nobody who comes later can take what it waits for, and yet what it
-does not need is not kept from others.
+Units are considered in the order of their creation. One that fits is granted; one that does not keeps its place: for
+later ones, what it asks for counts as taken. So nobody who comes later can take what it waits for, while what it
+does not need stays available to others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Waiting(NamedTuple):
     """Why a unit waits.
 
     Attributes:
-        settles_in_s: more tasks may join its group for so long.
+        settles_in_s: for how long more tasks may join its group.
         keeps_place: others may not take what it asks for.
     """
 
@@ -45,7 +45,7 @@ class Decision:
     """What happens, and why others wait.
 
     Attributes:
-        round: what is taken and kept free by now, for whoever asks next.
+        round: what is taken and reserved so far, for whoever asks next.
     """
 
     round: Round
@@ -54,7 +54,7 @@ class Decision:
 
 
 def decide(book: Book, now: float) -> Decision:
-    """What happens now. Lapses and withdrawals come alone: who waits is decided when these are stored."""
+    """What happens now. Lapses and withdrawals come alone: waiting units are decided once these are stored."""
     book.picture.age(now)
     overdue = book.overdue(now)
     decision = Decision(Round(book.picture, book.limits, overdue))
@@ -70,7 +70,7 @@ def decide(book: Book, now: float) -> Decision:
 
 
 def consider(book: Book, decision: Decision, tasks: Sequence[Task]) -> list[Obstacle]:
-    """What stands in the way of tasks that are not stored, behind all that are; empty: nothing."""
+    """What blocks tasks that are not stored, if they came after all stored ones; empty: nothing."""
     working = [task for task in tasks if task.disrupts]
     return decision.round.obstacles(_claim(book, working)) if working else []
 
@@ -128,7 +128,7 @@ def _claim(book: Book, tasks: Sequence[Task]) -> Claim:
 
 
 def _settles_in_s(book: Book, unit: UnitKey, tasks: list[Task], now: float) -> float:
-    """Group members are awaited; a group to which somebody adds for ever is not."""
+    """Wait for further members of a group, but not for ever if tasks keep being added."""
     if not unit.group:
         return 0.0
     rules = book.rules
@@ -137,7 +137,7 @@ def _settles_in_s(book: Book, unit: UnitKey, tasks: list[Task], now: float) -> f
 
 
 def poll(book: Book, task_id: str) -> list[Change]:
-    """What it changes that somebody asks for a task: an ok of its unit that lapsed is waited for again."""
+    """The changes caused by polling a task: a lapsed ok of its unit waits again."""
     members = book.members(book.tasks[task_id].unit)
     return [Change(t.id, Event.POLL) for t in members if t.id == task_id or t.state is State.LAPSED]
 
@@ -146,7 +146,7 @@ def poll(book: Book, task_id: str) -> list[Change]:
 
 
 def _lapses(book: Book, now: float) -> list[Change]:
-    """Provisional oks that nobody asks for."""
+    """Provisional oks that nobody polls."""
     changes = []
     for _, tasks in book.units(State.PROVISIONAL):
         if max(task.polled_at for task in tasks) + book.rules.lapse_s <= now:
@@ -155,9 +155,9 @@ def _lapses(book: Book, now: float) -> list[Change]:
 
 
 def withdrawals(book: Book) -> list[Change]:
-    """Provisional oks with which a floor does not hold any more: the latest first, as many as it takes.
+    """Provisional oks that break a floor by now: the latest first, as many as necessary.
 
-    What several of them hold is charged to the first one: if it were charged to none, all could be confirmed.
+    What several of them hold is charged to the first one; otherwise all of them could be confirmed.
     """
     changes: list[Change] = []
     freed: dict[str, set[InstanceKey]] = {}
@@ -173,7 +173,7 @@ def withdrawals(book: Book) -> list[Change]:
 
 
 def _still_fits(book: Book, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]]) -> bool:
-    """Whether provisional tasks could be granted as things are now, with all that has recovered since.
+    """Whether provisional tasks could still be granted now, given what has recovered since.
 
     `later`: ids of these and of those that came after them.
     """
@@ -202,10 +202,10 @@ def _free(book: Book, tasks: list[Task], withdrawn: set[str], freed: dict[str, s
 
 
 def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
-    """What a confirmation of any task of a unit comes to: changes, none if it is final already, or why not.
+    """The result of confirming any task of a unit: changes (none if it is final already), or why not.
 
-    Oks that do not hold any more are withdrawn first, all of them: then the changes may concern other units only, and
-    the confirmation is to be asked for again.
+    All oks that are no longer valid are withdrawn first: then the changes may concern other units only, and
+    the confirmation has to be requested again.
     """
     book.picture.age(now)
     tasks = [task for task in book.members(unit) if task.state is State.PROVISIONAL]
@@ -217,5 +217,5 @@ def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     silent = sorted(_claim(book, tasks).silent)
     if silent:
         return f"location {silent[0]} is silent"
-    # What an earlier unit holds is charged to that one: first it goes, then this one is looked at.
+    # What an earlier unit holds is charged to that one: it is withdrawn first, then this one is decided.
     return withdrawals(book) or [Change(task.id, Event.CONFIRM) for task in tasks]

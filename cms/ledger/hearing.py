@@ -1,4 +1,4 @@
-"""When each instance was heard of last, and which were not for too long."""
+"""When each instance was last heard from, and which have been silent for too long."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TICK_S: Final = 0.1
 
 
 class Hearing:
-    """Times of last reports. HQ tells how long ago they were; what it does not tell was not heard."""
+    """Times of last reports. HQ says how long ago they were; an instance that it does not list was not heard from."""
 
     def __init__(self, patience_s: float) -> None:
-        """`patience_s`: whoever was not heard for so long is not counted on, to a tick, early rather than late."""
+        """`patience_s`: an instance silent for this long is not counted on, to a tick, early rather than late."""
         self.patience_s = patience_s
         self._at: dict[InstanceKey, float] = {}
         self._tick_of: dict[InstanceKey, int] = {}  # of those that are recent
@@ -24,7 +24,7 @@ class Hearing:
         self._suspended: set[InstanceKey] = set()
 
     def heard(self, key: InstanceKey, at: float) -> bool:
-        """A report was received at this time or later. Says whether that is news."""
+        """A report was received at this time or later. Returns whether that is news."""
         if at <= self._at.get(key, float("-inf")):
             return False
         self._forget_tick(key)
@@ -34,20 +34,20 @@ class Hearing:
         return True
 
     def suspend(self, key: InstanceKey, is_suspended: bool) -> bool:
-        """Whether HQ has suspended its node. Says whether that is news."""
+        """Whether HQ has suspended its node. Returns whether that is news."""
         if is_suspended == (key in self._suspended):
             return False
         self._suspended ^= {key}
         return True
 
     def forget(self, key: InstanceKey) -> None:
-        """It is gone, or another instance has its id, or HQ has another history."""
+        """Forget it: it is gone, its id has a new instance, or HQ has another history."""
         self._forget_tick(key)
         self._suspended.discard(key)
         self._at.pop(key, None)
 
     def too_old(self, now: float) -> Iterator[InstanceKey]:
-        """Those that were recent until now. Each is told once."""
+        """Those that were recent until now. Each is returned once."""
         latest = (now - self.patience_s) / TICK_S
         for tick in sorted(tick for tick in self._recent if tick < latest):
             for key in self._recent.pop(tick):
@@ -55,7 +55,7 @@ class Hearing:
                 yield key
 
     def work_ended(self, hosts: tuple[str, ...], instances: tuple[InstanceKey, ...], at: float) -> None:
-        """What was said before then proves nothing about these."""
+        """Reports from before then prove nothing about these."""
         self._work_ended.update(dict.fromkeys(hosts, at))
         self._own_work_ended.update(dict.fromkeys(instances, at))
 

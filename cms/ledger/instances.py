@@ -33,8 +33,8 @@ class Instance:
     Attributes:
         host: the node; empty: it is not placed.
         is_wanted: some revision of it is wanted READY.
-        is_ready: None: nobody ever said.
-        was_ready: it was ready once, as far as that can be known; else it does not count yet.
+        is_ready: None: never reported.
+        was_ready: it was ready once, as far as is known; otherwise it does not count yet.
         reason: why it is not ready, as its agent or HQ says.
     """
 
@@ -50,5 +50,5 @@ class Instance:
 
     @property
     def counts(self) -> bool:
-        """It is one of those that shares are taken of."""
+        """It counts towards the total that shares refer to."""
         return self.is_wanted and self.was_ready

@@ -26,7 +26,7 @@ class DomainLimit:
     """At most `most` domains of a kind under work at once, among the hosts of a set.
 
     Attributes:
-        within: what must be so of a host's site to be of the set, e.g. {"dc": "ams"}; empty: all hosts.
+        within: the site values that a host needs to be in the set, e.g. {"dc": "ams"}; empty: all hosts.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Limits:
         self.busy: dict[str, dict[str, set[str]]] = {name: {} for name in self.by_name}
 
     def domains(self, limit: DomainLimit, hosts: Iterable[str]) -> set[str]:
-        """The domains of hosts that a limit counts. A host whose place is not known is a domain of its own."""
+        """The domains of hosts that a limit counts. A host with an unknown site is a domain of its own."""
         found = set()
         for host in hosts:
             site = self.sites.get(host, _NOWHERE)
@@ -62,7 +62,7 @@ class Limits:
                 self.busy[name].setdefault(domain, set()).add(task.id)
 
     def release(self, task: Task) -> None:
-        """It does so no longer."""
+        """It no longer does."""
         for name, limit in self.by_name.items():
             for domain in self.domains(limit, task.hosts):
                 holders = self.busy[name].get(domain, set())

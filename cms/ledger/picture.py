@@ -1,4 +1,4 @@
-"""All that HQ said, and what is held of it, kept as sums: a decision over 100,000 instances looks at a few."""
+"""HQ's data and the holds on it, kept as sums: a decision over 100,000 instances looks at only a few."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Changed:
 
     Attributes:
         budgets: their sums.
-        hosts, instances: what a claim on them comes to.
-        everything: all of these may have.
+        hosts, instances: claims on these may have changed.
+        everything: all of the above may have changed.
     """
 
     budgets: set[str] = field(default_factory=set)
@@ -43,7 +43,7 @@ class Changed:
     everything: bool = True
 
     def instance(self, key: InstanceKey, host: str, budgets: Iterable[str]) -> None:
-        """An instance on a host is entered otherwise than before into these budgets."""
+        """The entry of an instance on a host has changed in these budgets."""
         self.instances.add(key)
         self.hosts.add(host)
         self.budgets.update(budgets)
@@ -70,7 +70,7 @@ class Picture:
     # --- what HQ says -------------------------------------------------------------------------------------------------
 
     def put(self, instance: Instance) -> None:
-        """An instance is so now."""
+        """Update an instance."""
         before = self.instances.get(instance.key)
         if before is not None and before.host != instance.host:
             self._on[before.host].discard(instance.key)
@@ -80,7 +80,7 @@ class Picture:
         self._assess(instance)
 
     def drop(self, key: InstanceKey) -> None:
-        """An instance is gone; nothing happens if it was not there."""
+        """Remove an instance, if it is known."""
         instance = self.instances.pop(key, None)
         if instance is not None:
             self._leave(instance)
@@ -98,18 +98,18 @@ class Picture:
             self._changed.instance(key, self.instances[key].host, self._entered[key].budgets)
 
     def forget_hearing(self, key: InstanceKey) -> None:
-        """What HQ said of when it was heard holds no more."""
+        """Forget when it was last heard from."""
         self.hearing.forget(key)
         if key in self.instances:
             self._assess(self.instances[key])
 
     def doubted(self, location: str, most: int) -> list[str]:
-        """Ids of instances of a location that might be available if they were heard; some, if they are many."""
+        """Ids of a location's instances that might be available once heard from; at most `most`."""
         found = (key for tally in self.tallies.values() for key in tally.apart[Place.UNCERTAIN])
         return list(islice((key.id for key in found if key.location == location), most))
 
     def believe(self, certain: Iterable[str]) -> None:
-        """These locations are up to date, and no others."""
+        """Set the locations that are up to date."""
         before, self.certain = self.certain, frozenset(certain)
         changed = before ^ self.certain
         if changed:
@@ -118,7 +118,7 @@ class Picture:
                 self._assess(instance)
 
     def age(self, now: float) -> None:
-        """Time has passed: whoever was not heard for too long is not counted on any more."""
+        """Time has passed: instances that were silent for too long are no longer counted on."""
         for key in self.hearing.too_old(now):
             if key in self.instances:
                 self._assess(self.instances[key])
@@ -142,7 +142,7 @@ class Picture:
         self._assess_all(self.touched(task))
 
     def work_ended(self, task: Task, now: float) -> None:
-        """What its instances said before now proves nothing."""
+        """Its instances' reports from before now prove nothing."""
         self.hearing.work_ended(task.hosts, task.instances, now)
         self._assess_all(self.touched(task))
 
@@ -155,7 +155,7 @@ class Picture:
     # --- budgets ------------------------------------------------------------------------------------------------------
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
-        """Other budgets are in force; `changed`: those that were or are different."""
+        """Put new budgets into force; `changed`: old and new versions of those that differ."""
         services = {budget.service for budget in changed}
         concerned = [i for i in self.instances.values() if "" in services or i.service in services]
         for instance in concerned:
@@ -173,7 +173,7 @@ class Picture:
         return self._on.get(host, ())
 
     def touched(self, task: Task) -> set[InstanceKey]:
-        """What a task would take down, as things are now."""
+        """What a task would take down at present."""
         keys = {key for key in task.instances if key in self.instances}
         return keys.union(*(self.on(host) for host in task.hosts))
 
@@ -191,7 +191,7 @@ class Picture:
         return self._entered[key]
 
     def changes(self) -> Changed:
-        """What has changed since this was asked last."""
+        """What has changed since the last call."""
         changed, self._changed = self._changed, Changed(everything=False)
         return changed
 

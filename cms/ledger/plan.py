@@ -25,7 +25,7 @@ class Plan:
 
 
 def plan(book: Book, hosts: Sequence[str], action: str, now: float) -> Plan:
-    """As few waves as a first fit finds, rack by rack. What is held now stays held in all of them."""
+    """Waves by first fit, rack by rack. Present holds stay in force in all of them."""
     book.picture.age(now)
     ordered = sorted(set(hosts), key=lambda host: (*_place(book.limits.sites.get(host, Site())), host))
     claims = {host: _claim(book, host, action) for host in ordered}

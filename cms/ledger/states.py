@@ -11,7 +11,7 @@ class State(StrEnum):
 
     WAITING = "waiting"
     PROVISIONAL = "provisional"  # ok, until it is confirmed, withdrawn or not polled
-    LAPSED = "lapsed"  # nobody polled it: it waits, but not in the way of others
+    LAPSED = "lapsed"  # nobody polled it: it waits without blocking others
     GRANTED = "granted"
     REJECTED = "rejected"
     ENDED = "ended"

@@ -21,7 +21,7 @@ class Tally:
     """The instances of a budget that count, by where they stand.
 
     Attributes:
-        available: how many can be counted on, and nobody holds.
+        available: how many can be counted on and are not held.
         apart: the others, by place.
         total: all of them.
         floor: how many must stay available.

@@ -1,4 +1,4 @@
-"""A task: a request for leave, and how far it came."""
+"""A task: a request for leave, and its state."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Task:
 
     @property
     def proves_itself(self) -> bool:
-        """What HQ says of its instances when it ends is from after the work."""
+        """When it ends, HQ's data on its instances dates from after the work."""
         return bool(self.instances) and ACTIONS[self.action].proves_itself
 
     @property
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def unit(self) -> UnitKey:
-        """What it is decided with."""
+        """The unit that it is decided with."""
         return UnitKey(self.owner, self.group, "" if self.group else self.id)
 
     def moved(self, event: Event, now: float) -> Task:

@@ -1,4 +1,4 @@
-"""Why a task stands where it stands, in facts and in words."""
+"""Why a task is in its state, as facts and as text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LimitView(NamedTuple):
 
 @dataclass(slots=True)
 class Why:
-    """Why a task stands where it stands."""
+    """Why a task is in its state."""
 
     message: str
     retry_after_s: int = 0

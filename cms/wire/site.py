@@ -1,4 +1,4 @@
-"""The wire API as a site: which path and method is what, who may, and how errors are told."""
+"""The wire API as a site: routing, authorization, and how errors are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How servers are asked: with the token of the person whose page it is; what fails is a value that a page shows."""
+"""How servers are asked: with the visitor's own token; failures are values that a page shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMEOUT_S: Final = 5.0
 
 
 class SignInNeeded(Exception):
-    """A server wants to know who asks."""
+    """A server requires authentication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ def good(found: T | Trouble, default: T) -> T:
 
 
 def status_of(found: object, *asked: Any) -> int:
-    """Of HTTP: 404 where nothing was found and everybody could be asked."""
+    """The HTTP status: 404 if nothing was found and every server could be asked."""
     return 200 if found or any(one.kind != "absent" for one in troubles(*asked)) else 404
 
 
 def not_heard(*found: Any) -> list[Trouble]:
-    """Those that could not be asked, where "no" and "not for you" are answers."""
+    """Servers that could not be asked; "not found" and "denied" are answers."""
     return [one for one in troubles(*found) if one.kind in ("away", "failed")]
 
 

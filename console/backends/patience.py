@@ -21,8 +21,8 @@ _HUNG_S: Final = 1.0  # no answer after so long: it hangs, rather than refuses c
 class Patience:
     """Reads of one server.
 
-    While it hangs, one call at a time is under way; the other reads are told so at once. Whatever it answers, however
-    late, ends that.
+    While it hangs, one call at a time is in progress; other reads fail at once. Any answer, however
+    late, ends that state.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Patience:
     def _ended(self, task: asyncio.Task[T | Trouble]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody may wait for it any more
+            task.exception()  # retrieved, as nobody may be waiting for it any more
 
     def _hangs(self) -> Trouble:
         since_s = self._hangs_since if self._hangs_since is not None else self._wall_s()

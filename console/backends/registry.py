@@ -21,7 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 T = TypeVar("T")
 A = TypeVar("A", "pb.CountInstancesResponse | Trouble", "pb.FindInstancesResponse | Trouble")
 NAME: Final = "HQ"
-_ONLY: Final = "HQ"  # the name of the one location, where no gateway stands before it
+_ONLY: Final = "HQ"  # the name of the one location, without a gateway
 
 
 class Registry:
@@ -44,7 +44,7 @@ class Registry:
         self._now = now
         self._patience = Patience(NAME)
         self._patiences = {name: Patience(name, PART_S) for name in self._locations or (_ONLY,)}
-        self._silent: dict[str, float] = {}  # locations that a gateway does not reach, and since when that was seen
+        self._silent: dict[str, float] = {}  # locations that a gateway does not reach, and since when
 
     async def close(self) -> None:
         """End every connection."""
@@ -116,7 +116,7 @@ class Registry:
         return self._patiences.get(name) or self._patiences[_ONLY]  # the only location is called as a page calls it
 
     def _aged(self, answer: A) -> A:
-        """A gateway does not say since when a location is silent: its staleness is how long it was seen so here."""
+        """A gateway does not say since when a location is silent: its staleness is the time since we first saw that."""
         for source in () if isinstance(answer, Trouble) else answer.sources:
             if source.error and not source.replica:
                 since = self._silent.setdefault(source.cluster, self._now())

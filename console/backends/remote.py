@@ -1,4 +1,4 @@
-"""A server of several processes, spoken to by its generated messages; the next process is asked where one is away."""
+"""A server of several processes, called with its generated messages; if one process is away, the next is asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE_S: Final = 2.0  # for one process, while another one was not asked yet
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A name, empty where the server asks for none; the roles for what was asked about, and those for anything."""
+    """A name (empty without authentication), the roles for what was asked about, and those for anything."""
 
     name: str = ""
     roles: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class Remote:
     ) -> R | Trouble:
         """A call that changes nothing: its answer, or why there is none; at once while the server hangs.
 
-        `wait_s`: for a question that takes its time.
+        `wait_s`: for slow requests.
         """
         return await self._patience.read(lambda: self.call(path, request, response), wait_s)
 
@@ -80,7 +80,7 @@ class Remote:
         return answer
 
     async def roles(self, service: str = "", node: str = "") -> frozenset[str]:
-        """What this person may be there for a service and node; empty where that cannot be told."""
+        """This person's roles at the server for a service and node; empty if that is unknown."""
         return (await self.person(service, node)).roles
 
     async def person(self, service: str = "", node: str = "") -> Person:

@@ -1,4 +1,4 @@
-"""What all orders share: who gives one, why, for how long, and what the next page says of it."""
+"""What all orders share: author, reason, duration, and the message on the next page."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def hours(visit: Visit) -> int:
 
 
 def told(to: str, failed: Trouble | None, done: str) -> Redirect:
-    """To the page that shows what came of it."""
+    """Redirect to the page that shows the result."""
     return Redirect(to, done=done) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")

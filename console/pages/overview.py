@@ -83,7 +83,7 @@ class Overview:
         return Page("overview.html", "Problems", shown)
 
     async def _reasons(self, services: list[str], now_s: float) -> dict[str, str]:
-        """What instances of these say that are not ready."""
+        """The reasons that not-ready instances of these services report."""
         pages = await asyncio.gather(*(self._servers.registry.lacking(one, _SAMPLE) for one in services))
         found = [good(page, pb.FindInstancesResponse()).instances for page in pages]
         return {
@@ -121,7 +121,7 @@ class Overview:
         return Page("find.html", f"Find {name}", shown)
 
     async def _planned(self, name: str) -> list[tuple[str, str, str]]:
-        """What Wall-E calls so: hosts, projects, work on a switch, switches and racks."""
+        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks."""
         walle = self._servers.walle
         if walle is None:
             return []
@@ -142,7 +142,7 @@ class Overview:
 
 
 def _heard(guards: Iterable[tuple[str, T]], known: Iterable[Location]) -> list[T]:
-    """Without those of locations that are silent: that is told already."""
+    """Without silent locations, which are reported already."""
     silent = {one.name for one in known if one.state == "silent"}
     return [answer for name, answer in guards if name not in silent]
 

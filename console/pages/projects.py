@@ -103,7 +103,7 @@ class Projects:
             return Page("missing.html", "Planned work", {"troubles": [MISSING]})
         found = await self._walle.scenarios()
         may = await self._walle.may_order()
-        # Only for the dialog, which no live page is given again.
+        # Only for the dialog, which live updates do not include.
         known = await self._walle.hosts() if may and visit.jar is not None else pb.ListHostsResponse()
         over = (ppb.SCENARIO_STAGE_FINISHED, ppb.SCENARIO_STAGE_CANCELLED, ppb.SCENARIO_STAGE_REFUSED)
         listed = sorted(good(found, pb.ListScenariosResponse()).scenarios, key=lambda one: one.stage in over)
@@ -184,7 +184,7 @@ class Projects:
         return await self._order(url("scenarios", name), "AddScenario", request, "Approval has been requested.")
 
     async def _unknown_switch(self, walle: Walle, switch: str) -> str:
-        """What to say of a switch that no host is behind; empty: there are some, or Wall-E shall say it."""
+        """The message for a switch without hosts; empty: it has some, or Wall-E is left to report it."""
         found = await walle.hosts(switch=switch)
         if isinstance(found, Trouble) or found.hosts:
             return ""

@@ -37,7 +37,7 @@ class Signing:
         return Page("signin.html", "Sign in", {"to": _back(visit.query.get("to", ""))})
 
     async def sign_in(self, visit: Visit) -> Redirect:
-        """The token is shown to HQ before it is kept."""
+        """Try the token on HQ before it is stored."""
         token, to = visit.form.get("token", ""), _back(visit.form.get("to", ""))
         again = url("signin", to=to)
         if not _TOKEN.fullmatch(token):
@@ -75,12 +75,12 @@ class Signing:
         return False
 
     async def sign_out(self, visit: Visit) -> Redirect:
-        """Forget the token here; it stays good elsewhere until it ends."""
+        """Forget the token here; it stays valid elsewhere until it expires."""
         assert visit.jar is not None
         visit.jar.sign_out()
         return Redirect("/signin", done="Signed out of this browser. The token itself is valid until it expires.")
 
 
 def _back(to: str) -> str:
-    """Only to a page of ours: a path, never another host."""
+    """A path on this console, never on another host."""
     return to if re.fullmatch(r"/(?![/\\])[!-~]*", to) and not to.startswith("/sign") else "/"

@@ -1,4 +1,4 @@
-"""The cookies of the console: who signed in, which browser it is, and what the last action came to."""
+"""The cookies of the console: who is signed in, which browser it is, and the result of the last action."""
 
 from __future__ import annotations
 

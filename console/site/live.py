@@ -1,7 +1,7 @@
-"""Live pages: a browser names the pages that it shows; what changes in them is sent as it changes.
+"""Live pages: a browser names the pages that it shows; their changes are sent as they happen.
 
-A page is rendered again and compared. Watches of four servers would each need a picture of their own here, and rights
-would have to be compared anew for each of them; a page rendered with the person's own token needs neither.
+A page is rendered again and compared. Watches of four servers would each need a copy of their state here, and rights
+would have to be checked again for each of them; a page rendered with the person's own token needs neither.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_PAGES: Final = 20  # of one browser
 _AT_BEST_S: Final = 0.15
 _EVERY_S: Final = 0.4
 _LEAST_S: Final = 0.05
-_QUICK_S: Final = 0.3  # changed while rendered, rendered again after a pause: on the screen within a second
+_QUICK_S: Final = 0.3  # pages this fast are on the screen within a second of a change, even if it comes during a render
 _BUSY_SHARE: Final = 0.25  # of the time, at most, goes into a page that takes longer, and into all that are quick
 _PING_S: Final = 10.0
 _MARK: Final = re.compile(r'data-mark="([0-9a-f]+)"')
@@ -93,7 +93,7 @@ class Live:
             del self._under_way[key]
         now, took_s = self.now(), self.now() - began
         pause_s = took_s / _BUSY_SHARE
-        if took_s <= _QUICK_S:  # few pages are fresh at once, many share the time
+        if took_s <= _QUICK_S:  # few pages are refreshed at once, many share the time
             pause_s = min(_EVERY_S, max(_AT_BEST_S, pause_s * len(self._looked_at)))
         self._kept = {k: v for k, v in self._kept.items() if v.good_until > now}
         self._kept[key] = _Kept(fragments, now + pause_s)

@@ -1,4 +1,4 @@
-"""Templates: everything in them is escaped; what a live page exchanges is cut out by `live` blocks."""
+"""Templates: everything in them is escaped; the parts that live pages update are marked by `live` blocks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-MAX_COOKIE_BYTES: Final = 4_000  # a browser drops a larger one without a word
+MAX_COOKIE_BYTES: Final = 4_000  # browsers silently drop larger ones
 _NONCE_BYTES: Final = 12
 _MAX_TEXT_BYTES: Final = 64 * 1024
 
@@ -24,7 +24,7 @@ class TooLong(Exception):
 
 
 class Seal:
-    """Seals and opens texts, each for one purpose: what was sealed for another one does not open."""
+    """Seals and opens texts, each for one purpose: a text sealed for another one does not open."""
 
     def __init__(self, key: bytes) -> None:
         """`key`: 32 random bytes or more."""
@@ -59,7 +59,7 @@ class Seal:
 
 
 def expires_at(token: str) -> float | None:
-    """When a token (JWT) ends, as it says itself, Unix time; None: it does not say. Nothing is verified here."""
+    """When a token (JWT) expires by its own claim, in Unix time; None: it has none. Nothing is verified here."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -69,7 +69,7 @@ def expires_at(token: str) -> float | None:
 
 
 def subject(token: str) -> str:
-    """Who a token is for, as it says itself; empty: it does not say."""
+    """The subject of a token by its own claim; empty: it has none."""
     try:
         payload = token.split(".")[1]
         return str(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"])

@@ -23,7 +23,7 @@ ALWAYS: Final = (
 
 
 class Shield:
-    """Which names this console is reached by. A page of another name is somebody else's (DNS rebinding)."""
+    """The names by which this console is reached. Any other name is an attack (DNS rebinding)."""
 
     def __init__(self, listening: str, public_url: str = "", *, is_tls: bool = False) -> None:
         """`listening`: host:port; `public_url`: as people type it, where a proxy or a name stands before it."""

@@ -21,7 +21,7 @@ class Visit:
         path: decoded. query, form: first values only, stripped.
         now_s: Unix time, for ages.
         token: the person's own; empty: nobody signed in.
-        flash: what the action before this page came to: (kind, text), kind "done" or "failed".
+        flash: the result of the action before this page: (kind, text), kind "done" or "failed".
     """
 
     path: str
@@ -51,7 +51,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Go there; `done` or `failed` is shown on the page that comes."""
+    """Go there; `done` or `failed` is shown on the next page."""
 
     to: str
     done: str = ""

@@ -48,7 +48,7 @@ _VERDICTS: Final = {
     hpb.VERDICT_REJECTED: ("bad", "rejected"),
 }
 NOTHING: Final = "nothing to do"  # Wall-E's words for no decision
-_ASKS_S: Final = 1_800.0  # Wall-E's rule: all agree within it, or nothing begins
+_ASKS_S: Final = 1_800.0  # Wall-E's rule: all must agree within this time, or nothing begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
 
 
 def gives_up_s(scenario: ppb.Scenario) -> float:
-    """When it ends unless all have agreed; 0: it does not wait for approval."""
+    """When it gives up unless all have agreed; 0: it does not wait for approval."""
     return seconds(scenario.created) + _ASKS_S if scenario.stage == ppb.SCENARIO_STAGE_ASKING else 0.0
 
 

@@ -68,7 +68,7 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
 
 
 def silence(heard: Moment, now_s: float) -> str:
-    """Since when, and for how long; the condition's own words say how long it was when it expired."""
+    """Since when, and for how long; the condition's own message has the duration at the time of expiry."""
     at_s = seconds(heard)
     lasts = f" ({span(now_s - at_s)})" if now_s - at_s >= 60 else ""
     return f"silent since {absolute(at_s, now_s or at_s)}{lasts}"
@@ -108,7 +108,7 @@ def story(
         )
     seen: dict[tuple[int, str, str], Moments] = {}
     for point in points:
-        if seconds(point.at):  # what an expiry says of a revision is not said again by its state
+        if seconds(point.at):  # do not repeat an expiry as the revision's state
             whose = point.title.partition(" ")[0]
             seen.setdefault((int(seconds(point.at)), whose, point.text or point.title), point)
     return sorted(seen.values(), key=lambda point: -seconds(point.at))

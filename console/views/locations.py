@@ -32,7 +32,7 @@ def locations(answer: object) -> list[Location]:
 
 
 def silent(answer: object) -> list[str]:
-    """The locations of which an answer says nothing; none where it is no answer."""
+    """The locations that an answer lacks; none if there is no answer."""
     return [] if isinstance(answer, Trouble) else [one.name for one in locations(answer) if one.state == "silent"]
 
 
@@ -50,7 +50,7 @@ def _location(source: pb.Source) -> Location:
 
 
 def _calm(error: str) -> str:
-    """Seconds that run would change the page all the time."""
+    """Drop running seconds, which would change the page all the time."""
     return _AGES.sub(lambda found: _age(float(found[1])), error)
 
 

@@ -16,8 +16,8 @@ from hqpb.v1 import service_pb2 as pb
 _ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
 _REASONS: Final = 3
 _NAMED: Final = 5
-_GUARD_LOOKS_S: Final = 60.0  # a hold that is younger asks nothing of anybody
-_DEFAULT_SHARE: Final = 10  # one in ten may be away, where nobody set a budget
+_GUARD_LOOKS_S: Final = 60.0  # a younger hold requires no action
+_DEFAULT_SHARE: Final = 10  # without a budget, one in ten may be away
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:
 
 
 def floor_of(wanted: int, budgeted: int | None) -> int:
-    """How many must be ready: a budget's word, else all but a tenth (at least one may be away)."""
+    """How many must be ready: as the budget says, else all but a tenth (at least one may be away)."""
     return budgeted if budgeted is not None else wanted - max(1, wanted // _DEFAULT_SHARE)
 
 
@@ -121,7 +121,7 @@ def service_problems(
 
 
 def _in_part(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:
-    """A service of which a silent location has some."""
+    """The problem of a service that has instances in a silent location."""
     where = f"{', '.join(silent)} ({hidden}) {'does' if len(silent) == 1 else 'do'} not answer"
     return Problem(
         "bad" if one.ready < one.total else "warn",
@@ -152,7 +152,7 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
 
 
 def _held_back(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
-    """What a guard keeps from expiring: first something to know, after a minute something to act on."""
+    """What a guard keeps from expiring: at first for information, after a minute something to act on."""
     since_s = seconds(guard.since)
     why, href = f"{guard.verdict.removeprefix('holding: ')}.", "/nodes#guard"
     if not guard.waiting:
@@ -170,7 +170,7 @@ def _held_back(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
 def planned_problems(
     planned: Iterable[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]], now_s: float
 ) -> list[Problem]:
-    """Nodes under planned work: nothing is wrong, but whoever looks for a cause should see them. One line a work."""
+    """Nodes under planned work: nothing is wrong, but they may explain other problems. One line per piece of work."""
     together: dict[tuple[str, str], list[admin_pb2.Suspension]] = {}
     for _, answer in planned:
         for one in () if isinstance(answer, Trouble) else answer.suspensions:

@@ -116,7 +116,7 @@ def walle_problems(
 
 
 def dead_problem(hosts: Iterable[pb.GetHostResponse]) -> list[Problem]:
-    """Hosts that nobody repairs any more, in one line: what runs there is down until a person acts."""
+    """Hosts that are no longer repaired, in one line: their instances are down until a person acts."""
     dead = sorted((one.host for one in hosts if one.host.status == hpb.HOST_STATUS_DEAD), key=lambda host: host.name)
     if not dead:
         return []

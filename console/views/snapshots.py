@@ -55,7 +55,7 @@ class SnapshotRow:
     level: str
     target: str
     may_change: bool
-    way: str  # "back" or "on" for the one that was active before, by whether it is older than the active one
+    way: str  # "back" or "on" for the previously active one: whether it is older or newer than the active one
     targets: str
     href: str
 
@@ -74,7 +74,7 @@ def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
     """The snapshot to roll back to: what was ACTIVE before the one that is now, or is ordered; empty: none."""
     held = {one.snapshot_id: one for one in service.snapshot}
     active = active_of(service)
-    # What was ordered but never became active is no way back: after a roll-back it would be the broken one.
+    # Snapshots that were ordered but never active do not count: after a roll-back that would be the broken one.
     reached = (one.snapshot_id for one in history if "-> ACTIVE (" in one.what)
     return next((one for one in reached if active and one != active and one in held), "")
 
@@ -105,7 +105,7 @@ def _row(
     state = states.get(snapshot)
     current = current_of(state)
     target = target_of(state.target) if state is not None else ""
-    # The active one is switched off by Stop service, or by activating another one: fewer mistakes of operators.
+    # The active one is switched off by Stop service, or by activating another one: this prevents operators' mistakes.
     may_change = state is None or not _is_active(state)
     return SnapshotRow(
         id=snapshot,

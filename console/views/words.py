@@ -44,7 +44,7 @@ def span(length_s: float) -> str:
 
 
 def relative(at_s: float, now_s: float) -> str:
-    """3 min ago, in 2 h. Less than a minute is not counted: a page whose numbers run is hard to read."""
+    """3 min ago, in 2 h. Less than a minute is not counted: a page with running numbers is hard to read."""
     if abs(now_s - at_s) < 60:
         return "just now" if at_s <= now_s else "in under a minute"
     return f"{span(now_s - at_s)} ago" if at_s <= now_s else f"in {span(at_s - now_s)}"
@@ -59,7 +59,7 @@ def absolute(at_s: float, now_s: float) -> str:
 def when(moment: Moment, now_s: float, *, runs: bool = False) -> Markup:
     """Both, as an element; a dash where there is no time.
 
-    `runs`: it moves on all the time, as that of a heartbeat: less than a minute ago is only said to be so.
+    `runs`: it changes all the time, as a heartbeat's: for the last minute only the relative time is shown.
     """
     at_s = seconds(moment)
     if not at_s:

@@ -1,4 +1,4 @@
-"""What a caller asks of a read, beside the question: which locations, how fresh, what to do without an answer."""
+"""The options of a read: which locations, how fresh, what to do without an answer."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class NoSuchEpoch(StartOver):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A read's circumstances.
+    """The options of a read, worked out.
 
     Attributes:
         names: the locations to ask.
-        all_required: an answer without one of them is none.
-        last_good: an old answer will do for a silent one.
-        demands: by location, the encoded field `read` that it alone gets.
+        all_required: an answer that lacks one of them is an error.
+        last_good: an old answer is acceptable for a silent one.
+        demands: by location, the `read` options that only this location gets.
         deadline: of the caller, on the injected clock; None: it set none.
         metadata: the caller's token, passed on.
-        access: what the caller may read, as the gateway's own policy says; the locations look for themselves.
+        access: what the caller may read, as the gateway's own policy says; the locations check for themselves.
     """
 
     names: Sequence[str]
@@ -49,11 +49,11 @@ class Asking:
     access: Access = UNCHECKED
 
     def left_s(self) -> float | None:
-        """How long the caller waits still."""
+        """How long the caller still waits."""
         return None if self.deadline is None else self.deadline - self.clock.now()
 
     def demand(self, name: str, number: int) -> bytes:
-        """What this location alone must fulfil, as field `number` of its request."""
+        """The demands on this location only, encoded as field `number` of its request."""
         demanded = self.demands.get(name)
         return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
 
@@ -62,18 +62,18 @@ class Asking:
         return name in self.demands or bool(read.consistency)
 
     def asker(self) -> bytes:
-        """Whose answers are kept apart: where the gateway itself lets nobody in, those of one token are its own."""
+        """The cache partition of the caller: without authentication at the gateway, each token has its own."""
         if self.access.is_checked or not self.metadata:
             return b""
         return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
 
     def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
-        """The last good answer of this location will do, and the caller may read it: nobody else is there to look."""
+        """The location's last good answer is acceptable and the caller may read it; only the gateway can check that."""
         wanted = self.last_good and name not in self.demands and not read.consistency
         return wanted and self.access.within(name).proves(where.service_id, where.node_name)
 
     def check(self, silent: Mapping[str, Silence], *, anybody: bool) -> None:
-        """Raises LocationsSilent: one is missing that is required, or nobody is there (`anybody` is False)."""
+        """Raises LocationsSilent: a required one is missing, or none answered (`anybody` is False)."""
         if silent and (self.all_required or not anybody):
             raise LocationsSilent(silent)
 
@@ -85,7 +85,7 @@ def asking(
     call: Call,
     clock: Clock,
 ) -> Asking:
-    """Work out the circumstances. Raises InvalidRequest for what cannot be, NoSuchEpoch."""
+    """Work out the options. Raises InvalidRequest, NoSuchEpoch."""
     names = named(locations, clusters, call)
     demands = _demands(locations, names, read)
     wanted = read.require_all_locations, read.allow_last_good
@@ -93,7 +93,7 @@ def asking(
 
 
 def caller_token(call: Call) -> Metadata:
-    """What a location gets to see of who calls: the token, as it came. Raises Unauthenticated: it is none."""
+    """What is passed on of the caller's identity: the unchanged token. Raises Unauthenticated: it is not a token."""
     tokens = call.all_headers("authorization")
     if len(tokens) > 1:
         raise Unauthenticated("there are several authorization headers: send one")
@@ -103,7 +103,7 @@ def caller_token(call: Call) -> Metadata:
 
 
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
-    """The locations that the caller means: all if it named none. Raises InvalidRequest."""
+    """The locations to ask: all if the caller named none. Raises InvalidRequest."""
     names = chosen(locations.by_name, clusters, "filter.cluster")
     requested = requested_cluster(call)
     if not requested:

@@ -22,7 +22,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 
 _ID: Final = re.compile(r"\bfilter\.instance_id\[(\d+)\]")
-_FRUITLESS_PAGES: Final = 100  # in a row; then the location is changing faster than it can be read
+_FRUITLESS_PAGES: Final = 100  # in a row; after that, the location changes faster than it can be read
 
 
 class Find(NamedTuple):
@@ -30,8 +30,8 @@ class Find(NamedTuple):
 
     Attributes:
         message: as it was parsed.
-        base: what every location gets: without page_token and without what only some must fulfil.
-        key: what it is remembered by: without any demands on freshness.
+        base: what every location gets: without page_token and demands on single locations.
+        key: its cache key: without any demands on freshness.
         digest: of the filter.
         is_plain: a whole list of all locations, of whatever freshness.
     """
@@ -50,7 +50,7 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     for field in ("page_token", "read"):
         base.ClearField(field)
     if paths := base.field_mask.paths:
-        # Instances of several locations cannot be told apart without.
+        # Without these, instances of several locations cannot be told apart.
         paths.extend(p for p in ("meta.id", "meta.cluster") if not {p, "meta", "*"}.intersection(paths))
     key = base.SerializeToString()
     if message.read.consistency:
@@ -68,7 +68,7 @@ Remembered = Callable[[bytes, str], Kept | None]
 
 
 class Told(NamedTuple):
-    """What a location said for a page, and its encoded source."""
+    """A location's part of a page, and its encoded source."""
 
     part: Part
     source: bytes
@@ -80,12 +80,12 @@ class Lists:
     def __init__(
         self, locations: Locations, clock: Clock, page_bytes: int, pieces: Pieces, remembered: Remembered
     ) -> None:
-        """`pieces`: instances as JSON. `remembered`: the last that a location showed, by filter's key and name."""
+        """`pieces`: instances as JSON. `remembered`: a location's last list, by filter key and location name."""
         self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
         self._pieces, self._remembered = pieces, remembered
 
     def ask(self, find: Find, call: Call) -> Asking:
-        """The circumstances of a question. Raises InvalidRequest, NoSuchEpoch, Unauthenticated."""
+        """The options of a request. Raises InvalidRequest, NoSuchEpoch, Unauthenticated."""
         return asking(self._locations, find.message.read, find.message.filter.cluster, call, self._clock)
 
     async def page(self, find: Find, ask: Asking) -> ListAnswer:
@@ -100,7 +100,7 @@ class Lists:
         told = {n: c.done or b"" for n, c in done.items()} | {n: t.source for n, t in answers.said.items()}
         token = b""
         if not page.is_last:
-            # One that is silent now goes on where it stood: late instances are better than none.
+            # A location that is silent now keeps its cursor: late instances are better than none.
             moved = {**{n: c for n, c in cursors.items() if n in ask.names}, **page.cursors}
             token = scan.delimited(2, continuation.page_token(find.digest, moved).encode())
         return ListAnswer(page.frames, token + encoded_sources(told, answers.silent), self._pieces)
@@ -127,7 +127,7 @@ class Lists:
             body = await location.read("FindInstances", request, ask.left_s(), ask.metadata, needs_store=needs_store)
         except Silence as silence:
             kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
-            # Its watch was the gateway's own: not for those whose answers are kept apart.
+            # The watch used the gateway's identity, so callers with a partition of their own must not see it.
             shown = None if token or ask.asker() else self._remembered(find.key, location.name)
             kept = shown if shown is not None and (kept is None or shown.at > kept.at) else kept
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
@@ -142,7 +142,7 @@ class Lists:
 
 
 def unrefused_ids(answers: Answers[Told], fields: Sequence[str]) -> Answers[Told]:
-    """The same answers to a filter of ids. Raises ServiceError, naming the one of `fields` that held an id."""
+    """The same answers to a filter of ids. Raises ServiceError, naming the one of `fields` that held the id."""
     for error in answers.refused.values():
         error.message = _sent_as(fields, error.message)
         error.violations = tuple(Violation(_sent_as(fields, v.field), v.description) for v in error.violations)

@@ -1,4 +1,4 @@
-"""One location followed for one watch: stream after stream, and what of it was given out."""
+"""One location followed for one watch: successive streams, and what was passed on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 def apart(body: bytes) -> Message:
-    """Take an encoded WatchInstancesResponse apart; its events stay as they are. Raises Malformed."""
+    """Take an encoded WatchInstancesResponse apart; its events stay encoded. Raises Malformed."""
     kind, token, source, at = 0, "", b"", 0
     rest: list[bytes] = []
     for field in scan.fields(body):
@@ -46,13 +46,13 @@ def apart(body: bytes) -> Message:
 
 
 class Portion(NamedTuple):
-    """What the watch gives out in one go: nothing of another location may come in between.
+    """Messages that must be sent without any of another location in between.
 
     Attributes:
         name: the location.
         bodies: encoded messages without resume tokens.
-        token: the location's own, valid once all of them are given out; empty: they complete nothing.
-        forget: what was given out of this location before is void.
+        token: the location's own, valid once all of them are sent; empty: they complete nothing.
+        forget: everything sent of this location before is void.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Portion(NamedTuple):
 
 
 class Progress:
-    """What a location has shown in a watch, and where it goes on. Decisions only.
+    """What a location has shown in a watch, and where it resumes. Decisions only.
 
     Attributes:
         token: the location's own resume token; empty: from a snapshot.
@@ -70,11 +70,11 @@ class Progress:
 
     def __init__(self, name: str, token: str) -> None:
         self.name, self.token = name, token
-        self._is_partial = False  # parts of a snapshot were given out, but not all
-        self._parts: list[bytes] = []  # of a version
+        self._is_partial = False  # a snapshot was sent in part
+        self._parts: list[bytes] = []  # of an incomplete version
 
     def received(self, message: Message) -> list[Portion]:
-        """What to give out for a message."""
+        """What to send for a message."""
         match message.kind:
             case pb.WATCH_KIND_SNAPSHOT:
                 void = self.voided("a new snapshot begins") if self.token else []
@@ -91,12 +91,12 @@ class Progress:
                 return [Portion(self.name, [message.rest], message.token)]
 
     def broke(self) -> list[Portion]:
-        """What to give out because the stream ended, in whatever way."""
+        """What to send because the stream ended, for any reason."""
         self._parts.clear()
         return self.voided("the stream ended before the snapshot was complete") if self._is_partial else []
 
     def voided(self, reason: str) -> list[Portion]:
-        """What to give out because all that was shown is void."""
+        """What to send because everything shown so far is void."""
         self._forget()
         return [Portion(self.name, [resync(self.name, reason)], forget=True)]
 
@@ -126,7 +126,7 @@ def nothing(name: str, reason: str) -> bytes:
 
 
 def trouble(name: str, error: str) -> bytes:
-    """What was shown of this location may be getting old."""
+    """What was shown of this location may be stale."""
     source = pb.Source(cluster=name, error=error)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[source]).SerializeToString()
 
@@ -141,7 +141,7 @@ _NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
 
 
 class Follower:
-    """What a location is asked, and what is given out of what it says or does not say."""
+    """Decides what to ask a location, and what to send for its messages or its silence."""
 
     def __init__(
         self, name: str, locations: Locations, where: pb.InstanceFilter, token: str, clock: Clock, rng: random.Random
@@ -150,9 +150,9 @@ class Follower:
         self._clock, self._rng = clock, rng
         self.progress = Progress(name, token)
         self._failures = 0
-        self._told = False  # that nothing is heard of it
+        self._told = False  # its silence was reported
         self._began = self._heard_at = clock.now()
-        self._short = 0  # streams in a row that ended soon, whatever they said
+        self._short = 0  # successive streams that ended soon, whatever they sent
 
     def request(self) -> bytes:
         """For the next stream, which begins now."""
@@ -161,7 +161,7 @@ class Follower:
         return asked.SerializeToString()
 
     def received(self, body: bytes) -> list[Portion]:
-        """What to give out for an encoded message. Raises Silence: it is not of this location."""
+        """What to send for an encoded message. Raises Silence: it is not from this location."""
         try:
             message = apart(body)
         except ValueError as error:
@@ -173,7 +173,7 @@ class Follower:
         return self.progress.received(message)
 
     def silence(self) -> list[Portion]:
-        """What to give out if it is silent, once: its next message says that it is back."""
+        """What to send if it is silent, once: its next message shows that it is back."""
         location = self._locations.get(self.name)
         if location is None:
             return []
@@ -185,11 +185,11 @@ class Follower:
         return []
 
     def look_in_s(self) -> float:
-        """`silence` may say something in so many seconds, unless the location is found to be silent before."""
+        """Seconds after which to call `silence`, unless the location is found to be silent earlier."""
         return _QUIET_S if self._told else max(_LEAST_LOOK_S, _QUIET_S - self._quiet_s())
 
     def failed(self, error: HqApiError | Silence) -> list[Portion]:
-        """What to give out because a stream ended.
+        """What to send because a stream ended.
 
         Raises:
             ServiceError: the request can never succeed as it is.
@@ -204,7 +204,7 @@ class Follower:
                 return self.progress.voided(str(error))
         portions = self.progress.broke()
         words = str(error) if isinstance(error, Silence) or error.sent else "no replica accepts connections"
-        if self._failures >= 2:  # the first time, another replica may just go on
+        if self._failures >= 2:  # the first time, another replica may simply resume
             portions += self._trouble(words)
         return portions
 

@@ -22,7 +22,7 @@ class Owners:
     """Who has which instance.
 
     Attributes:
-        by_id: names of the locations that have it; ids that nobody has are missing.
+        by_id: names of the locations that have it; ids that no location has are missing.
         silent: locations that may have any of them, too.
         asked: all locations.
     """
@@ -32,12 +32,12 @@ class Owners:
     asked: Sequence[str]
 
     def one(self, instance_id: str) -> str:
-        """The one location that has it, beyond doubt.
+        """The only location that has it.
 
         Raises:
             Ambiguous: several have it.
             LocationsSilent: a silent location may have it, too.
-            NotFound: nobody has it.
+            NotFound: no location has it.
         """
         found = self.by_id.get(instance_id, ())
         if len(found) > 1:
@@ -57,7 +57,7 @@ class OwnerSearch:
         self._locations, self._lists, self._clock = locations, lists, clock
 
     async def owners(self, fields: Mapping[str, str], deadline: float | None, call: Call) -> Owners:
-        """Who has these instances. Memory says who does; that nobody does, only the stores can say.
+        """Which locations have these instances. Memory can show that one does; only the stores can show that none does.
 
         Args:
             fields: by id, in which field the caller sent it.
@@ -89,7 +89,7 @@ class OwnerSearch:
         find, cursors = compiled(request), dict.fromkeys(names, Cursor())
         by_id: defaultdict[str, list[str]] = defaultdict(list)
         silent: dict[str, Silence] = {}
-        # A page is as large as whole instances make it, whatever the mask: a thousand ids may take several.
+        # Page sizes count whole instances, whatever the mask: a thousand ids may take several pages.
         while cursors:
             answers = unrefused_ids(await self._lists.everywhere(find, ask, cursors), list(fields.values()))
             silent.update(answers.silent)

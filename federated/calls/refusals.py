@@ -41,11 +41,11 @@ class Refusals:
         await self._refuse("ReportStatuses", first, call)
 
     async def silences(self, message: pb.ListSilencesRequest, call: Call) -> NoReturn:
-        """Each location has a clock and a page token of its own. Raises AskLocation, with all of them."""
+        """Each location has its own clock and page tokens. Raises AskLocation, with all of them."""
         raise AskLocation("ListSilences", self._locations.addresses(self._locations.by_name))
 
     async def admin(self, name: str) -> NoReturn:
-        """Operators' calls are about one installation, too. Raises AskLocation, with all of them."""
+        """Operators' calls concern a single installation, too. Raises AskLocation, with all of them."""
         raise AskLocation(name, self._locations.addresses(self._locations.by_name))
 
     async def _refuse(self, name: str, instance_id: str, call: Call) -> NoReturn:
@@ -55,5 +55,5 @@ class Refusals:
                 owners = await self._search.owners({instance_id: "instance_id"}, call.deadline, call)
                 places = list(owners.by_id.get(instance_id, places))
             except ServiceError:
-                pass  # whatever is wrong with the id, this is not the place to say so
+                pass  # a fault in the id is not reported here
         raise AskLocation(name, self._locations.addresses(places))

@@ -21,7 +21,7 @@ from serving.errors import NotFound
 
 
 class _Found(NamedTuple):
-    """The location that has an instance, and what all of them said when they were asked for it."""
+    """The location that has an instance, and the answers of all locations that were asked."""
 
     owner: str
     answers: Answers[Told]
@@ -48,7 +48,7 @@ class Single:
         return frame + encoded_sources({n: t.source for n, t in answers.said.items()}, answers.silent)
 
     async def explain(self, message: pb.ExplainInstanceRequest, call: Call) -> bytes:
-        """Why it is ready or not, in the words of its location."""
+        """Why it is ready or not, as its location explains it."""
         ask = asking(self._locations, pb.ReadOptions(), (), call, self._clock)
         request = pb.FindInstancesRequest()
         request.field_mask.paths.append("meta.id")
@@ -60,15 +60,15 @@ class Single:
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
     async def _found(self, instance_id: str, request: pb.FindInstancesRequest, ask: Asking) -> _Found:
-        """Who has it. Asked as a list, of memory first: who does not have it says so, and whose word that is.
+        """Find its location. A list is asked for, from memory first: a location without it answers so, with its Source.
 
-        GetInstance would ask the store, and its NOT_FOUND could be that of a stray replica of any cluster.
+        GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
         """
         request.filter.instance_id.append(instance_id)
         answers = await self._everywhere(request, ask)
         if not any(told.part.items for told in answers.said.values()):
-            # Others may have stored it a moment ago, so every store is asked. A location that was silent the first
-            # time may answer now: what the caller demands holds for it still.
+            # It may just have been stored, so every store is asked. A location that was silent the first
+            # time may answer now: the caller's demands still apply to it.
             request.read.consistency = pb.READ_CONSISTENCY_STRONG
             answers = await self._everywhere(request, ask)
         owners = [name for name, told in answers.said.items() if told.part.items]
@@ -91,7 +91,7 @@ class Single:
 async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:
     try:
         request = message.SerializeToString()
-        # It is there, but if it is deleted just now, the location asks its store before it says so.
+        # It exists; if it was just deleted, the location asks its store before it answers so.
         body = await location.read("ExplainInstance", request, ask.left_s(), ask.metadata, needs_store=True)
         answer = pb.ExplainInstanceResponse.FromString(body)
     except HqApiError as error:

@@ -1,4 +1,4 @@
-"""A watch over several locations: their watches in one stream, each with a continuity of its own."""
+"""A watch over several locations: their watches in one stream, each with its own continuity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import ShuttingDown
 
-_QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is slower than that makes locations wait
+_QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a slower reader makes locations wait
 
 
 class _Changed:
@@ -42,14 +42,14 @@ class Watches:
         self.resyncs: dict[str, int] = {}
 
     async def watch(self, message: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[bytes]:
-        """Encoded messages without an end.
+        """An endless stream of encoded messages.
 
         Every message but the first is about one location, which its source names: SYNCED says that this one was
         shown completely, RESYNC that this one is shown anew. The first is a bookmark with a source for each location.
 
         Raises:
-            InvalidRequest: the token is none, or belongs to another filter; or the filter is faulty.
-            ShuttingDown: the gateway goes away; any other goes on with the token.
+            InvalidRequest: the token is invalid or belongs to another filter, or the filter is faulty.
+            ShuttingDown: the gateway shuts down; any other one can continue with the token.
         """
         digest = continuation.filter_digest(message.filter)
         held = continuation.tokens_of(message.resume_token, digest) if message.resume_token else None
@@ -66,7 +66,7 @@ class Watches:
                 *parts, last = portion.bodies
                 for part in parts:
                     yield part
-                # A RESYNC has one, too: the caller has just forgotten what belonged to the one before.
+                # A RESYNC has one, too: the caller has just dropped the state of the previous one.
                 moved = bool(portion.token or (portion.forget and stream.vector))
                 token = continuation.resume_token(digest, stream.vector) if moved else ""
                 yield last + scan.delimited(3, token.encode()) if token else last

@@ -1,1 +1,1 @@
-"""Answers that stay encoded: cut apart, merged, and glued together as bytes."""
+"""Answers that stay encoded: split, merged and joined as bytes."""

@@ -1,4 +1,4 @@
-"""Answers that stay encoded, and what they say of their sources."""
+"""Answers that stay encoded, and their sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def silent_source(name: str, silence: Silence) -> service_pb2.Source:
 def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
     """The encoded source of an old answer that is served because the location is silent now."""
     source = service_pb2.Source.FromString(encoded)
-    if source.HasField("staleness"):  # else it was not known then, and is not now
+    if source.HasField("staleness"):  # otherwise it was unknown then, and still is
         staleness_s = source.staleness.ToMilliseconds() / 1000 + age_s
         source.staleness.FromMilliseconds(round(staleness_s * 1000))
     source.stale = True
@@ -65,13 +65,13 @@ class ListAnswer:
 
 
 async def frames_as_json(frames: list[bytes], pieces: Pieces) -> bytes:
-    """The beginning of a FindInstancesResponse in JSON, up to behind its instances; `tail_as_json` goes on."""
+    """The beginning of a FindInstancesResponse in JSON, up to the end of its instances; `tail_as_json` continues."""
     encoded = await pieces.all("json", _frame_as_json, frames)
     return b'{"instances":[' + b",".join(encoded) + b"]," if encoded else b"{"
 
 
 def tail_as_json(tail: bytes) -> bytes:
-    """All else of an encoded FindInstancesResponse; it names its sources, at least."""
+    """The rest of an encoded FindInstancesResponse; it contains at least the sources."""
     return to_json(service_pb2.FindInstancesResponse.FromString(tail))[1:]
 
 

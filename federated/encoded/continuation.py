@@ -1,4 +1,4 @@
-"""Opaque words of the gateway: vectors of the words that the locations gave."""
+"""The gateway's opaque tokens: vectors of the locations' own tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTS: Final = ("instance_id", "service_id", "node_name", "revision_id", "clust
 
 
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
-    """A word that equal filters share, in whatever order they list their values. Raises InvalidRequest: too many."""
+    """The same digest for equal filters, in whatever order they list their values. Raises InvalidRequest: too many."""
     for name in _LISTS:
         if (count := len(getattr(where, name))) > MAX_FILTER_VALUES:
             raise invalid(f"filter.{name}", f"{count} values are too many: use at most {MAX_FILTER_VALUES}")
@@ -41,7 +41,7 @@ def _sorted(where: service_pb2.InstanceFilter) -> service_pb2.InstanceFilter:
 
 
 def page_token(digest: str, cursors: Mapping[str, Cursor]) -> str:
-    """Where a list over several locations goes on."""
+    """Where a list over several locations continues."""
     vector = {
         name: [c.token, c.after, None if c.done is None else base64.b64encode(c.done).decode()]
         for name, c in cursors.items()
@@ -59,7 +59,7 @@ def cursors_of(text: str, digest: str) -> dict[str, Cursor]:
 
 
 def resume_token(digest: str, tokens: Mapping[str, str]) -> str:
-    """Where a watch over several locations goes on; a location that is not among them starts over."""
+    """Where a watch over several locations resumes; a location that is not among them starts over."""
     return _encode("w", digest, dict(tokens))
 
 
@@ -72,7 +72,7 @@ def tokens_of(text: str, digest: str) -> dict[str, str]:
 
 
 def _is_word(value: object) -> bool:
-    """Ids and what locations give out are ASCII; half a surrogate pair could not even be sent."""
+    """Ids and locations' tokens are ASCII; a lone surrogate could not even be sent."""
     return isinstance(value, str) and value.isascii()
 
 
@@ -83,7 +83,7 @@ def _cursor(name: str, token: Any, after: Any, done: str | None) -> Cursor:
 
 
 def _source(name: str, encoded: bytes) -> bytes:
-    """The same: it goes into answers as it is, in JSON too. Raises ValueError and others: it is no Source of this."""
+    """The same bytes, which go into answers, also as JSON. Raises ValueError and others: not this location's Source."""
     source = service_pb2.Source.FromString(encoded)
     json_format.MessageToDict(source)
     if source.cluster != name:

@@ -1,4 +1,4 @@
-"""Answers of several locations made one, without decoding their instances. Pure."""
+"""Merging several locations' answers without decoding their instances. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hqpb.v1 import service_pb2
 
 
 class Item(NamedTuple):
-    """An instance in an answer: its id, and the field `instances = 1` as it lay there."""
+    """An instance in an answer: its id, and the encoded field `instances = 1`."""
 
     id: bytes
     frame: bytes
@@ -48,7 +48,7 @@ def _leading_items(body: bytes) -> tuple[list[Item], int]:
     items: list[Item] = []
     at, end = 0, len(body)
     while at + 4 < end and body[at] == 0x0A:
-        # Lengths below 16 KiB take up to two bytes; the others are read the slow way.
+        # Lengths below 16 KiB take up to two bytes; longer ones take the slow path.
         if (length := body[at + 1]) < 0x80:
             value_at = at + 2
         elif (high := body[at + 2]) < 0x80:
@@ -65,7 +65,7 @@ def _leading_items(body: bytes) -> tuple[list[Item], int]:
 
 def instance_id(data: bytes, at: int, end: int) -> bytes:
     """The bytes of meta.id of the encoded Instance in data[at:end]; empty if it has none. Raises Malformed."""
-    # As HQ writes it, with short enough parts: meta comes first, in it the id.
+    # The fast path, for HQ's own encoding of short messages: meta first, and in it the id.
     if at + 5 < end and data[at] == 0x0A:
         id_at = at + 2 if data[at + 1] < 0x80 else at + 3 if data[at + 2] < 0x80 else end
         if id_at + 1 < end and data[id_at] == 0x0A and data[id_at + 1] < 0x80:
@@ -83,11 +83,11 @@ def instance_id(data: bytes, at: int, end: int) -> bytes:
 
 
 class Cursor(NamedTuple):
-    """Where the list of one location goes on.
+    """Where the list of one location continues.
 
     Attributes:
         token: the location's own page token; empty: its beginning.
-        after: of what that token yields, everything up to this id was given out; empty: nothing was.
+        after: of that token's results, everything up to this id was sent; empty: nothing was.
         done: the location has no more; then this is the encoded Source of its last answer.
     """
 
@@ -98,10 +98,10 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one location had to say for a page: its answer without what was given out already.
+    """One location's contribution to a page: its answer without what was already sent.
 
     Attributes:
-        asked: the cursor that it was asked with.
+        asked: the cursor that the question had.
     """
 
     asked: Cursor
@@ -118,7 +118,7 @@ def part(asked: Cursor, answer: Listed) -> Part:
 
 
 def is_fruitless(one: Part) -> bool:
-    """Everything in it was given out before, and there is more: ask again with its next token."""
+    """Everything in it was sent before, and there is more: ask again with its next token."""
     return not one.items and bool(one.next_page_token)
 
 
@@ -126,7 +126,7 @@ class Page(NamedTuple):
     """A page of all locations together, in order of ids, then of locations.
 
     Attributes:
-        cursors: where each of the locations that answered goes on.
+        cursors: where each of the locations that answered continues.
     """
 
     frames: list[bytes]
@@ -140,7 +140,7 @@ class Page(NamedTuple):
 
 def page(parts: Mapping[str, Part], limit: int, max_bytes: int) -> Page:
     """Merge. At most `limit` instances (0: any number) and about `max_bytes`, but at least one if there is one."""
-    # A location with more to come may come with any id behind its last one: nothing behind that may go out yet.
+    # A location with more pages may still send any id after its last one: nothing beyond that may be sent yet.
     horizons = [p.items[-1].id for p in parts.values() if p.next_page_token and p.items]
     horizon = min(horizons) if horizons else None
     rows = sorted(
@@ -176,7 +176,7 @@ def _moved(one: Part, count: int, last_id: bytes) -> Cursor:
 
 
 def counted(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[service_pb2.InstanceCount]:
-    """Groups of one key added up, in order of keys."""
+    """Counts added up by key, in order of keys."""
     groups: dict[str, service_pb2.InstanceCount] = {}
     for answer in answers:
         for group in answer.groups:

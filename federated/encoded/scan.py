@@ -1,4 +1,4 @@
-"""The protobuf wire format, read only as far as needed: where fields lie in a message that stays encoded."""
+"""The protobuf wire format, read only as far as needed: the places of fields in a message that stays encoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIXED_BYTES: Final = {FIXED64: 8, FIXED32: 4}
 
 
 class Malformed(ValueError):
-    """These bytes are no message."""
+    """These bytes are not a valid message."""
 
 
 class Field(NamedTuple):
@@ -31,7 +31,7 @@ class Field(NamedTuple):
 
 
 def fields(data: bytes, at: int = 0, end: int = -1) -> Iterator[Field]:
-    """The fields of the message in data[at:end], in the order in which they lie. Groups are no part of proto3.
+    """The fields of the message in data[at:end], in their encoded order. Groups are not part of proto3.
 
     Raises:
         Malformed: it ends in the middle of a field, or has a wire type that proto3 lacks.
@@ -56,7 +56,7 @@ def fields(data: bytes, at: int = 0, end: int = -1) -> Iterator[Field]:
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number at an offset, and the offset behind it. Raises Malformed."""
+    """The number at an offset, and the offset after it. Raises Malformed."""
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]

@@ -1,1 +1,1 @@
-"""Filters that are asked for often, followed by watches and answered from memory."""
+"""Frequently requested filters, followed by watches and answered from memory."""

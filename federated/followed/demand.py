@@ -1,4 +1,4 @@
-"""Which filters are asked for often enough to be followed. Pure: the time is given."""
+"""Which filters are requested often enough to be followed. Pure: the time is given."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Bounds:
 
     Attributes:
         often, within_s: asked this often within so many seconds, a filter is followed.
-        new_per_s: filters to begin with, per second.
+        new_per_s: new filters to follow, per second.
         most: filters at once; a fifth of them for one identity, where identities are known.
-        max_bytes: of all that is held; a tenth of it for one filter.
-        idle_s: not asked for this long, a filter is followed no more.
-        again_s: a filter that could not be followed is not tried again before.
+        max_bytes: of everything held; a tenth of it for one filter.
+        idle_s: a filter not requested for this long is no longer followed.
+        again_s: a filter that could not be followed is only retried after this time.
     """
 
     often: int = 5
@@ -46,7 +46,7 @@ class Demand:
         self.followed: dict[bytes, tuple[str, float]] = {}
 
     def asked(self, key: bytes, identity: str, now: float) -> bool:
-        """Note a question for a filter. True: it is followed from now on."""
+        """Count a request for a filter. True: follow it from now on."""
         if key in self.followed:
             self.followed[key] = (self.followed[key][0], now)
             return False

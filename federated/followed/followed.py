@@ -1,4 +1,4 @@
-"""Filters that are asked for often: which are followed, by whose watch, and when memory may answer."""
+"""Frequently requested filters: which are followed, with which identity, and when memory may answer."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LOOK_S: Final = 1.0
 
 
 class Followed:
-    """Answers from memory what is followed.
+    """Answers requests for followed filters from memory.
 
-    The watches use the gateway's own identity, never a caller's token. So memory answers only whom the gateway's own
+    The watches use the gateway's own identity, never a caller's token. Memory answers only those whom the gateway's own
     policy lets read everything that the filter can match; without such a policy, only callers without a token.
 
     Attributes:
@@ -67,7 +67,7 @@ class Followed:
         return sum(one.size_bytes for one in self._filters.values())
 
     def answer(self, find: Find, call: Call) -> FollowedAnswer | None:
-        """The answer from memory; None: ask the locations. Counts as a question for this filter unless it is another's.
+        """The answer from memory; None: ask the locations. Counts a request that it may answer.
 
         Raises Unauthenticated.
         """
@@ -93,12 +93,12 @@ class Followed:
         return all(access.within(name).proves(where.service_id, where.node_name) for name in self._locations.by_name)
 
     def kept(self, key: bytes, name: str) -> Kept | None:
-        """The last that a silent location showed of a filter; the caller sees to it that the asker may read it."""
+        """A silent location's last list for a filter; the caller must check that the user may read it."""
         one = self._filters.get(key)
         return one.kept(name) if one is not None else None
 
     async def run(self) -> None:
-        """Drop what nobody asks for, what grew too large and what cannot be followed, until cancelled."""
+        """Drop filters that are no longer requested, too large or cannot be followed, until cancelled."""
         try:
             names = list(self._locations.by_name)
             while True:
@@ -156,7 +156,7 @@ class _Filter:
         return sum(picture.size_bytes for picture in self._pictures.values()) + self._joined.size_bytes
 
     def answer(self, now: float, page_size: int, page_bytes: int) -> FollowedAnswer | None:
-        """None: it is not known for sure, or is more than one page."""
+        """None: it is not certain, or is more than one page."""
         by_name = self._locations.by_name
         if len(self._pictures) != len(by_name):
             return None
@@ -197,7 +197,7 @@ class _Filter:
             self.refused = f"{type(error).__name__}: {error}"
 
     async def _stream(self, follower: Follower, picture: Picture) -> None:
-        """One stream, until it ends. Raises ServiceError: there can never be one."""
+        """One stream, until it ends. Raises ServiceError: it can never succeed."""
         location = self._locations.get(follower.name)
         if location is None:
             return

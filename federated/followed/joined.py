@@ -1,4 +1,4 @@
-"""The pictures of all locations of one filter as one answer, made again only where something changed."""
+"""The pictures of all locations for one filter as one answer, rebuilt only where something changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[bytes, str]
 
 
 class Body(NamedTuple):
-    """The instances of an answer, and how many. `generation`: another one, and something changed."""
+    """The instances of an answer, and how many. `generation` changes with every change."""
 
     frames: bytes
     instances: int
@@ -34,7 +34,7 @@ class Joined:
 
     @property
     def size_bytes(self) -> int:
-        """What is kept joined, beside the pictures."""
+        """Size of the joined answers, without the pictures."""
         kept = (self._body.frames, self._json[1], self._proto_answer[2], self._json_answer[2])
         return sum(map(len, kept))
 
@@ -55,7 +55,7 @@ class Joined:
         return self._proto_answer[2]
 
     def json(self, sources: bytes) -> bytes | Awaitable[bytes]:
-        """Likewise as JSON, which is made first where it is not kept."""
+        """The same as JSON, which is generated first if it is not cached."""
         generation = self.body().generation
         if self._json[0] != generation:
             return self._made(sources)
@@ -75,7 +75,7 @@ class Joined:
         return [self._pictures[name].frames[one] for one, name in self._order]
 
     def _moved(self, name: str, picture: Picture) -> bool:
-        """Bring the order up to date; whether anything changed."""
+        """Bring the order up to date; return whether anything changed."""
         changed, picture.changed = picture.changed, set()
         if changed is None:
             self._order = sorted([p for p in self._order if p[1] != name] + [(one, name) for one in picture.frames])

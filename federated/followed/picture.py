@@ -1,4 +1,4 @@
-"""What one location has of one filter, as its watch shows it: encoded instances by id. Pure: the time is given."""
+"""One location's instances for one filter, as its watch shows them: encoded, by id. Pure: the time is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from federated.encoded.merge import instance_id
 from hqpb.v1 import service_pb2 as pb
 
 QUIET_S: Final = 6.0  # a replica sends a bookmark at least every five seconds
-_STALE_S: Final = 10.0  # as replicas call themselves stale
+_STALE_S: Final = 10.0  # when replicas, too, report themselves stale
 _SOURCE_KEPT_S: Final = 0.1
 
 
@@ -21,7 +21,7 @@ class Picture:
     Attributes:
         frames: by id.
         changed: ids whose frame changed or went since they were last taken from here; None: all may have.
-        size_bytes: of the frames, and of those that come in a snapshot.
+        size_bytes: of the frames, including those of a snapshot in progress.
         last_at: when the last message came.
     """
 
@@ -38,12 +38,12 @@ class Picture:
         self._encoded, self._encoded_at = b"", float("-inf")
 
     def is_usable(self, now: float) -> bool:
-        """It may answer: complete, heard of a moment ago, and its source has nothing to say against itself."""
+        """It may answer: it is complete and recent, and its source reports no problem."""
         return now < self._usable_until and self._is_open and self._is_complete
 
     @property
     def was_complete(self) -> bool:
-        """It was complete once: what it has is a last good answer."""
+        """It was complete once: its content is a last good answer."""
         return self._is_complete or bool(self.frames)
 
     def source(self, now: float) -> bytes:
@@ -58,7 +58,7 @@ class Picture:
         return self._encoded
 
     def took(self, portion: Portion, now: float) -> None:
-        """The watch gave this out. Raises Malformed."""
+        """Apply what the watch sent. Raises Malformed."""
         if portion.forget:
             self._is_complete = False
             self.size_bytes -= sum(map(len, self._coming.values()))
@@ -67,7 +67,7 @@ class Picture:
             self._took(body, now)
 
     def broke(self) -> None:
-        """The watch ended; the next one goes on or begins anew, and says so."""
+        """The watch ended; the next one resumes or starts over, and says so."""
         self._is_open = False
 
     def _took(self, body: bytes, now: float) -> None:

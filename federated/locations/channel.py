@@ -16,7 +16,7 @@ from serving.transport.client import CallFailed, Channel, ClientCall, Options
 
 Metadata = Sequence[tuple[str, str]]
 
-# A location that is back is to be found back soon, and one that is away must not be waited for.
+# A location that is back must be noticed soon, and one that is away must not be waited for.
 _OPTIONS: Final = Options(max_answer_bytes=64 * 1024 * 1024, connect_timeout_s=1.0, max_backoff_s=1.0)
 SERVICE: Final = "hq.v1.InstanceService"
 
@@ -24,15 +24,15 @@ SERVICE: Final = "hq.v1.InstanceService"
 class Dialer:
     """Opens channels to replicas, with the credentials of the gateway.
 
-    They are for its own questions. What it asks for its callers carries their tokens, which count instead.
+    They are for its own requests. Requests on behalf of callers carry the callers' tokens, which take precedence.
     """
 
     def __init__(self, credentials: Credentials | None = None) -> None:
-        """`credentials` None: plain text, and nothing to say who asks."""
+        """`credentials` None: plain text, without authentication."""
         self._credentials = credentials or Credentials(CredentialFiles())
 
     def open(self, address: str) -> Channel:
-        """A new channel; its connection is made anew when certificates were renewed."""
+        """A new channel; it reconnects when certificates were renewed."""
         return Channel(address, self._credentials.tls(), _OPTIONS, self._credentials.version)
 
     @property
@@ -85,7 +85,7 @@ class ReplicaChannel:
             messages.leave()
 
     def end_streams(self) -> None:
-        """End every stream; calls with one answer go on."""
+        """End every stream; unary calls continue."""
         for messages in self._streams:
             messages.leave()
 
@@ -103,6 +103,6 @@ class ReplicaChannel:
 
 
 def _of_call(metadata: Metadata) -> Metadata:
-    """With the request id and the trace of the call that this one is made for."""
+    """Adds the request id and the trace of the call that caused this one."""
     said = {name for name, _ in metadata}
     return (*(pair for pair in passed_on() if pair[0] not in said), *metadata)

@@ -1,4 +1,4 @@
-"""Which locations there are: the YAML file that says so, read again when it changes."""
+"""The YAML file that lists the locations, read again when it changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LocationConfig:
     """One installation.
 
     Attributes:
-        name: its cluster, exactly as its replicas call it (`hq serve --cluster`).
+        name: its cluster, exactly as its replicas name it (`hq serve --cluster`).
         replicas: host:port of the gRPC of each.
         timeout_s: how long a read waits for this location before it goes on without it.
     """
@@ -43,7 +43,7 @@ class GatewayConfig:
 
 
 class BadConfig(Exception):
-    """The file does not say what a gateway needs; str() says what is wrong, one fault a line."""
+    """The file is not a valid configuration; str() says what is wrong, one fault per line."""
 
 
 def parse(text: str) -> GatewayConfig:
@@ -68,7 +68,7 @@ def parse(text: str) -> GatewayConfig:
 
 
 def is_name(name: str) -> bool:
-    """Whether a location can be called so."""
+    """Whether this is a valid name of a location."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -136,11 +136,11 @@ log = logging.getLogger(__name__)
 
 
 class ConfigFile:
-    """The file, asked from time to time whether it says something new.
+    """The file, polled for changes.
 
     Attributes:
         current: what is in force.
-        fault: why the file as it is now is not in force; empty: it is.
+        fault: why the current file is not in force; empty: it is.
     """
 
     def __init__(self, path: Path, check: Callable[[GatewayConfig], None] = lambda _: None) -> None:
@@ -151,7 +151,7 @@ class ConfigFile:
         self.fault = ""
 
     def reread(self) -> bool:
-        """Whether `current` is another one now. A file that is broken or gone changes nothing but `fault`."""
+        """Return whether `current` changed. A broken or missing file changes nothing but `fault`."""
         try:
             text = self._path.read_text(encoding="utf-8")
             if text == self._text:
@@ -160,7 +160,7 @@ class ConfigFile:
             changed = self._checked(text)
         except (BadConfig, OSError, UnicodeDecodeError) as error:
             if not isinstance(error, BadConfig):
-                self._text = ""  # whatever can be read next is news
+                self._text = ""  # the next readable content counts as a change
             self._blame("; ".join(line.strip() for line in str(error).splitlines()))
             return False
         self.fault = ""

@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
 
 class LastGood:
-    """Answers of one location, within a bound of bytes: those asked for least recently go first."""
+    """Answers of one location, limited in bytes: the least recently used go first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._kept: OrderedDict[tuple[str, bytes], Kept] = OrderedDict()
@@ -38,7 +38,7 @@ class LastGood:
         self.size_bytes = 0
 
     def keep(self, method: str, request: bytes, body: bytes, now: float) -> None:
-        """Remember an answer, unless it alone would drive out most of the others."""
+        """Remember an answer, unless it alone would evict most of the others."""
         old = self._kept.pop((method, request), None)
         if old is not None:
             self.size_bytes -= len(old.body) + len(request)
@@ -63,11 +63,11 @@ class Location:
     """Asks the replicas of one installation.
 
     Attributes:
-        config: as it stands in the file.
+        config: as configured in the file.
         race: how its replicas are asked.
-        own: what questions of the gateway's own carry: its token, if it has one.
-        health: whether it answers, and what it told last.
-        probes: what `health` and the order of its replicas live by.
+        own: metadata of the gateway's own requests: its token, if it has one.
+        health: whether it answers, and its last Source.
+        probes: the probes behind `health` and the order of its replicas.
         last_good: its answers, for callers who allow old ones.
         silences: reads without an answer, waited for or not.
         writes: sent.
@@ -99,13 +99,13 @@ class Location:
         """The encoded answer to a call that changes nothing.
 
         Args:
-            left_s: how long the caller waits still; None: it did not say.
+            left_s: how long the caller still waits; None: no deadline.
             metadata: the caller's token.
-            needs_store: memory alone cannot answer, so that it takes long says nothing about other reads.
+            needs_store: memory alone cannot answer, so a slow answer says nothing about other reads.
 
         Raises:
-            Silence: it has no answer, or none was waited for because it failed before.
-            HqApiError: it says that the request cannot be answered so.
+            Silence: it has no answer, or was not waited for because it failed before.
+            HqApiError: it rejects the request.
         """
         if not self.health.is_up:
             self.silences += 1
@@ -130,7 +130,7 @@ class Location:
             raise
 
     async def leave(self) -> None:
-        """Others are asked from now on: streams end, and calls under way half a minute later."""
+        """Others are asked from now on: streams end at once, calls in progress half a minute later."""
         try:
             for channel in self.race.channels.values():
                 channel.end_streams()

@@ -1,4 +1,4 @@
-"""Whether a location answers, what it said of itself last, and the probes that find out."""
+"""Whether a location answers, its last Source, and the probes that find out."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class LocationHealth:
-    """What calls and probes find out about a location; what changes is logged.
+    """What calls and probes find out about a location; changes are logged.
 
     Attributes:
-        source: the last Source that it told; None: it never did.
-        seen_at: when it told that, on the injected clock.
+        source: its last Source; None: it never sent one.
+        seen_at: when it sent that, on the injected clock.
         on_silence: called when it falls silent.
     """
 
@@ -57,7 +57,7 @@ class LocationHealth:
         """Take note of a Source in an answer, and return it.
 
         Raises:
-            Silence: it is not of this location: what it answers must not be taken for this one's.
+            Silence: it is from another location: its answer must not be taken for this one's.
         """
         try:
             source = service_pb2.Source.FromString(encoded)
@@ -77,17 +77,17 @@ class LocationHealth:
         return told_s + self._clock.now() - self.seen_at
 
     def answered(self) -> None:
-        """It did, as the location that it should be."""
+        """It answered, as the right location."""
         self._standing.answered(self._clock.now())
         self._note()
 
     def failed(self, words: str, waited_s: float) -> None:
-        """It did not answer for so long. A caller in a hurry says nothing about the location."""
+        """It did not answer within this time. A caller's short deadline says nothing about the location."""
         self._standing.failed(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
         self._note()
 
     def failed_at_once(self, words: str) -> None:
-        """It did not just take its time: nobody of it can be reached, or none that is this location."""
+        """It is not merely slow: no replica can be reached, or none that belongs to this location."""
         self._standing.failed(words, 0.0, self._timeout_s, self._clock.now(), at_once=True)
         self._note()
 
@@ -128,7 +128,7 @@ class Probes:
         self._health, self._race, self._dialer, self._clock = health, race, dialer, clock
         self._timeout_s = timeout_s
         self._probed_at = clock.now()
-        self._objection = ""  # of a replica that did answer, but not as one of this location
+        self._objection = ""  # of a replica that answered, but for another location
         self.answered = self.unanswered = 0
 
     async def probe(self) -> None:
@@ -143,7 +143,7 @@ class Probes:
             health.failed_at_once(self._objection or health.error or unheard)
 
     async def keep_probing(self) -> None:
-        """Probe a location that failed, replicas that are set aside, and now and then one that nobody asks."""
+        """Probe a location that failed, replicas that are set aside, and occasionally one that gets no requests."""
         health = self._health
         while True:
             await self._clock.sleep(_TICK_S)

@@ -1,4 +1,4 @@
-"""All locations of a gateway, as its file says; what changes there changes here, and nothing else does."""
+"""All locations of a gateway, kept in step with its file; unchanged ones are not disturbed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REREAD_S: Final = 1.0
 
 @dataclass(slots=True)
 class Answers(Generic[T]):
-    """What came of asking several locations, by their names."""
+    """The results of asking several locations, by name."""
 
     said: dict[str, T] = field(default_factory=dict)
     refused: dict[str, HqApiError] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Answers(Generic[T]):
 
 
 def unrefused(answers: Answers[T]) -> Answers[T]:
-    """The same answers. Raises ServiceError if a location says that the request cannot be answered so."""
+    """The same answers. Raises ServiceError if a location rejects the request."""
     raise_refusal(answers.refused)
     return answers
 

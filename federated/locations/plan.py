@@ -13,7 +13,7 @@ from serving.errors import invalid
 HEDGE_RATIO: Final = 0.1
 _HEDGE_RESERVE: Final = 10.0
 _MIN_HEDGE_S: Final = 0.01
-_UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls to speak of a usual latency
+_UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls for a usual latency
 _ENOUGH: Final = 20
 _WINDOW: Final = 200
 _BLAMABLE_WAIT_S: Final = 1.0
@@ -33,16 +33,16 @@ def chosen(known: Iterable[str], wanted: Collection[str], field: str) -> list[st
 
 
 def patience_s(timeout_s: float, left_s: float | None) -> float:
-    """How long to wait for a location: its timeout, but the caller must still get the answer of the others."""
+    """How long to wait for a location: its timeout, but the caller must still get the others' answers in time."""
     if left_s is None:
         return timeout_s
     return max(0.001, min(timeout_s, left_s - min(0.25, 0.1 * left_s)))
 
 
 class HedgeBudget(RetryBudget):
-    """A purse for second questions: every call puts a tenth in, a second question takes one out.
+    """A token bucket for hedged requests: every call adds a tenth, each hedge takes one.
 
-    So in any stretch of n calls there are at most n/10 second questions and what had been saved before, which is
+    So n calls in a row have at most n/10 hedges plus what had been saved before, which is
     never more than ten, and one at the start.
     """
 
@@ -65,7 +65,7 @@ class Latencies:
         insort(self._sorted, seconds)
 
     def hedge_after_s(self) -> float:
-        """When a call takes longer than usual: twice as long as nineteen of twenty did."""
+        """The time after which a call is slower than usual: twice the 95th percentile."""
         if len(self._sorted) < _ENOUGH:
             return _UNKNOWN_HEDGE_S
         return max(_MIN_HEDGE_S, 2 * self._sorted[len(self._sorted) * 19 // 20])
@@ -86,15 +86,15 @@ class Standing:
         self.since = now
 
     def answered(self, now: float) -> None:
-        """It did, whatever it said."""
+        """It answered, whatever the answer was."""
         if not self.is_up:
             self.is_up, self.error, self.since = True, "", now
 
     def failed(self, error: str, waited_s: float, timeout_s: float, now: float, *, at_once: bool) -> None:
-        """It did not answer. A caller in a hurry says nothing about the location.
+        """It did not answer. A caller's short deadline says nothing about the location.
 
         Args:
-            at_once: it did not just take its time: no replica of it can be reached.
+            at_once: it is not merely slow: no replica of it can be reached.
         """
         if not at_once and waited_s < min(timeout_s * 0.9, _BLAMABLE_WAIT_S):
             return

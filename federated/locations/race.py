@@ -1,4 +1,4 @@
-"""One question, put to the replicas of a location until one of them answers."""
+"""One request, sent to the replicas of a location until one of them answers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is 
 
 @dataclass(slots=True)
 class RaceStats:
-    """What became of the questions.
+    """Counters of requests.
 
     Attributes:
-        calls: put to a first replica.
-        hedges: of those put to a second one, because the first took longer than usual.
-        hedges_won: of those answered by the second one.
-        failovers: put to another replica because one failed.
+        calls: sent to a first replica.
+        hedges: of those, sent to a second one because the first took longer than usual.
+        hedges_won: of those, answered by the second one.
+        failovers: sent to another replica because one failed.
     """
 
     calls: int = 0
@@ -59,7 +59,7 @@ class Race:
         return await question.answer(self.latencies[method].hedge_after_s())
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
-        """The answer to a write, which another replica is sent only if the one before surely stored nothing.
+        """The answer to a write, which is sent to another replica only if the previous one surely stored nothing.
 
         Raises:
             HqApiError: of the last replica that was asked.
@@ -93,13 +93,13 @@ class Race:
             if blames_endpoint(error, self.clock.now() - began):
                 self.replicas.failed(replica)
             raise
-        # One that was set aside comes back by a probe alone: this answer may have been slow.
+        # A replica that was set aside comes back only by a probe: this answer may have been slow.
         self.latencies[method].took(self.clock.now() - began)
         return answer
 
 
 class _Question:
-    """One read under way."""
+    """One read in progress."""
 
     __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
 
@@ -145,8 +145,8 @@ class _Question:
         if may_hedge and race.budget.spend():
             race.stats.hedges += 1
             self._launch()
-        elif is_sick or first.is_set_aside:  # the latter because of other calls, meanwhile
-            # No second question but a fail-over: from now on nobody asks this one first, so it happens once.
+        elif is_sick or first.is_set_aside:  # the latter because of other calls in the meantime
+            # Not a hedge but a fail-over: from now on no call starts at this replica, so it happens once.
             race.replicas.failed(first)
             race.stats.failovers += 1
             self._launch()
@@ -154,11 +154,11 @@ class _Question:
     def _won(self, replica: Replica, first: Replica) -> None:
         if replica is not first and first in self._running.values():
             self._race.stats.hedges_won += 1
-            # Slower than usual, and another one was not: the next calls need not find that out again.
+            # Slower than usual while another one was not: spare the next calls from finding that out again.
             self._race.replicas.failed(first)
 
     def _after(self, error: BaseException) -> None:
-        """Ask the next replica, or wait for the other one under way, or give up."""
+        """Ask the next replica, wait for the other request in progress, or give up."""
         if not isinstance(error, HqApiError) or not may_repeat(error, Safety.REPEATABLE):
             raise error
         race = self._race

@@ -23,10 +23,10 @@ _TOPICS: Final = {Kind.SERVICES: indexes.CATALOG, Kind.NODES: indexes.NODES}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the gateway says of itself.
+    """How the gateway presents itself.
 
     Attributes:
-        datacenter: the location whose instances are shown to who names none; empty: all locations.
+        datacenter: the location used for requests that name none; empty: all locations.
         ports: names of ports in the order in which they become a service's port.
         version: of HQ.
     """
@@ -37,9 +37,9 @@ class Settings:
 
 
 class Answers:
-    """Makes bodies. Each is kept until its index moves, and the part of an instance until that changes.
+    """Makes bodies. Each is cached until its index changes, and an instance's part until the instance changes.
 
-    So a body that is made anew after an unrelated change has the same bytes: by that waiting questions tell.
+    A body that is rebuilt after an unrelated change has the same bytes, by which blocking queries recognise it.
     """
 
     def __init__(self, settings: Settings, picture: Picture, of: Indexes) -> None:
@@ -63,15 +63,15 @@ class Answers:
         picture.listen(self._changed)
 
     def topic(self, question: Question) -> Topic:
-        """What moves the index of a question."""
+        """The topic whose index applies to a question."""
         return indexes.of_service(question.service) if question.service else _TOPICS.get(question.kind, indexes.ALL)
 
     def body(self, question: Question, access: Access) -> bytes:
         """The answer.
 
         Raises:
-            Refused: 500 while nothing is known of what was asked, or of that datacenter.
-            PermissionDenied: the service is not the caller's to read.
+            Refused: 500 while nothing is known about the subject or the datacenter.
+            PermissionDenied: the caller may not read the service.
         """
         if question.service:
             access.check_filter((question.service,), ())
@@ -87,7 +87,7 @@ class Answers:
         return kept[1]
 
     def _check_known(self, question: Question) -> None:
-        """An empty list is only said when every location has said that there is nobody."""
+        """An empty list is only sent once every location has confirmed that there are no instances."""
         if question.kind in (Kind.SELF, Kind.LEADER, Kind.PEERS):
             return
         coverage, datacenter = self._picture.coverage, question.datacenter
@@ -127,7 +127,7 @@ class Answers:
         return b"[" + b",".join([self._kept(one)[1] for one in self._chosen(question, access)]) + b"]"
 
     def _kept(self, instance: KnownInstance) -> tuple[KnownInstance, bytes, int]:
-        """Its entry as bytes, and its own index: that at which it was first asked for as it is."""
+        """Its entry as bytes, and its own index: that of the first request since it last changed."""
         kept = self._entries.get(instance.key)
         if kept is None or kept[0] is not instance:
             index = self._indexes.current(indexes.of_service(instance.service))
@@ -191,11 +191,11 @@ class Answers:
         return {"Config": config, "DebugConfig": {}, "Coord": None, "Member": member, "Meta": {}, "Stats": {}}
 
     def _changed(self, services: Collection[str]) -> None:
-        """Entries of instances that are no more are forgotten once they outnumber those that are."""
+        """Entries of deleted instances are dropped once they outnumber the others."""
         if len(self._entries) > 1_000 + 2 * sum(len(self._picture.instances(name)) for name in self._picture.services):
             self._entries.clear()
 
 
 def _body_key(question: Question) -> _BodyKey:
-    """All of a question that makes its answer another one."""
+    """The parts of a question that its answer depends on."""
     return question.kind, question.name, question.passing, question.tags, question.datacenter

@@ -1,4 +1,4 @@
-"""The API as a site: who asks, the wait, the answer and its headers."""
+"""The API as a site: authentication, blocking, the answer and its headers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
 
-_JITTER: Final = 16  # as Consul: a wait is longer by up to a sixteenth, so that not all clients come back at once
+_JITTER: Final = 16  # as in Consul, a wait is up to a sixteenth longer, so that clients do not all come back at once
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _JSON: Final = (b"content-type", b"application/json")
 _DENIED: Final = (401, 403)
@@ -33,7 +33,7 @@ class ConsulApi:
 
     Attributes:
         answered: by kind of question and status.
-        woken: blocking queries that ended because something changed; timed_out: because their time was up.
+        woken: blocking queries that ended because of a change; timed_out: because of their timeout.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ConsulApi:
         return self._indexes.waiting
 
     async def answer(self, request: SiteRequest) -> SiteAnswer:
-        """What `serving` is given as a site."""
+        """Answer a request: the site's entry point for `serving`."""
         kind = "none"
         try:
             question = read_question(request.method, request.path, request.query_string)
@@ -70,7 +70,7 @@ class ConsulApi:
         return answer
 
     def _admitted(self, request: SiteRequest) -> Access:
-        """Who asks, and what it may see: X-Consul-Token is a token of HQ. Raises ServiceError."""
+        """The caller and what it may see: X-Consul-Token holds an HQ token. Raises ServiceError."""
         call = request.call
         token = request.headers.get(b"x-consul-token", b"").decode("latin-1")
         if self._gate is None or self._guard.admit is None:
@@ -84,7 +84,7 @@ class ConsulApi:
         return call.access
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:
-        """Until the answer is another one. Who waits counts among the open streams. Raises ServiceError, Refused."""
+        """Wait until the answer changes. Waiting requests count as open streams. Raises ServiceError, Refused."""
         host = call.host
         self._admission.open_stream(host)
         try:
@@ -98,7 +98,7 @@ class ConsulApi:
             self._admission.close_stream(host)
 
     async def _changed(self, question: Question, access: Access) -> None:
-        """Its index may move for what another question of the same service asks: those of that tag, say."""
+        """Wait for a real change: the index also moves for other questions on the service, e.g. about another tag."""
         topic, index = self._answers.topic(question), question.index
         if index != self._indexes.current(topic):
             return
@@ -115,7 +115,7 @@ class ConsulApi:
         return SiteAnswer(200, [_JSON, (b"x-consul-index", b"%d" % index), *self._contact()], body)
 
     def _contact(self) -> list[tuple[bytes, bytes]]:
-        """How old the answer is. A watch that stands is contact, however little happens."""
+        """How old the answer is. A working watch counts as contact, however little happens."""
         condition = self._picture.condition
         age_s = condition.age_s if condition.stale else 0.0
         age_ms = round(age_s * 1000) if math.isfinite(age_s) else 2**31

@@ -1,4 +1,4 @@
-"""The command `hq-gateway consul`: settings become real parts."""
+"""The command `hq-gateway consul`: settings become objects."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
 def _version() -> str:
     try:
         return version("hq")
-    except PackageNotFoundError:  # run from a tree that is not installed
+    except PackageNotFoundError:  # run from a source tree that is not installed
         return "0"

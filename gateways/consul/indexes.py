@@ -1,7 +1,7 @@
-"""X-Consul-Index: a number for each thing that can be asked about, which moves when that changes, and only then.
+"""X-Consul-Index: a number for each topic, which changes when, and only when, the topic does.
 
-Numbers begin at the time of the start, in milliseconds, with ten random bits behind: after a restart, or at another
-gateway, a client's number is not one of ours, and a question with a number that is not the current one is answered at
+Numbers begin with the start time in milliseconds, followed by ten random bits: after a restart, or at another
+gateway, a client's number is not one of ours, and a question whose number is not the current one is answered at
 once. The only numbers on which a question waits are those that this gateway gave for the very same thing.
 """
 
@@ -41,7 +41,7 @@ class Indexes:
     """
 
     def __init__(self, picture: Picture, clock: Clock, salt: int) -> None:
-        """`salt`: any number; its last bits tell gateways apart that start in one millisecond."""
+        """`salt`: any number; its last bits distinguish gateways that start in the same millisecond."""
         self._picture, self._clock, self._salt = picture, clock, salt % (1 << _BITS)
         self._last = self._first = self._now()
         self._moved: dict[Topic, int] = {}
@@ -55,7 +55,7 @@ class Indexes:
         return self._moved.get(topic, self._first)
 
     def changed(self, services: Collection[str]) -> None:
-        """The picture's word: these services changed; none: what is known as a whole."""
+        """Called by the picture: these services changed; none: what is known as a whole."""
         self._last = max(self._last + (1 << _BITS), self._now())
         if not services:
             self._everything()
@@ -66,7 +66,7 @@ class Indexes:
         self._move(ALL)
 
     async def moved(self, topic: Topic, index: int) -> None:
-        """Return when the topic's number is another one than this."""
+        """Return when the topic's number differs from this one."""
         if self.current(topic) != index:
             return
         sleeper = asyncio.get_running_loop().create_future()
@@ -82,14 +82,14 @@ class Indexes:
         return self._clock.wall_ms() << _BITS | self._salt
 
     def _everything(self) -> None:
-        """Whatever is asked next is answered anew: absences may have become known, or unknown."""
+        """Invalidate every index: absences may have become known or unknown."""
         self._moved.clear()
         self._first = self._last
         for topic in [*self._sleepers]:
             self._wake(topic)
 
     def _compare(self, name: str) -> None:
-        """What lists of services and nodes show of a service moves them only if it is something else now."""
+        """The indexes of service and node lists move only if what they show of a service has changed."""
         tags: set[str] = set()
         nodes: set[tuple[str, str, str]] = set()
         for one in self._picture.instances(name).values():

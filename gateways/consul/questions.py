@@ -63,7 +63,7 @@ _PATHS: Final[Mapping[str, Kind]] = {
 }
 _ABOUT_ONE_SERVICE: Final = (Kind.HEALTH_SERVICE, Kind.HEALTH_CHECKS, Kind.SERVICE)
 _AT_ONCE: Final = (Kind.DATACENTERS, Kind.SELF, Kind.LEADER, Kind.PEERS)
-_UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # to leave them out would answer another question
+_UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # ignoring them would answer a different question
 _DEFAULTS_ONLY: Final = ("ns", "partition")
 
 
@@ -75,9 +75,9 @@ class Question:
         name: of the service, node or state in its path.
         passing: ready instances only.
         tags: all of these.
-        datacenter: empty: the gateway's own.
+        datacenter: empty: the gateway's default.
         index: wait while it is the current one; 0: answer at once.
-        wait_s: for so long at most.
+        wait_s: for at most this time.
     """
 
     kind: Kind
@@ -96,7 +96,7 @@ class Question:
 
     @property
     def may_wait(self) -> bool:
-        """It is a blocking query that asks to wait."""
+        """It is a blocking query."""
         return self.index > 0 and self.kind not in _AT_ONCE
 
 
@@ -104,7 +104,7 @@ def read_question(method: str, path: str, query: bytes) -> Question:
     """The question of a request.
 
     Raises:
-        Refused: 501 for what writes or is not served, 405, 400 naming the parameter.
+        Refused: 501 for writes and unsupported requests, 405, 400 naming the parameter.
     """
     kind, name = _place(path)
     if kind is None:
@@ -133,7 +133,7 @@ def read_question(method: str, path: str, query: bytes) -> Question:
 
 
 def _place(path: str) -> tuple[Kind | None, str]:
-    """What a path is of, and the name at its end."""
+    """The kind of a path, and the name at its end."""
     rest = path.removeprefix("/v1/")
     if rest == path:
         raise Refused(404, f"there is no {path[:100]}: Consul's API is under /v1/")

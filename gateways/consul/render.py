@@ -1,4 +1,4 @@
-"""One instance as Consul shows it: a service of a node, with one check, HQ's word on its readiness."""
+"""One instance as Consul shows it: a service of a node, with one check: its readiness in HQ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tags(instance: KnownInstance) -> list[str]:
 
 
 def meta(instance: KnownInstance) -> dict[str, str]:
-    """Labels, every port by its name, and what of HQ has no place of its own in Consul."""
+    """Labels, every port by its name, and HQ's fields that have no counterpart in Consul."""
     found = dict(instance.labels)
     found.update({f"hq-port-{name}": str(number) for name, number in sorted(instance.ports.items())})
     if instance.revisions:
@@ -27,7 +27,7 @@ def meta(instance: KnownInstance) -> dict[str, str]:
 
 
 def check(instance: KnownInstance, index: int) -> dict[str, Any]:
-    """HQ's word on its readiness."""
+    """Its readiness in HQ, as a check."""
     ready = instance.is_ready
     return {
         "Node": instance.node,
@@ -59,7 +59,7 @@ def node(instance: KnownInstance, index: int) -> dict[str, Any]:
 
 
 def service(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
-    """As a service of its node."""
+    """The instance as a service of its node."""
     return {
         "ID": instance.id,
         "Service": instance.service,

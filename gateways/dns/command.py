@@ -1,4 +1,4 @@
-"""The command `hq-gateway dns`: settings become real parts."""
+"""The command `hq-gateway dns`: settings become objects."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ async def _serve(
 
 
 def _own_address(host: str) -> str:
-    """What `ns.ZONE` says; empty: every address of the machine answers, and none of them is known to be right."""
+    """The address of `ns.ZONE`; empty: it listens on all addresses, and the right one is unknown."""
     return "" if ipaddress.ip_address(host).is_unspecified else host

@@ -1,12 +1,12 @@
-"""What a name of the zone asks for, and which instances that are. Decisions only.
+"""What a name of the zone asks for, and the matching instances. Decisions only.
 
     [selection.]SERVICE.service[.LOCATION.dc].ZONE      addresses of ready instances
     _PORT._tcp.[...]                                    SRV with the number of that port
     _why.[...]                                          TXT: how old and how complete the answer is
     HEX.addr.ZONE                                       the address that the label spells, target of SRV records
 
-where a selection is any of `REVISION.rev.` and `VALUE.KEY.label.`. What lies between exists and has no records of its
-own: a denial of `_tcp.web.service` would hide all below it from a resolver that caches (RFC 8020).
+where a selection is any of `REVISION.rev.` and `VALUE.KEY.label.`. Intermediate names exist but have no records of
+their own: a denial of `_tcp.web.service` would hide all below it from a resolver that caches (RFC 8020).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
 
 
 def is_label(word: str) -> bool:
-    """Whether an id can be part of a name. Names know no case, so that capital letters cannot."""
+    """Whether an id can be part of a name. Names are case-insensitive, so an id with capital letters cannot."""
     return _LABEL.fullmatch(word) is not None
 
 
@@ -46,7 +46,7 @@ class NameRequest:
     """What a name asks for.
 
     Attributes:
-        service: whose records, or below whose name it lies; empty: of none.
+        service: the service whose records are wanted, or which the name is below; empty: none.
         location: of these only; empty: of all.
         port: by this name, for SRV.
         revision, labels: of instances with these only.
@@ -117,7 +117,7 @@ def _selected(words: list[str], asked: NameRequest) -> NameRequest:
 
 
 def _last(word: str, words: list[str], asked: NameRequest) -> NameRequest:
-    """What nothing may stand before."""
+    """Names that allow no labels before them."""
     if word == "_why" and not words:
         return replace(asked, kind=Kind.WHY)
     if word != "_tcp" or len(words) > 1:
@@ -151,9 +151,9 @@ _BY_LABEL: Final = "label"
 
 
 class Selection:
-    """Ready instances of one service by what a name can select: looked up, so that a question costs what it finds.
+    """Ready instances of one service by what a name can select: indexed, so that a question costs what it finds.
 
-    They do not change any more: a change makes another one.
+    It is immutable: a change makes a new one.
     """
 
     def __init__(self, ready: Sequence[KnownInstance]) -> None:

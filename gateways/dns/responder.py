@@ -13,12 +13,12 @@ from gateways.dns.wire import Code, Faulty, Query, Unanswerable
 from gateways.dns.zone import Answer, Zone
 
 MOST_ADDRESSES: Final = 16  # in one answer over UDP
-_DRAWINGS_BITS: Final = 5  # so many random orders of an answer, as a power of two, are kept
+_DRAWINGS_BITS: Final = 5  # number of random orders kept per answer, as a power of two
 _MOST_KEPT: Final = 4_096
 
 
 class KeptAnswer:
-    """An answer that was asked for before, in several random orders: each asker gets one of them."""
+    """A cached answer in several random orders: each client gets one of them."""
 
     __slots__ = ("_drawings", "code", "is_fixed", "query", "said")
 
@@ -39,7 +39,7 @@ class KeptAnswer:
 
 @dataclass(slots=True)
 class MessageWriter:
-    """Makes messages of answers."""
+    """Encodes answers as messages."""
 
     zone: Zone
     rng: random.Random
@@ -57,7 +57,7 @@ class MessageWriter:
         return self._with(query, records, said.extra, left, is_small=is_small)
 
     def _some(self, records: Sequence[bytes], left: int, *, is_small: bool) -> Sequence[bytes]:
-        """In random order, and of more than fit, some at random. All are of one size."""
+        """In random order; if not all fit, a random choice. All have the same size."""
         fitting = left // len(records[0])
         return self.rng.sample(records, min(len(records), fitting, MOST_ADDRESSES if is_small else fitting))
 
@@ -66,7 +66,7 @@ class MessageWriter:
     ) -> bytes:
         size = sum(map(len, records))
         if size + sum(map(len, extra)) > left:
-            extra = ()  # whoever wants a target's address asks for it
+            extra = ()  # clients that want a target's address ask for it
         if size > left and is_small:
             return wire.head(query, wire.AA | wire.TC, 0, 0, 0, 0) + wire.tail(query)
         if size > left:
@@ -102,7 +102,7 @@ class Responder:
         self._keys: dict[str, list[bytes]] = {}  # by service, of what is kept
 
     def changed(self, services: Collection[str]) -> None:
-        """The picture's word: these services changed; none: what is known as a whole."""
+        """Called by the picture: these services changed; none: what is known as a whole."""
         if not services:
             self._kept.clear()
             self._keys.clear()

@@ -1,4 +1,4 @@
-"""UDP and TCP (RFC 7766) on one port, and how much one address may ask."""
+"""UDP and TCP (RFC 7766) on one port, with a rate limit per address."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 
-_TURNS: Final = 128  # datagrams that are read before anybody else has a turn
+_TURNS: Final = 128  # datagrams read before other tasks get a turn
 _READ_BYTES: Final = 4_096
 _BUFFER_BYTES: Final = 4 * 1024 * 1024
 _MOST_CONNECTIONS: Final = 1_000
 _MOST_CONNECTIONS_PER_PEER: Final = 100
 _IDLE_S: Final = 10.0
 _PREFIX: Final = struct.Struct("!H")
-_MOST_ADDRESSES: Final = 100_000  # whose questions are counted
+_MOST_ADDRESSES: Final = 100_000  # addresses with a counter of their own
 
 
 def bound(address: str) -> tuple[socket.socket, socket.socket]:
@@ -51,7 +51,7 @@ class Rate:
     """Counts by address (an IPv6 network of 64 bits is one) in windows of a second.
 
     Attributes:
-        per_s: 0: as many as it likes.
+        per_s: 0: unlimited.
     """
 
     def __init__(self, per_s: int, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class Rate:
         self._counts: dict[str, int] = {}
 
     def allows(self, address: str) -> bool:
-        """Count one; False: it is over its share."""
+        """Count a question; False: the address is over its limit."""
         if not self.per_s:
             return True
         second = int(self._clock.now())
@@ -70,7 +70,7 @@ class Rate:
         who = address if ":" not in address else _network(address)
         count = self._counts.get(who, 0) + 1
         if count == 1 and len(self._counts) >= _MOST_ADDRESSES:
-            who, count = "", self._counts.get("", 0) + 1  # more than anybody has: all others share one
+            who, count = "", self._counts.get("", 0) + 1  # too many addresses: all further ones share a counter
         self._counts[who] = count
         return count <= self.per_s
 
@@ -83,7 +83,7 @@ def _network(address: str) -> str:
 
 
 class Udp:
-    """Answers datagrams, many in a turn of the loop: one by one costs more for the loop than for the answers."""
+    """Answers many datagrams per turn of the event loop: one by one, the loop would cost more than the answers."""
 
     def __init__(self, sock: socket.socket, responder: Responder, rate: Rate) -> None:
         self._sock, self._rate = sock, rate
@@ -94,7 +94,7 @@ class Udp:
         asyncio.get_running_loop().add_reader(self._sock, self._read)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
 
@@ -102,7 +102,7 @@ class Udp:
         for _ in range(_TURNS):
             try:
                 packet, sender = self._sock.recvfrom(_READ_BYTES)
-            except OSError:  # nothing there, or word of an answer that found nobody
+            except OSError:  # no datagram, or an ICMP error for an earlier answer
                 return
             if not self._rate.allows(sender[0]):
                 self._dropped["rate"] += 1
@@ -111,7 +111,7 @@ class Udp:
                 answer = self._answer(packet)
                 if answer is not None:
                     self._sock.sendto(answer, sender)
-            except OSError:  # its buffer is full: who asked asks again
+            except OSError:  # the buffer is full: the client will retry
                 self._dropped["send"] += 1
             except Exception:
                 self._dropped["error"] += 1
@@ -138,7 +138,7 @@ class Tcp:
         self._server = await asyncio.start_server(self._serve, sock=self._sock, limit=1 << 16)
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -166,7 +166,7 @@ class Tcp:
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
-        """Until its other end leaves, is silent, or does not read."""
+        """Serve a connection until the client closes it, is silent, or does not read."""
         while True:
             async with asyncio.timeout(self._idle_s):
                 (size,) = _PREFIX.unpack(await reader.readexactly(2))

@@ -1,7 +1,7 @@
 """Messages of DNS (RFC 1035, RFC 6891), as far as an authoritative server of one zone needs them. No I/O.
 
-Our own, since a question is read and answered in ten microseconds where the libraries take a hundred (decision 051);
-dnspython judges it in the tests.
+Our own code, as it handles a question in ten microseconds where libraries take a hundred (decision 051);
+the tests check it against dnspython.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ UDP_BYTES: Final = 1232  # no fragments on any network of today (DNS flag day 20
 TCP_BYTES: Final = 65_535
 MOST_NAME_BYTES: Final = 255
 IN: Final = 1
-TO_QUESTION: Final = b"\xc0\x0c"  # a compressed name: the one of the question
+TO_QUESTION: Final = b"\xc0\x0c"  # a compressed name: that of the question
 
 QR, AA, TC, RD, CD = 0x8000, 0x0400, 0x0200, 0x0100, 0x0010
 _OPCODE: Final = 0x7800
-_MOST_EXTRA: Final = 16  # records behind the question that are looked at
+_MOST_EXTRA: Final = 16  # additional records that are examined
 _HEADER: Final = struct.Struct("!HHHHHH")
 _RECORD: Final = struct.Struct("!HHIH")
 _TYPE_AND_CLASS: Final = struct.Struct("!HH")
@@ -57,7 +57,7 @@ class Code(IntEnum):
 
 
 class Unanswerable(Exception):
-    """Not a question: whoever sent it gets nothing."""
+    """Not a question: the sender gets no answer."""
 
 
 class Faulty(Exception):
@@ -77,7 +77,7 @@ class Query:
         question: name, type and class as they were sent: answers repeat them in the same case.
         labels: of the name, in lower case.
         has_edns: its sender knows EDNS.
-        room: so many bytes may an answer over UDP have.
+        room: the most bytes that an answer over UDP may have.
         version: of EDNS; only 0 exists.
     """
 
@@ -96,7 +96,7 @@ def read_query(packet: bytes) -> Query:
     """The question of a message.
 
     Raises:
-        Unanswerable: it is none: too short, or an answer.
+        Unanswerable: it is not a question: too short, or an answer.
         Faulty: FORMERR or NOTIMP.
     """
     if len(packet) < HEADER_BYTES:
@@ -181,7 +181,7 @@ def record(owner: bytes, kind: int, ttl_s: int, data: bytes) -> bytes:
 
 
 def soa(primary: bytes, mailbox: bytes, serial: int, ttl_s: int) -> bytes:
-    """Data of a start of authority: nobody transfers this zone, negative answers live as long as all others."""
+    """Data of a start of authority: the zone is never transferred; negative answers have the same TTL as others."""
     return primary + mailbox + struct.pack("!IIIII", serial & 0xFFFFFFFF, 3600, 600, 86_400, ttl_s)
 
 
@@ -191,7 +191,7 @@ def srv(priority: int, weight: int, port: int, target: bytes) -> bytes:
 
 
 def texts(lines: Sequence[str]) -> bytes:
-    """Data of a TXT record: each line one string, cut where it is longer than one may be."""
+    """Data of a TXT record: one string per line, truncated if it is too long."""
     encoded = [line.encode("ascii", "replace")[:255] for line in lines]
     return b"".join([bytes((len(line),)) + line for line in encoded])
 
@@ -209,13 +209,13 @@ def head(query: Query, flags: int, code: int, answers: int, authorities: int, ex
 
 
 def tail(query: Query, code: int = 0) -> bytes:
-    """The OPT record, for who sent one."""
+    """The OPT record, if the query had one."""
     if not query.has_edns:
         return b""
     return _OPT_BADVERS if code == Code.BADVERS else _OPT
 
 
 def fault(packet: bytes, code: Code) -> bytes:
-    """An answer to what could not be read: its header alone."""
+    """An answer to an unreadable message: only a header."""
     id_, flags = struct.unpack_from("!HH", packet)
     return _HEADER.pack(id_, QR | (flags & (_OPCODE | RD | CD)) | code, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The zone: what the picture makes of a question."""
+"""The zone: answers questions from the picture."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_ADDRESSES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the zone is called and how long its answers live.
+    """The zone's name and the TTL of its answers.
 
     Attributes:
         zone: its labels, in lower case.
         ttl_s: of all records, negative answers included.
-        server: address of the name server itself; empty: not said.
+        server: address of the name server itself; empty: not published.
     """
 
     zone: tuple[bytes, ...]
@@ -38,15 +38,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said, not yet as a message.
+    """An answer, not yet encoded.
 
     Attributes:
         records: owner, kind and data of each, encoded.
         extra: addresses of targets.
-        is_denial: the start of authority is sent, by which resolvers know for how long it holds.
-        any_order: records are sent in random order, and of more than fit, some: one per address.
-        service: whose change makes it another answer; empty: none's.
-        may_be_kept: it stays the same until then.
+        is_denial: the SOA is sent, from which resolvers take the negative TTL.
+        any_order: records (one per address) are sent in random order; if not all fit, some of them.
+        service: the service whose change invalidates it; empty: none.
+        may_be_kept: it may be cached until then.
     """
 
     code: Code = Code.NOERROR
@@ -65,7 +65,7 @@ class Zone:
     """Answers questions from the picture. Nothing it does waits.
 
     Records are kept until their service changes, under the name in lower case: a question in another case, as resolvers
-    ask against forgery, costs no more. What is denied is not kept, so that invented names cannot push the others out.
+    randomise it against forgery, costs no more. Denials are not cached, so invented names cannot evict real ones.
     """
 
     def __init__(self, settings: Settings, picture: Picture, addressing: Addressing, serial: int) -> None:
@@ -92,11 +92,11 @@ class Zone:
 
     @property
     def unnamed_services(self) -> int:
-        """Services whose id is no DNS label."""
+        """Services whose id is not a valid DNS label."""
         return sum(not is_label(name) for name in self._picture.services)
 
     def answer(self, query: Query) -> Answer:
-        """What is said to a question."""
+        """The answer to a question."""
         if query.cls != wire.IN or query.type in (Type.AXFR, Type.IXFR):
             return _REFUSED
         if query.type == Type.OPT:
@@ -119,14 +119,14 @@ class Zone:
         self._answers_kept += 1
 
     def _changed(self, services: Collection[str]) -> None:
-        """The picture's word: these services changed; none: what is known as a whole."""
+        """Called by the picture: these services changed; none: what is known as a whole."""
         for service in services or [*self._answers]:
             self._answers_kept -= len(self._answers.pop(service, ()))
         for service in services or [*self._selections]:
             self._selections.pop(service, None)
 
     def soa(self, owner: bytes) -> bytes:
-        """The start of authority, as it stands."""
+        """The current SOA record."""
         ttl_s, serial = self.settings.ttl_s, self._serial + self._picture.changes
         return wire.record(owner, Type.SOA, ttl_s, wire.soa(self._server_name, self._mailbox, serial, ttl_s))
 
@@ -159,7 +159,7 @@ class Zone:
     # --- services -----------------------------------------------------------------------------------------------------
 
     def _unless_present(self, asked: NameRequest) -> Answer | None:
-        """What is said of a service without instances; None: it has some."""
+        """The answer for a service without instances; None: it has some."""
         if not is_label(asked.service):
             return Answer(Code.NXDOMAIN, is_denial=True)
         match self._picture.knowledge(asked.service, asked.location):
@@ -187,7 +187,7 @@ class Zone:
         return self._selections[service]
 
     def _unless_unknown(self, asked: NameRequest, places: Places) -> Answer | None:
-        """There are ready instances, but not one address is known: that is no reason to say that there are none."""
+        """There are ready instances without any known address: that must not become an empty answer."""
         return Answer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
 
     def _addresses(self, asked: NameRequest, places: Sequence[Place], kind: int) -> Answer:

@@ -1,4 +1,4 @@
-"""Where the ready instances of a service are reached: each address and port once, with what was left out and why."""
+"""Where the ready instances of a service are reached: each address and port once, plus what was left out and why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFERRED: Final = ("grpc", "http")
 
 
 class LeftOut(Enum):
-    """Why a ready instance has no place in an answer."""
+    """Why a ready instance is left out of an answer."""
 
     NO_PORT = "no port of that name"
     UNRESOLVED = "its host has no address"
@@ -27,7 +27,7 @@ class LeftOut(Enum):
 
 
 class Place(NamedTuple):
-    """One address of an instance, and a port (0: of none in particular)."""
+    """One address of an instance, and a port (0: unspecified)."""
 
     address: str
     port: int
@@ -49,7 +49,7 @@ class Places:
 
     @property
     def is_unknown(self) -> bool:
-        """There are instances, and no address of any: that is no empty answer."""
+        """There are instances, and no address of any: that must not become an empty answer."""
         return not self.found and (self.is_pending or bool(self.left_out[LeftOut.UNRESOLVED]))
 
 
@@ -72,7 +72,7 @@ class Addressing:
         return self.at(instances, lambda instance: instance.ports.get(port, 0))
 
     def at(self, instances: Iterable[KnownInstance], number: Callable[[KnownInstance], int]) -> Places:
-        """The same with a port that is chosen by instance; 0: it has none that is meant, and is left out."""
+        """The same with a port that is chosen by instance; 0: no suitable port, so it is left out."""
         return self._all(instances, number, must_have_port=True)
 
     def _all(
@@ -102,7 +102,7 @@ class Addressing:
             if (address, number) not in seen:
                 seen.add((address, number))
                 places.found.append(Place(address, number, instance))
-            elif number:  # many instances of a node share its address; a port of it only one can have
+            elif number:  # many instances may share a node's address, but not a port
                 self._leave_out(places, instance, LeftOut.DUPLICATE)
 
     def _leave_out(self, places: Places, instance: KnownInstance, why: LeftOut) -> None:
@@ -118,7 +118,7 @@ class Addressing:
 
 
 def port_of(instance: KnownInstance, preferred: Sequence[str] = PREFERRED) -> int:
-    """The first of these that it has, else its only one; 0: none, or several and nothing tells which."""
+    """The first of these that it has, else its only one; 0: none, or several without a preferred one."""
     for name in preferred:
         if name in instance.ports:
             return instance.ports[name]

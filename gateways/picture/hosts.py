@@ -1,7 +1,7 @@
-"""Addresses of hosts that are names: resolved in the background, the last good ones kept.
+"""Addresses of hosts given by name: resolved in the background, keeping the last good ones.
 
-A host is as a rule an address already. A name is looked up when it is first asked for, and again while it is in use.
-A resolver that fails changes nothing: what was found last stands.
+A host is usually an address already. A name is looked up when first requested, and periodically while in use.
+A failed lookup changes nothing: the last result stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REFRESH_S: Final = 30.0
 MOST_NAMES: Final = 100_000
 _AT_ONCE: Final = 16
 _PATIENCE_S: Final = 5.0
-_UNUSED_ROUNDS: Final = 10  # a name that nobody asked for so long is forgotten
+_UNUSED_ROUNDS: Final = 10  # a name not requested for this many rounds is dropped
 
 
 async def system_resolve(name: str) -> Collection[str]:
@@ -140,7 +140,7 @@ class Hosts:
         return await asyncio.gather(*(self._one(host) for host in hosts))
 
     async def _one(self, host: str) -> bool:
-        """Whether what is said of this host is something else now."""
+        """Look up a host; return whether its addresses changed."""
         name = self._names.get(host)
         if name is None:
             return False

@@ -1,11 +1,11 @@
-"""The rule that a gateway never makes the world worse, as one pure function.
+"""The rule that a gateway never makes things worse, as one pure function.
 
     instances are known                           -> PRESENT: they are shown, however old the list is
     none, and every location has said so          -> ABSENT: the only case of an empty answer
     none, and somebody has not said what it has   -> UNKNOWN: no answer, never an empty one
 
-What a location has said stands while it is away, and while HQ is away: the last good state goes on. What a file of an
-earlier process says stands, too, but for absences: what was created since would be denied.
+A location's last state stays valid while it or HQ is away. The saved state of an
+earlier process is valid, too, except for absences: it lacks services created since.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class Knowledge(Enum):
-    """What may be said of a service."""
+    """What may be answered about a service."""
 
     PRESENT = "it has instances, ready or not"
     ABSENT = "nobody has any"
@@ -28,7 +28,7 @@ class Coverage:
 
     Attributes:
         is_known: there is a list: from a file, or from all locations that answer.
-        heard: locations that have shown to this process all that they have.
+        heard: locations that have sent this process a complete snapshot.
         unheard: locations that exist and have not: away since before it started, or still to come.
     """
 
@@ -43,15 +43,15 @@ class Coverage:
 
     @property
     def is_complete(self) -> bool:
-        """All locations have shown all that they have."""
+        """All locations have sent a complete snapshot."""
         return self.is_known and bool(self.heard) and not self.unheard
 
 
 def knowledge(coverage: Coverage, instances: int, location: str = "") -> Knowledge:
-    """What may be said of a service with so many known instances, in one location or (empty) in all.
+    """What may be answered about a service with this many known instances, in one location or (empty) in all.
 
-    While a first list is on its way nothing may be said at all: parts of it would replace whole answers of another
-    gateway.
+    Nothing may be answered while the first list is loading: parts of it would replace another gateway's complete
+    answers.
     """
     if not coverage.is_known:
         return Knowledge.UNKNOWN

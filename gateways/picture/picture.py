@@ -1,4 +1,4 @@
-"""The instances of the published services by service, and who wants to hear of their changes."""
+"""The instances of the published services by service, and the listeners to their changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Condition(Protocol):
 
 
 class Unfollowed:
-    """Of a picture that nobody draws yet."""
+    """The condition of a picture that does not follow HQ yet."""
 
     is_known, stale, age_s, resyncs = False, True, float("inf"), 0
     heard = unheard = away = frozenset[str]()
@@ -69,7 +69,7 @@ class Picture:
         coverage: how far the list reaches, as of the last change.
         condition: how good the list is.
         hosts: addresses of hosts that are names.
-        changes: how many steps there were, of the list or of addresses.
+        changes: number of changes, of the list or of addresses.
     """
 
     def __init__(self, hosts: Hosts | None = None) -> None:
@@ -93,11 +93,11 @@ class Picture:
         return self._services.keys()
 
     def instances(self, service: str) -> Mapping[Key, KnownInstance]:
-        """By cluster and id; empty: none is known, which may mean nothing."""
+        """By cluster and id; empty: none is known, which need not mean that there are none."""
         return self._services.get(service, _NONE)
 
     def knowledge(self, service: str, location: str = "") -> Knowledge:
-        """What may be said of a service, in one location or in all."""
+        """What may be answered about a service, in one location or in all."""
         count = self._located[service, location] if location else len(self.instances(service))
         return knowledge(self.coverage, count, location)
 
@@ -122,17 +122,17 @@ class Picture:
             if after is not None:
                 self._take(key, after)
                 touched.add(after.service)
-        # Looked at before anybody hears of the step: a first list and its completeness come together, and who was told
-        # that nothing is known of another service has to hear of it, too.
+        # Update `coverage` before notifying: a first list and its completeness come together, and listeners that heard
+        # that nothing is known of another service must be notified, too.
         self._tell(() if self._look() else touched)
 
     async def follow(self, discovery: Discovery, services: Iterable[str]) -> None:
-        """Follow these services (none: all there are) until cancelled."""
+        """Follow these services (none: all) until cancelled."""
         async with discovery.instances(services, self.step) as handle, self.hosts:
             await self.watch_condition(handle)
 
     async def watch_condition(self, condition: Condition) -> None:
-        """Keep `coverage`: it changes without a step, too, as when a location says that it has nothing."""
+        """Keep `coverage`: it can change without a step, e.g. when a location reports that it has nothing."""
         self.condition, told = condition, ""
         while True:
             self._tell((), is_worth=self._look())
@@ -142,7 +142,7 @@ class Picture:
             await condition.moved()
 
     def _look(self) -> bool:
-        """Whether what is known as a whole is another one now."""
+        """Update `coverage`; return whether it changed."""
         seen = Coverage(self.condition.is_known, self.condition.heard, self.condition.unheard)
         before, self.coverage = self.coverage, seen
         return before != seen

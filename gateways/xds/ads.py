@@ -18,7 +18,7 @@ from xdspb.v1 import xds_pb2 as pb
 
 log = logging.getLogger(__name__)
 
-_EVERYTHING: Final = ""  # no service is called that: what is known as a whole changed
+_EVERYTHING: Final = ""  # not a valid service id: what is known as a whole changed
 PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
 
@@ -45,11 +45,11 @@ class Ads:
     """
 
     def __init__(self, picture: Picture, resources: Resources, location: str = "") -> None:
-        """`location`: of clients that do not say theirs."""
+        """`location`: for clients that do not report theirs."""
         self._picture, self._resources, self._location = picture, resources, location
         self.counts = Counts()
         self._streams: dict[Subscriptions, asyncio.Event] = {}
-        self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: who wants all there are
+        self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: streams that want all services
         self._news: set[str] = set()  # services that changed in this turn of the loop
         picture.listen(self._changed)
 
@@ -68,7 +68,7 @@ class Ads:
             while not reading.done():
                 await wake.wait()
                 wake.clear()
-                # What changes while an answer leaves is in the next one: a slow client gets fewer, not older ones.
+                # Changes during a send go into the next answer: a slow client gets fewer answers, not older ones.
                 for body in stream.due():
                     yield Encoded(body)
             reading.result()
@@ -90,7 +90,7 @@ class Ads:
             wake.set()
 
     def _note(self, stream: Subscriptions, before: Collection[str], after: Collection[str]) -> None:
-        """A stream is found by what concerns it: a change costs those alone."""
+        """Index a stream by its services, so that a change only costs the streams concerned."""
         for service in {*before} - {*after}:
             concerned = self._concerned.get(service, {})
             concerned.pop(stream, None)
@@ -100,7 +100,7 @@ class Ads:
             self._concerned.setdefault(service, {})[stream] = None
 
     def _changed(self, services: Collection[str]) -> None:
-        """Streams are told once in a turn of the loop, however many steps it brings: each may make endpoints anew."""
+        """Notify streams once per turn of the event loop, however many steps it has: each may rebuild endpoints."""
         if not self._news:
             asyncio.get_running_loop().call_soon(self._spread)
         self._news.update(services or (_EVERYTHING,))
@@ -121,5 +121,5 @@ def _concerns(stream: Subscriptions) -> list[str]:
 
 
 def _reader(access: Access) -> Any:
-    """Whether a service is the caller's to read."""
+    """A function that says whether the caller may read a service."""
     return lambda service: access.proves((service,), ())

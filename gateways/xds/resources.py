@@ -1,7 +1,7 @@
-"""The four resources of a target, encoded once for all clients that are in one place.
+"""The four resources of a target, encoded once for all clients in one place.
 
 Listener, routes and cluster of a target are always the same, whether it has instances or not: what changes are its
-endpoints. There are none only when every location has said so; while that is not known they are not sent.
+endpoints. An empty list is only sent once every location has confirmed it; until then none is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_RESPONSES: Final = 64  # each may have the endpoints of many services
 
 
 class Type(Enum):
-    """Types of resources, in the order in which changes are sent: nothing points to what is not there yet."""
+    """Types of resources, in the order in which changes are sent: so that nothing refers to a resource not yet sent."""
 
     CLUSTER = _PREFIX + "config.cluster.v3.Cluster"
     ENDPOINTS = _PREFIX + "config.endpoint.v3.ClusterLoadAssignment"
@@ -62,19 +62,19 @@ class Resources:
         return self._targets[name]
 
     def names(self) -> list[str]:
-        """The targets that are shown to who asks for all: each service at its own port."""
+        """The targets for clients that request all: each service at its own port."""
         return sorted(self._picture.services)
 
     def exists(self, name: str) -> bool:
-        """Whatever can be the name of a target is one, with endpoints or without.
+        """Every valid name of a target exists, with or without endpoints.
 
-        Clients wait 15 s for a listener that they never had, whatever an answer says of it. Of a target without
-        endpoints calls fail at once, and it has endpoints as soon as somebody creates the service.
+        Clients wait 15 s for a listener that they never had, whatever the answer is. For a target without
+        endpoints calls fail at once, and it gets endpoints as soon as the service is created.
         """
         return self.target(name) is not None
 
     def encoded(self, kind: Type, name: str, place: str) -> bytes | None:
-        """A resource as google.protobuf.Any, for clients of one place; None: nothing can be said of it."""
+        """A resource as google.protobuf.Any, for clients of one place; None: nothing is known about it."""
         if kind is Type.ENDPOINTS:
             return self._assignment(name, place)
         return _MADE_OF_NAMES[kind](name) if self.exists(name) else None
@@ -110,7 +110,7 @@ class Resources:
         return kept[name, place]
 
     def _made(self, name: str, target: Target, place: str) -> bytes | None:
-        """None: there are instances, and where they are is not known: clients keep what they have."""
+        """None: there are instances whose addresses are unknown, so clients keep what they have."""
         chosen = [one for one in self._picture.ready(target.service) if target.fits(one)]
         places = self._addressing.at(chosen, target.number)
         if places.is_unknown or (places.is_pending and name not in self._settled):
@@ -127,7 +127,7 @@ class Resources:
             by_location.setdefault(place.instance.cluster, []).append(place)
         parts = [_delimited(1, name.encode())]
         for location in sorted(by_location):
-            # Priorities begin at 0 without a gap: without an own place in use all others are the first choice.
+            # Priorities start at 0 without gaps: if the own place has no endpoints, all others are the first choice.
             priority = int(own in by_location and location != own)
             parts.append(_delimited(2, self._locality(location, by_location[location], priority)))
         return _any(Type.ENDPOINTS.value, b"".join(parts))
@@ -141,7 +141,7 @@ class Resources:
         return about.SerializeToString() + b"".join([self._endpoint(place) for place in places])
 
     def _endpoint(self, place: Place) -> bytes:
-        """One endpoint as a field of its locality: there may be ten thousand, of which one changed."""
+        """One endpoint as a field of its locality: cached, as one of ten thousand may change."""
         where = place.address, place.port
         kept = self._places.get(where)
         if kept is None:

@@ -1,8 +1,8 @@
 """One stream of ADS, state of the world: what its client wants, has and refused. Decisions only, no I/O.
 
-A request says all names of one type that are wanted from now on, and what became of the last answer of that type. An
-answer is due when a name is new, or when a resource is another one. Listeners and clusters are always sent all
-together: what is missing among them is taken for deleted.
+A request lists all names of one type that are wanted from now on, and acks or nacks the last answer of that type. An
+answer is due when a name is new or a resource has changed. Listeners and clusters are always sent all
+together: clients treat missing ones as deleted.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Counts:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Of one type.
+    """The state of one type.
 
     Attributes:
         names: what is wanted; all: `is_all`.
-        due: names that are to be sent.
+        due: names that have to be sent.
         shown: what the last answer had, where it has everything; sent: what each name was, where it has not.
         nonce: of the last answer; accepted: the last version that the client took.
     """
@@ -65,7 +65,7 @@ class Subscriptions:
     """The state of one stream.
 
     Attributes:
-        place: where the client is: a location of HQ, by the zone or region that it says.
+        place: where the client is: a location of HQ, by the zone or region that it reports.
         peer: its name, for messages.
     """
 
@@ -76,7 +76,7 @@ class Subscriptions:
         may_read: Callable[[str], bool] = lambda _: True,
         place: str = "",
     ) -> None:
-        """`may_read`: whether the client may know of a service. `place`: of clients that do not say theirs."""
+        """`may_read`: whether the client may know of a service. `place`: for clients that do not report theirs."""
         self._resources, self._counts, self._may_read = resources, counts, may_read
         self.place, self.peer = place, "a client"
         self._wanted = {kind: _Wanted() for kind in Type}
@@ -98,7 +98,7 @@ class Subscriptions:
         return self._wanted[Type.LISTENER].is_all or self._wanted[Type.CLUSTER].is_all
 
     def request(self, request: pb.DiscoveryRequest, locations: Collection[str] = ()) -> None:
-        """What the client says. `locations`: those of HQ, among which its place is.
+        """Handle a request. `locations`: those of HQ, to which the client's place must belong.
 
         Raises:
             InvalidRequest: it wants too many names.
@@ -112,15 +112,15 @@ class Subscriptions:
             return
         wanted = self._wanted[kind]
         if request.response_nonce and request.response_nonce != wanted.nonce:
-            return  # it has not seen the last answer yet, and says all again when it has
+            return  # it has not seen the last answer yet, and will repeat the request when it has
         if request.response_nonce:
             self._verdict(kind, wanted, request)
         self._subscribe(kind, wanted, request)
 
     def changed(self, services: Collection[str]) -> bool:
-        """These services changed; none: what is known as a whole. Whether an answer may be due.
+        """These services changed; none: what is known as a whole. Returns whether an answer may be due.
 
-        Only endpoints change; the rest is made from names. Most changes of a service are none of its endpoints: an
+        Only endpoints change; the rest is made from names. Most changes of a service do not change its endpoints: an
         instance that is created is not ready yet.
         """
         due = self._endpoints.due
@@ -190,7 +190,7 @@ class Subscriptions:
                 self._named.setdefault(target.service, set()).add(name)
 
     def _is_other(self, name: str) -> bool:
-        """Whether the endpoints of a target are others than the client has."""
+        """Whether a target's endpoints differ from what the client has."""
         made = self._resources.encoded(Type.ENDPOINTS, name, self.place)
         return made is not None and made != self._endpoints.sent.get(name)
 
@@ -205,7 +205,7 @@ class Subscriptions:
         return target is not None and self._may_read(target.service)
 
     def _whole(self, kind: Type, wanted: _Wanted) -> bytes | None:
-        """All there are, unless they are those that the client has, and it asked for no other."""
+        """All resources, unless the client has exactly these and requested no others."""
         must_answer, wanted.must_answer = wanted.must_answer, False
         wanted.due.clear()
         existing = tuple(name for name in self._names(wanted) if self._resources.exists(name))
@@ -216,7 +216,7 @@ class Subscriptions:
         return self._answer(kind, wanted, [resource for resource in made if resource is not None])
 
     def _part(self, kind: Type, wanted: _Wanted) -> bytes | None:
-        """Those that are others than the client has; of what nothing can be said it keeps what it has."""
+        """The resources that differ from what the client has; unknown ones are left as they are."""
         made = {name: self._resources.encoded(kind, name, self.place) for name in sorted(wanted.due)}
         wanted.due.clear()
         new = {

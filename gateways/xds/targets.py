@@ -27,7 +27,7 @@ class Target:
         return all(instance.labels.get(key) == value for key, value in self.labels)
 
     def number(self, instance: KnownInstance) -> int:
-        """Its port; 0: it has none that is meant."""
+        """Its port; 0: no suitable one."""
         return instance.ports.get(self.port, 0) if self.port else port_of(instance)
 
 

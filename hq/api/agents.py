@@ -19,7 +19,7 @@ _TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `resu
 
 
 class Agents:
-    """The calls of agents; their node comes from who they are, not from what they say."""
+    """The calls of agents; where they are authenticated, they may name only their own node."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -83,7 +83,7 @@ class Agents:
         return MessageAnswer(answer)
 
     def turned_away(self, request: Message | None, call: Call, error: ServiceError) -> None:
-        """A report was refused before anybody looked at it: for a reason of ours, that is not silence."""
+        """A report was refused unread: if the reason is ours, that is not silence."""
         if not error.is_ours:
             return
         refusals = self._registry.replica.liveness.refusals

@@ -235,7 +235,7 @@ def _event_as_json(event: bytes) -> bytes:
 
 
 def readable_json(message: Message) -> bytes:
-    """As `to_json`, also where a time is none that JSON can say: it becomes the nearest that is."""
+    """As `to_json`, but a time that JSON cannot express becomes the nearest that it can."""
     try:
         return to_json(message)
     except (ValueError, json_format.Error):

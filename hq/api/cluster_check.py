@@ -12,7 +12,7 @@ from serving.calls.methods import Answer, Call, Method, Unary, settled
 from serving.errors import invalid
 from serving.rights.rules import OPERATE
 
-# Where a mistake would be found out too late; other calls say in their answers whose they are.
+# Where a mistake would be noticed too late; other calls say in their answers which cluster they are from.
 _ORDERS = (UPLOAD, UPDATE, OPERATE)
 
 

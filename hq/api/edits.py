@@ -129,7 +129,7 @@ def _stored(answer: Callable[..., Message], entry: Entry, call: Call) -> Answer:
 
 
 def _update_permit(access: Access, mask: list[str] | None) -> Permit:
-    """A scheduler names what it writes, and nothing but what is its own."""
+    """A scheduler must name the fields it writes, and only its own."""
     if mask and set(mask) <= set(SCHEDULER_PATHS):
         return access.check
     if access.is_checked and not set(WRITERS) & access.grants.keys():

@@ -98,7 +98,7 @@ class Lookups:
 
     @staticmethod
     def _needs_look(query: Query, access: Access) -> bool:
-        """Whether only the instances themselves tell if they are within reach: they are asked for by their ids."""
+        """Whether the instances must be looked at to tell if they are within reach: the filter only names ids."""
         if access.proves(query.services, query.nodes):
             return False
         if not query.ids:
@@ -133,7 +133,7 @@ class Lookups:
         require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
         bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
         call.access.check_filter(query.services, query.nodes)
-        del request  # as long as the watch lasts there would be one of each
+        del request  # each watch would keep its own in memory
         async with aclosing(
             self._registry.watches.watch(query, token, bookmark_s, call.peer, call.pusher())
         ) as messages:

@@ -1,4 +1,4 @@
-"""The file: BackupItems (storage/v1/backup.proto), each behind its length; a footer proves that nothing is missing."""
+"""The file: BackupItems (storage/v1/backup.proto), each after its length; a footer proves that nothing is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST_ITEM: Final = 64 << 20
 
 
 class BadBackup(Exception):
-    """The file is no whole backup: take another one."""
+    """The file is not a complete backup: use another one."""
 
 
 class Summary(NamedTuple):
@@ -60,7 +60,7 @@ class Writer:
 
 
 class Reader:
-    """Reads a backup and checks it on the way: whoever iterated to the end has read a whole one.
+    """Reads a backup and checks it on the way: iterating to the end proves that it is complete.
 
     Attributes:
         header: read at once.
@@ -114,7 +114,7 @@ class Reader:
             raise self._damaged() from None
 
     def _length(self) -> tuple[bytes, int]:
-        """The varint before an item, as it stands and as a number."""
+        """The varint before an item, as bytes and as a number."""
         head = b""
         while not head or head[-1] & 0x80:
             byte = self._file.read(1)

@@ -128,7 +128,7 @@ def _describe(summary: Summary) -> None:
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """The file; what comes from the standard input is kept aside, since it is read twice."""
+    """The file; standard input is copied to a temporary file, since it is read twice."""
     if file != "-":
         with Path(file).open("rb") as opened:
             yield opened
@@ -153,7 +153,7 @@ async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Tell]:
-    """A bar, if somebody looks."""
+    """A progress bar, on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -166,7 +166,7 @@ def _progress(what: str, total: int) -> Iterator[Tell]:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Says in one line what an operator can mend."""
+    """Reports in one line what an operator can fix."""
     try:
         yield
     except _TOLD as error:

@@ -1,10 +1,10 @@
-"""Putting a backup back: a new epoch at its beginning and at its end, and replicas that serve nothing in between.
+"""Restoring a backup: a new epoch at its beginning and at its end, and replicas that serve nothing in between.
 
-A mark stands in the store while it is under way. Every transaction compares where the mark was put last, and it is put
-again before the first record is, so that nothing that was tried before arrives later: nothing of a restore that was
-broken off, and no deletion once there is something to delete. Replicas that see the mark answer UNAVAILABLE instead of
+A mark is in the store while it is under way. Every transaction compares the revision at which the mark was last put,
+and the mark is put again before the first record, so that no earlier attempt can arrive late: nothing of an interrupted
+restore, and no deletion once there is something to delete. Replicas that see the mark answer UNAVAILABLE instead of
 telling agents that they are unknown. A restore of the same backup may be run again from its beginning, however far it
-came.
+got.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Restore:
         """`backup`: verified."""
         self._store, self._keys, self._backup, self._rng = store, keys, backup, rng
         self._mark = backup_pb2.RestoreRecord(sha256=backup.sha256).SerializeToString()
-        self._mark_at = 0  # where it was put last
-        self._epoch = b""  # of the time until the end
+        self._mark_at = 0  # the revision at which it was last put
+        self._epoch = b""  # that of the restore, until its end
 
     async def run(self, reader: Reader, progress: Progress, *, replace: bool) -> str:
-        """Put everything back; return the new epoch. `replace`: take away what is there, otherwise refuse.
+        """Restore everything; return the new epoch. `replace`: delete what is there, otherwise refuse.
 
         Raises:
             NotEmpty, Disturbed, Unavailable, NoSpace.
@@ -80,17 +80,17 @@ class Restore:
             guards += map(self._none_of, KEPT)
         _, self._epoch, epoch_at = await self._next_epoch()
         self._mark_at = mark.modified if mark else 0
-        # A try that arrives when all is over finds another epoch.
+        # An attempt that arrives when all is over finds another epoch.
         guards.append(Compare(self._keys.epoch, "modified", epoch_at))
         await self._put_mark(guards, ((self._keys.epoch, self._epoch),))
 
     async def _put_mark(self, guards: Sequence[Compare] = (), beside: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        """Put the mark, again if it stands: that shuts out whatever was sent before."""
+        """Put the mark, even if it is there already: that shuts out whatever was sent before."""
         commit = await self._try((self._guard(), *guards), Write((), ((self._keys.restore, self._mark), *beside)))
         self._mark_at = commit.revision if commit.guarded else await self._put_unheard()
 
     async def _put_unheard(self) -> int:
-        """Where the mark was put by a try without an answer. Raises Disturbed if none was stored."""
+        """The revision at which an unanswered attempt put the mark. Raises Disturbed if none was stored."""
         mark, _ = await self._store.get(self._keys.restore)
         epoch, _ = await self._store.get(self._keys.epoch)
         if mark is None or epoch is None or (mark.value, epoch.value) != (self._mark, self._epoch):
@@ -125,14 +125,14 @@ class Restore:
         puts = ((self._keys.epoch, epoch), (self._keys.format, written))
         commit = await self._try((self._guard(),), Write((), puts, (self._keys.restore,)))
         if not commit.guarded:
-            # A try without an answer may have ended it.
+            # An unanswered attempt may have ended it.
             stored, _ = await self._store.get(self._keys.epoch)
             if stored is None or stored.value != epoch:
                 raise _disturbed()
         return word
 
     async def _next_epoch(self) -> tuple[str, bytes, int]:
-        """A word that never was, its record (a successor of the store's and of the backup's), where the store's is."""
+        """A new word, its record (a successor of the store's and of the backup's), and the revision of the store's."""
         stored, _ = await self._store.get(self._keys.epoch)
         known: list[str] = []
         for value in (self._backup.header.epoch, stored.value if stored else b""):
@@ -147,7 +147,7 @@ class Restore:
             raise _disturbed()
 
     async def _try(self, guards: Sequence[Compare], write: Write) -> Commit:
-        """Commit, again if there was no answer: what is written twice stands there once."""
+        """Commit, and again if there was no answer: writing it twice does no harm."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._store.commit(guards, (write,), _TIMEOUT_S)

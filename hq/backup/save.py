@@ -1,4 +1,4 @@
-"""Taking a backup: everything that cannot be made anew, as it was at one version of the store."""
+"""Taking a backup: everything that cannot be rebuilt, as it was at one version of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from serving.clock import Clock
 from store.listing import listing
 from store.port import Compacted, Store
 
-# Everything else belongs to replicas that run, or to revisions of the store that was.
+# Everything else belongs to running replicas, or to the revisions of the store that was saved.
 KEPT: Final = (k.SPEC, k.SECRETS, k.STATUS, k.OPS)
 _TRIES: Final = 3
 
@@ -25,7 +25,7 @@ Progress = Callable[[int], None]
 
 
 class NothingToSave(Exception):
-    """There is nothing of HQ below the prefix, or nothing whole."""
+    """There is nothing of HQ below the prefix, or nothing complete."""
 
 
 async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progress: Progress) -> Writer:
@@ -60,9 +60,9 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
 async def save_to(
     path: Path, store: Store, keys: k.Keys, clock: Clock, progress: Progress, *, force: bool = False
 ) -> Writer:
-    """Write a backup to a file, which appears under its name when it is whole. Readable by its owner only.
+    """Write a backup to a file, which appears under its name when it is complete. Readable by its owner only.
 
-    `force`: it takes the place of a file that is there. Raises NothingToSave, Compacted (after some tries),
+    `force`: replace a file that is there. Raises NothingToSave, Compacted (after some tries),
     Unavailable, OSError; FileExistsError: there is one.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -77,7 +77,7 @@ async def save_to(
 
 @contextmanager
 def _whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
-    """A file beside the path that takes its place if all goes well, and goes away if not."""
+    """A file beside the path that takes its place if all goes well, and is removed if not."""
     _check_free(path, force=force)
     # Not by process id, which is always the same in a container: what a killed one left must not stop the next.
     descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)

@@ -1,7 +1,7 @@
-"""When HQ was not there to hear: silence measured without those times, and how long ago a report really came. Pure.
+"""When HQ could not hear reports: silence measured without those times, and how long ago a report really came. Pure.
 
-HQ's own silence is not the instances' silence. Every moment here is one of the injected clock; what is added becomes
-known afterwards only, so moments of hearing are kept as they were and judged when somebody asks.
+HQ's own silence is not the instances' silence. All times are on the injected clock. A gap becomes known only
+afterwards, so the times of reports are kept as they were and judged when somebody asks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Absences:
     """Intervals that do not count as silence.
 
     Attributes:
-        since: nothing before it counts, and whoever was heard before it was heard then.
+        since: nothing before it counts; a report from before it counts as heard at this moment.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Absences:
         self._away_since = None
 
     def away(self, since: float) -> None:
-        """HQ is away from then until `add` tells of its return."""
+        """HQ has been away since then, until `add` says that it is back."""
         self._away_since = since
 
     def add(self, began: float, ended: float) -> None:
@@ -59,7 +59,7 @@ class Absences:
         return total_s
 
     def heard_before(self, silence_s: float, now: float) -> float:
-        """The latest moment of hearing that means this much silence by now; minus infinity if there is none."""
+        """The latest time of a report that means this much silence by now; minus infinity if there is none."""
         until, left_s = self._present(now), silence_s
         for began, ended in reversed(self._gaps):
             if until - ended >= left_s:
@@ -88,7 +88,7 @@ class _Late(NamedTuple):
 
 
 class Unheard:
-    """Times at which this replica learned of reports late, or took something for a report that was none."""
+    """Times at which this replica learned of reports late, or took something for a report that was not one."""
 
     def __init__(self) -> None:
         self._late: list[_Late] = []
@@ -98,7 +98,7 @@ class Unheard:
         self._late = [_Late(_EVER, now, _EVER)]
 
     def assume(self, now: float) -> None:
-        """What was learned at this moment was no report."""
+        """What was learned at this moment was not a report."""
         self._add(_Late(now, now, _EVER))
 
     def gap(self, began: float, ended: float) -> None:
@@ -111,6 +111,6 @@ class Unheard:
         return None if since == _EVER else now - min(since, heard)
 
     def _add(self, late: _Late) -> None:
-        if len(self._late) >= _LATE_KEPT:  # the oldest become one, of which nothing is known
+        if len(self._late) >= _LATE_KEPT:  # merge the two oldest into one, of which nothing is known
             self._late[:2] = [_Late(_EVER, self._late[1].ended, _EVER)]
         self._late.append(late)

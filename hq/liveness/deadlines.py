@@ -1,8 +1,8 @@
 """When a revision's silence becomes too long. Pure: no I/O, time comes in as an argument.
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
-which HQ itself was away. Because the timeout is one for all, order of deadlines is order of hearing: a dict that is
-re-inserted into is the queue."""
+which HQ itself was away. All share one timeout, so deadlines are in the order of hearing: a dict whose keys are
+re-inserted is the queue."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class LivenessTimes:
     """Seconds.
 
     Attributes:
-        timeout_s: silence for so long makes a revision not ready.
+        timeout_s: this much silence makes a revision not ready.
         report_interval_s: how often agents report when nothing changes.
         retry_s: what an agent may need to try again after HQ was away.
-        flush_s: a heartbeat may be under way for so long after it was heard.
+        flush_s: how long a heartbeat may be under way after it was heard.
     """
 
     timeout_s: float = 600.0
@@ -51,7 +51,7 @@ class LivenessTimes:
 
 @dataclass(slots=True)
 class _Refused:
-    """Reports that were refused since this one was heard last; `is_spent`: they came for longer than they may count."""
+    """Reports refused since the revision was last heard; `is_spent`: they have come for longer than they may count."""
 
     heard: float
     is_spent: bool = False
@@ -62,7 +62,7 @@ class Deadlines:
 
     Attributes:
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
-        postponed_because: why not.
+        postponed_because: why deadlines are postponed to `floor`.
     """
 
     def __init__(self, times: LivenessTimes) -> None:
@@ -93,7 +93,7 @@ class Deadlines:
         self._move(key, now)
 
     def begin(self, keys: Iterable[RevisionKey], now: float) -> None:
-        """All of these are heard at this moment, and what was heard before is unknown: at a start they are millions."""
+        """Count all of these as heard now, and discard the rest. In bulk: at a start there are millions."""
         self.clear()
         self._newest, self._newest_tick = now, self._tick(now)
         self._heard = dict.fromkeys(keys, now)
@@ -101,9 +101,9 @@ class Deadlines:
             self._counts[self._newest_tick] = len(self._heard)
 
     def refused(self, key: RevisionKey, now: float) -> None:
-        """HQ refused a report for a reason of its own: that is no silence, for one timeout at most since it was heard.
+        """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
 
-        So whoever keeps trying is not called silent within two timeouts, and whoever does not is not spared longer.
+        So an agent that keeps trying does not expire within two timeouts, and one that stops is not spared longer.
         """
         heard = self._heard.get(key)
         if heard is None:
@@ -152,15 +152,15 @@ class Deadlines:
         self._raise_floor(now + self._times.timeout_s, because)
 
     def away(self, since: float) -> None:
-        """HQ cannot hear; silence does not grow until `gap` tells that it can again."""
+        """HQ cannot hear; silence does not grow until `gap` says that it can again."""
         self._absences.away(since)
 
     def gap(self, began: float, now: float, because: str) -> None:
         """HQ was away from `began` until now, and everything since was replayed.
 
         Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
-        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone an
-        expiry for ever.
+        postpones none by more than one grace of time in which HQ was there: frequent gaps cannot postpone an expiry
+        for ever.
         """
         self._absences.add(began, now)
         self._unheard.gap(began, now)
@@ -201,7 +201,7 @@ class Deadlines:
     def expired(self, now: float) -> Iterator[RevisionKey]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
 
-        To be used up before anything else is heard or forgotten.
+        Exhaust it before anything else is heard or forgotten.
         """
         latest = self._absences.heard_before(self._too_long_s(now), now)
         spent = self._absences.heard_before(self._too_long_s(now) + self._times.timeout_s, now)
@@ -217,7 +217,7 @@ class Deadlines:
         return self._count(self._too_long_s(now), now)
 
     def silent(self, now: float) -> int:
-        """How many have been silent for over two report intervals, to a tick. Quick, however many they are."""
+        """How many have been silent for over two report intervals, to a tick. Quick, however many there are."""
         return self._count(self._times.silent_after_s, now)
 
     def _too_long_s(self, now: float) -> float:

@@ -1,14 +1,14 @@
-"""Expiries: the writes that call silent revisions not ready, exact whoever else writes.
+"""Expiries: the writes that mark silent revisions not ready, correct whoever else writes.
 
-One compare says that no batch of heartbeats is newer than what was looked at, another one that the status record is
-unchanged: a report always wins. A third one says that operators have ordered nothing since. Everything that an expiry
-is made from is read without a wait in between, which would expire what was heard meanwhile.
+One compare says that no batch of heartbeats is newer than what was looked at, another that the status record is
+unchanged: a report always wins. A third says that operators have given no order since. Everything that an expiry is
+made from is read without an await in between: otherwise it could expire a revision that was heard meanwhile.
 
-Where many replicas write heartbeats there is hardly a moment without a newer batch. So an expiry that was overtaken
-again and again is made in two steps. The first one voids the last report in the status record: heartbeats that are
-under way, or come from a replica that has not seen this yet, repeat an older record and are nobody's; whoever has seen
-it writes the next report as a status. So from there on only the status record tells of reports, and the second step, an
-expiry of what is still silent when the first has come back, need not compare the heartbeats.
+Where many replicas write heartbeats there is hardly a moment without a newer batch, so an expiry that keeps being
+overtaken is made in two steps. The first voids the last report in the status record: heartbeats under way, or from a
+replica that has not seen this yet, repeat an older record and are ignored; a replica that has seen it writes the next
+report as a status. From then on only the status record tells of reports, so the second step, an expiry of what is still
+silent when the first has come back, need not compare the heartbeats.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Outcome(Enum):
     """What became of an expiry."""
 
     EXPIRED = 0
-    CHANGED = 1  # the status is another one by now
+    CHANGED = 1  # the status has changed since
     OVERTAKEN = 2  # heartbeats or refusals came meanwhile, of this revision or of any other, or an order: look again
     REFUSED = 3  # the store takes no such record, whoever tries
     VOIDED = 4  # from now on heartbeats cannot overtake it: look again
@@ -67,9 +67,9 @@ class Expiries:
     async def write(
         self, keys: Sequence[RevisionKey], verdict: str, *, in_two_steps: bool = False
     ) -> dict[RevisionKey, Outcome]:
-        """Expire revisions that were found due just now, without a wait in between; tell what became of each.
+        """Expire revisions that were found due just now, with no await in between; return what became of each.
 
-        Raises ServiceError when the store does not take part.
+        Raises ServiceError when the store does not answer.
         """
         revisions: dict[str, list[str]] = {}
         for key in keys:
@@ -90,7 +90,7 @@ class Expiries:
             gone: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             gone.set_result(Outcome.CHANGED)
             return gone
-        # Where the record stands, not where memory's last good one stood: a broken one must not keep a lie alive.
+        # The version in the store, not that of memory's last good record: a broken record must not keep it ready.
         _, status_at = self._cache.stored_versions(instance_id)
         marks = [entry.mark(revision_id) for revision_id in revision_ids]
         is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)

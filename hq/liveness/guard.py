@@ -1,7 +1,7 @@
 """The guard: holds expiries back when so many fall silent at once that HQ itself is the likelier cause. Pure.
 
-Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so ends up serving the
-dead for hours. This guard is bounded: it delays a lie, it never becomes one."""
+Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so can serve dead
+instances for hours. This guard is bounded: it delays expiries, it never prevents them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class GuardRules:
     Attributes:
         max_silent_share: more than this share of the expected revisions silent: hold.
         min_revisions, min_nodes: below either there is no statistic to trust, and the guard stays out of it.
-        hold_s: at most for so long, then expiries go ahead at a bounded rate; what is used up of it is had back only
-            after as long without a hold: whoever can make the guard hold again and again gains nothing.
-        settle_s: a hold goes on for so long after the share has fallen: the others may just be on their way back.
+        hold_s: it holds at most this long, then expiries go ahead at a bounded rate; time used up is available again
+            only after as long without a hold: whoever can make the guard hold again and again gains nothing.
+        settle_s: how long a hold goes on after the share has fallen: the others may just be on their way back.
         expiries_per_s, expiries_share_per_s: that rate: the greater of a number and a share of the expected revisions.
     """
 
@@ -49,7 +49,7 @@ class Census(NamedTuple):
 
 
 class Order(Enum):
-    """An operator's word."""
+    """An operator's order."""
 
     NONE = 0
     RELEASE = 1
@@ -92,7 +92,7 @@ class Guard:
         self.holds = 0
 
     def judge(self, now: float, census: Census, order: Order = Order.NONE, *, limited: bool = False) -> Verdict:
-        """Say whether expiries may go ahead now. `limited`: no report can come in, for longer than that may excuse."""
+        """Say whether expiries may go ahead now. `limited`: no report could come in for longer than may excuse that."""
         self._move(now, self._over(census))
         return self.verdict(census, order, limited=limited)
 
@@ -141,7 +141,7 @@ class Guard:
             self._begin(now)
 
     def _begin(self, now: float) -> None:
-        """Hold, for as long as may be."""
+        """Hold, for as long as is left of `hold_s`."""
         if now >= self._renewed_at:
             self._left_s = self.rules.hold_s
         self._phase = _Phase.HOLDING if self._left_s > 0 else _Phase.SPENT

@@ -5,8 +5,8 @@ that version is current at the batch's place in the store's order; so a replica 
 change nor renew the wrong revision. The sender acknowledges a heartbeat only when it came back through its own watch
 and was current.
 
-What has the digest of the stored report was checked when that was stored, so only what the digest does not cover is
-looked at to recognise one (`heartbeat_of`)."""
+A report with the same digest as the stored one was checked when that was stored, so `heartbeat_of` looks only at what
+the digest does not cover."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Heartbeat(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Heartbeats answered together: True for each that was current. Their versions mean something in one epoch."""
+    """Heartbeats answered together: True for each that was current. Their versions are valid only in this epoch."""
 
     heartbeats: list[Heartbeat]
     epoch: str
@@ -72,7 +72,7 @@ class BatchPace:
 
 
 class Heartbeats:
-    """Collects this replica's heartbeats, and takes in everybody's.
+    """Collects this replica's heartbeats, and takes in those of all replicas.
 
     Attributes:
         failing: why the last batch was not stored, or did not come back; empty: it did.
@@ -110,7 +110,7 @@ class Heartbeats:
         """Return which of the heartbeats were current when they took their place in the store's order.
 
         Raises:
-            StoreUnavailable: nobody knows; the caller's agent reports again.
+            StoreUnavailable: it is not known which; the caller's agent reports again.
         """
         if self._tracker.deaf:
             raise StoreUnavailable("the heartbeat was not stored: the store does not respond")
@@ -120,7 +120,7 @@ class Heartbeats:
         return await group.done
 
     async def knock(self) -> None:
-        """Return when a batch, perhaps an empty one, was stored and came back: what agents report can come in.
+        """Return when a batch, perhaps an empty one, was stored and came back, which proves that reports can come in.
 
         It is a fence too: whatever was acknowledged anywhere before this call is in memory then.
 
@@ -218,7 +218,7 @@ class Heartbeats:
             await self._came_back.wait()
 
     async def _shut_out(self, error: str) -> None:
-        """A batch without an answer must not arrive minutes later and renew who fell silent long before."""
+        """A batch without an answer must not arrive minutes later and renew revisions that fell silent long before."""
         log.warning("the outcome of a batch of heartbeats is unknown (%s): opening a new session", error)
         self._tracker.deaf = True
         _fail([*self._taken, *self._waiting], error)
@@ -253,7 +253,7 @@ def _fail(groups: list[_Group], error: str) -> None:
 
 
 def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Heartbeat | None:
-    """The heartbeat that a report of this instance is; None: it is something else, or somebody else's."""
+    """A report of this instance as a heartbeat; None: it is something else, or somebody else's."""
     revision, traits = report.revision, entry.traits
     wanted = revision.id
     position = next((i for i, mark in enumerate(entry.marks) if mark.id == wanted), -1)
@@ -263,7 +263,7 @@ def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: 
     sequence = revision.sequence
     plain = (
         digest == mark.digest
-        # What is unanswered is older than what is stored already, and is refused.
+        # With the stored sequence, the unanswered report is older than what is stored, and will be refused.
         and (not report.unsettled or sequence == mark.sequence)
         and report.uid == traits.uid
         and report.node == traits.node
@@ -276,9 +276,9 @@ def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: 
 
 
 def heartbeat_of_stored(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Heartbeat | None:
-    """The heartbeat that the very report which is stored is, come again; None: it is something else.
+    """A repetition of the very report that is stored, as a heartbeat; None: it is something else.
 
-    It must not be written: HQ rewrites statuses too, so a record that tells of no newer report renews nobody.
+    It must not be written as a status: HQ rewrites statuses too, so a record without a newer report renews nobody.
     """
     found = heartbeat_of(entry, report, digest)
     is_same = found is not None and report.revision.sequence == entry.marks[found.position].sequence

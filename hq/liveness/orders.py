@@ -1,7 +1,7 @@
-"""Operators' orders, as this replica learned of them: a word to the guard or about the epoch, nodes under planned work.
+"""Operators' orders, as this replica learned of them: to the guard, about the epoch, and for nodes under planned work.
 
-They lie in the store, so that every replica obeys. An order's end is measured on the replica's own clock from when it
-learned of it; after a restart or a compacted gap from the wall time written down, but never longer than was ordered.
+They are stored, so that every replica obeys. An order's end is measured on the replica's own clock from when it learned
+of the order; after a restart or a compacted gap, from the recorded wall time, but never for longer than was ordered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Orders:
     """The orders in force.
 
     Attributes:
-        confirmed: an epoch whose contents are to be believed, however little they are.
+        confirmed: the epoch whose contents are to be trusted, however few they are.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -58,7 +58,7 @@ class Orders:
     def take(self, rest: str, value: bytes | None, *, live: bool) -> None:
         """A record under `ops/` came: `guard`, `epoch`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
 
-        Live: it came through the watch as such, so it was given just now, whatever any wall clock says.
+        `live`: it came through the watch as it was made, so it was given just now, whatever any wall clock says.
         """
         kind, _, node = rest.partition("/")
         if kind == "guard":
@@ -74,7 +74,7 @@ class Orders:
             self._suspended[node] = Suspended(node, record.by, record.reason, *_shown(since, duration), ends)
 
     def names(self) -> list[str]:
-        """What lies under `ops/`, in force or over: "guard", "epoch", "suspend/<node>"."""
+        """The orders stored under `ops/`, in force or over: "guard", "epoch", "suspend/<node>"."""
         ours = [*(["guard"] if self._guard else []), *(["epoch"] if self.confirmed.epoch else [])]
         return [*ours, *(f"suspend/{node}" for node in self._suspended)]
 
@@ -111,10 +111,10 @@ class Orders:
 
 
 def _shown(since_ms: int, duration_ms: int) -> tuple[int, int]:
-    """Beginning and end as they can be told, whatever somebody wrote into the store."""
+    """Beginning and end, limited to what a Timestamp can hold, whatever somebody wrote into the store."""
     return within(since_ms), within(since_ms + duration_ms)
 
 
 def within(unix_ms: int) -> int:
-    """A time that can be told, whatever somebody wrote into the store."""
+    """A time, limited to what a Timestamp can hold, whatever somebody wrote into the store."""
     return max(0, min(unix_ms, _LAST_MS))

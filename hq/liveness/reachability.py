@@ -1,8 +1,8 @@
-"""Whether reports can reach this replica: what judges the gaps. Pure but for what it is told.
+"""Whether reports can reach this replica, and when they could not. Pure, except for the functions it is given.
 
-Reports got in as long as the store took them, the agents' listener let them in, and proofs that the cache is fresh came
-at short distances. The store or the way to it was gone, the process was paused, the machine stood still: whatever it
-was, two proofs lie far apart afterwards. Looks may be rare: a gap between two of them is not missed."""
+Reports get in while the store takes them, the agents' listener lets them in, and the cache is proven fresh at short
+intervals. Whether the store or the way to it was gone, the process paused or the machine suspended: afterwards two
+proofs are far apart. So a gap is noticed even if it falls between two looks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PROBE_HOLDS_S: Final = 10.0
 
 
 class Door:
-    """The door of one replica.
+    """Whether agents' reports can come in to one replica.
 
     Attributes:
         is_shut: reports cannot come in, and that excuses silence.
-        is_spent: they cannot, for longer than it may excuse: silence is judged again, at a bounded rate.
-        probed_at: when a probe came in through the agents' listener last, on the injected clock; None: nobody probes.
-        why: in words, while it is shut or spent.
+        is_spent: they could not for longer than may excuse silence: it is judged again, at a bounded rate.
+        probed_at: when a probe last came in through the agents' listener, on the injected clock; None: nobody probes.
+        why: as a message, while it is shut or spent.
     """
 
     def __init__(self, timeout_s: float, heartbeats_fail: Callable[[], str]) -> None:
@@ -38,7 +38,7 @@ class Door:
         self.why = ""
 
     def look(self, now: float, *, is_counted: bool = True) -> None:
-        """To be called at every sweep. Not counted: the time since the last look is excused for another reason."""
+        """Call at every sweep. `is_counted` False: the time since the last look is excused for another reason."""
         unprobed = self.probed_at is not None and now - self.probed_at > self._holds_s
         self.why = self._heartbeats_fail() or (
             "no probe reached this replica through the agents' listener" if unprobed else ""
@@ -90,7 +90,7 @@ class Reachability:
         """Whether silence can be judged now."""
         before, self._last_proof = self._last_proof, self._proven_at()
         is_fresh = self._last_proof is not None and now - self._last_proof <= self._fresh_s
-        # A pause and a store that is away excuse themselves, and use up nothing of what the door may excuse.
+        # A pause or a store that is away excuses silence by itself, and uses up nothing of what the door may excuse.
         self.door.look(now, is_counted=is_fresh)
         if self._last_proof is None:
             self._away_since = None  # the full timeout of a new start covers everything before

@@ -1,9 +1,9 @@
 """Reports that HQ refused for reasons of its own, counted here and published to the other replicas.
 
-Refused is not silent. A report that could be read counts for its revision; one that could not, for all of the node
-that its caller speaks for. What that moves is bounded (`Deadlines.refused`), so that nobody stays alive by being
-refused. An agent that reaches one replica only would expire at all others, so each replica publishes its refusals: one
-record each, while there are any. Sweeps compare these records as they compare heartbeats, so none is overtaken."""
+An agent whose report was refused is not silent. A report that could be read counts for its revision; one that could
+not, for all revisions on the caller's node. The effect is bounded (`Deadlines.refused`), so that nobody stays alive by
+being refused. An agent that reaches only one replica would expire at all others, so each replica publishes its
+refusals in one record, while there are any. Expiries compare these records like heartbeats, so none is overlooked."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from store.port import Store, StoreError, Write
 
 _NODE_SPACING_S: Final = 1.0  # a node's deadlines move at most so often
 _NODES_OF_ONE: Final = 64  # behind an address with more nodes it is unknown which of them was refused
-_NAMED: Final = 2_000  # revisions in a record; of more the nodes are named
+_NAMED: Final = 2_000  # revisions in a record; if there are more, their nodes are named
 _KEPT: Final = 50_000  # addresses, and nodes
 
 
 class News(NamedTuple):
-    """What other replicas are to be told of: revisions, by uid and id, and nodes."""
+    """What to tell other replicas: revisions, by uid and id, and nodes."""
 
     revisions: list[tuple[int, str]]
     nodes: list[str]
 
 
 class Refusals:
-    """Counts them, moves deadlines, and knows what others are to be told of.
+    """Counts refusals, moves deadlines, and collects what to tell other replicas.
 
     Attributes:
         counted: by reason, for metrics.
@@ -49,16 +49,16 @@ class Refusals:
 
     def __init__(self, cache: Cache, tracker: Tracker, clock: Clock) -> None:
         self._cache, self._tracker, self._clock = cache, tracker, clock
-        self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, where nobody says who they are
+        self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, of unauthenticated callers
         self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
-        # Since the last record: revisions, nodes with theirs, and nodes of which not all was read yet.
+        # Since the last record: revisions, nodes with their revisions, and nodes refused while this replica loaded.
         self._revisions: dict[RevisionKey, Entry] = {}
         self._nodes: dict[str, list[RevisionKey]] = {}
         self._unjudged: set[str] = set()
         self.counted: Counter[str] = Counter()
 
     def heard_from(self, address: str, node: str) -> None:
-        """A report of this node came from an address that nobody vouches for."""
+        """A report of this node came from an unauthenticated address."""
         known = self._nodes_of.get(address)
         if known is None:
             known = self._nodes_of[address] = {}
@@ -72,10 +72,10 @@ class Refusals:
         return list(self._nodes_of.get(address, ()))
 
     def report(self, report: service_pb2.ReportStatusRequest, reason: str) -> None:
-        """A report that was read; it counts if it comes from whom HQ takes for the reporter."""
+        """A report that was read; it counts if it comes from the current reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
-        # While this replica reads, no deadlines run here that would say whether the others are to know.
+        # While this replica loads, no deadlines run here that would show whether the others must know.
         if reason == NotLoaded.reason and len(self._unjudged) < _KEPT and is_id(report.node):
             self._unjudged.add(report.node)
         mark = entry.mark(report.revision.id) if entry is not None else None
@@ -100,7 +100,7 @@ class Refusals:
             self._tracker.refused(entry, mark)
 
     def node(self, node: str) -> list[RevisionKey]:
-        """Reports of a node were refused unread, here or by another replica; return which revisions may be meant."""
+        """Reports of a node were refused unread, here or by another replica; return which revisions may be affected."""
         now = self._clock.now()
         if now - self._looked_at.get(node, float("-inf")) < _NODE_SPACING_S:
             return []
@@ -120,7 +120,7 @@ class Refusals:
         self._tracker.many_refused_until = self._clock.now() + for_s
 
     def take_news(self) -> News:
-        """What was refused since the last call, and not taken since, here or elsewhere."""
+        """What was refused since the last call, and not accepted since, here or elsewhere."""
         revisions, nodes, unjudged = self._revisions, self._nodes, self._unjudged
         self._revisions, self._nodes, self._unjudged = {}, {}, set()
         refused = self._tracker.deadlines.is_refused
@@ -173,7 +173,7 @@ class PublishedRefusals:
             self._refusals.many(_MANY_HOLDS_S)
 
     async def run(self) -> None:
-        """Tell the others for ever, at most every few seconds, and nothing while nothing is refused."""
+        """Publish refusals for ever: at most every few seconds, and nothing while nothing is refused."""
         while True:
             await asyncio.sleep(self._rng.uniform(0.8, 1.0) * self._every_s)
             news = self._refusals.take_news()
@@ -192,5 +192,5 @@ class PublishedRefusals:
         try:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
         except (StoreError, TimeoutError) as error:
-            # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
+            # The next refused reports are published again. A late record moves deadlines by less than allowed anyway.
             log.warning("could not publish which reports were refused: %s", error)

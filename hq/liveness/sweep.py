@@ -1,6 +1,6 @@
-"""The sweep: calls revisions not ready whose agents are silent, and never those that HQ itself failed to hear.
+"""The sweep: marks revisions not ready whose agents are silent, and never those that HQ itself failed to hear.
 
-No lock: every replica sweeps, and an expiry is exact whoever writes it (expiries.py).
+No lock: every replica sweeps, and an expiry is correct whoever writes it (expiries.py).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from store.fence import Fence
 log = logging.getLogger(__name__)
 
 _TRIES = 20
-_MOST = 5 * MAX_WRITES  # expiries after one knock, which may take as long as batches of heartbeats are apart
+_MOST = 5 * MAX_WRITES  # expiries after one knock, which may take as long as the interval between heartbeat batches
 _SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which expiries are to go ahead
-_OVERTAKEN = 2  # tries of a pass that heartbeats may spoil; then expiries are made in two steps, which they cannot
+_OVERTAKEN = 2  # tries per pass that heartbeats may spoil; then expiries take two steps, which heartbeats cannot spoil
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Sweep:
 
     @property
     def verdict(self) -> Verdict:
-        """What the guard said at the last sweep; of an order that came or ended since, what it will say."""
+        """What the guard said at the last sweep or, if an order came or ended since, what it will say next."""
         order = self._orders.order()
         if order is self._ordered:
             return self._verdict
@@ -83,7 +83,7 @@ class Sweep:
                 log.info("a sweep was postponed: %s", error)
 
     async def once(self) -> int:
-        """One pass; return how many revisions it expired. Raises ServiceError when the store does not take part."""
+        """One pass; return how many revisions it expired. Raises ServiceError when the store does not answer."""
         expired, tries, overtaken, done = 0, _TRIES, 0, set[RevisionKey]()
         if self._heartbeats.failing:
             self._reachability.look(self._clock.now())
@@ -106,9 +106,9 @@ class Sweep:
         return expired
 
     async def _knock(self) -> None:
-        """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
+        """A fence on the path of heartbeats: while that is closed, nobody's silence means anything.
 
-        Raises ServiceError. A way that is closed for longer than that may excuse is no longer waited for.
+        Raises ServiceError. A path that has been closed for longer than may excuse silence is no longer waited for.
         """
         is_spent = self._reachability.door.is_spent
         try:

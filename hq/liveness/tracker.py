@@ -1,4 +1,4 @@
-"""What this replica knows of who was heard when: deadlines kept in step with the cache, and recent transitions."""
+"""When this replica last heard whom: deadlines kept in step with the cache, and recent transitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Transition(NamedTuple):
 
 
 class Tracker:
-    """Follows events and heartbeats; keeps a deadline for each ready revision but those on nodes under planned work.
+    """Follows events and heartbeats; keeps a deadline for each ready revision except on nodes under planned work.
 
     Attributes:
         deaf: reports cannot be stored at the moment.
@@ -161,5 +161,5 @@ class Tracker:
 
 
 def _is_newer(new: Mark, old: Mark) -> bool:
-    """A report was written since. Where HQ had voided the last one, that may be the very same, come again."""
+    """Whether a report was written since. If HQ had voided the last one, it may be the very same one, repeated."""
     return new.report() != old.report() or bool(new.digest and not old.digest)

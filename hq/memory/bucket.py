@@ -57,7 +57,7 @@ class Bucket:
             self._blocks[at : at + 1] = [block[:_BLOCK], block[_BLOCK:]]
 
     def append(self, entry: Entry) -> bool:
-        """Add an instance behind all others, if that is its place: listings come in order of ids."""
+        """Add an instance after all others, if that is its place: listings are ordered by id. Return whether it was."""
         last = self._blocks[-1] if self._blocks else None
         if type(last) is not list or len(last) >= 2 * _BLOCK or last[-1].traits.id >= entry.traits.id:
             return False
@@ -66,7 +66,7 @@ class Bucket:
         return True
 
     def extend(self, entries: list[Entry]) -> None:
-        """Add instances in order of ids, of which it has none."""
+        """Add instances that it does not have yet, in order of ids."""
         last = self._blocks[-1] if self._blocks else []
         if last and entries and last[-1].traits.id >= entries[0].traits.id:
             for entry in entries:
@@ -115,7 +115,7 @@ class Bucket:
         return max(0, bisect_right(blocks, instance_id, key=_first_id) - 1)
 
     def _own(self, at: int) -> list[Entry]:
-        """The block to be changed: a copy if it is lent."""
+        """The block, ready to be changed: a copy if it is lent."""
         if not self._blocks:
             self._blocks.append([])
         block = self._blocks[at]

@@ -33,12 +33,12 @@ class Cache:
 
     Attributes:
         version: all changes up to here are in.
-        epoch: whose versions these are, as the store itself says in its ordered stream.
+        epoch: the one that these versions belong to, as the store itself says in its ordered stream.
         epoch_at: the version at which it began. A record that is older may come from another history.
-        epoch_record: all that the store says of it.
+        epoch_record: everything the store says about it.
         quarantine: records that could not be decoded.
         removed: what was deleted not long ago.
-        stored_bytes: what the records of all instances take in the store, roughly.
+        stored_bytes: about how much of the store the records of all instances use.
     """
 
     def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
@@ -59,7 +59,7 @@ class Cache:
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
         self._halves: dict[str, Record] = {}
         self.removed = Removed()
-        self._unfiled: list[Entry] = []  # new ones, until the part of the listing is in
+        self._unfiled: list[Entry] = []  # new ones, until this part of the listing is complete
         self._decoder = Decoder(self.quarantine)
 
     def __len__(self) -> int:
@@ -72,9 +72,9 @@ class Cache:
         return self._by_uid.get(uid)
 
     def matching(self, query: Query, after: str = "") -> Iterator[Sequence[Entry]]:
-        """Every instance that passes, in order of ids, behind `after`, as all of them stand at this call.
+        """Every instance that passes, in order of ids, after `after`, as all of them stand at this call.
 
-        In portions, which may be empty: the caller can yield to the loop after some thousand that were looked at.
+        In portions, which may be empty: the caller can yield to the loop after every few thousand instances checked.
         """
         if not query.ids:
             return self._indexes.matching(query, after)
@@ -82,7 +82,7 @@ class Cache:
         return iter((query.passing([entry for entry in named if entry is not None], query.fields - {"ids"}),))
 
     def sizes(self, query: Query, key: str) -> dict[str, int] | None:
-        """How many instances pass, by `key` ("services", "nodes", or "": all of them); None: only a walk can tell."""
+        """How many instances pass, by `key` ("services", "nodes", or "": all of them); None: only a scan can tell."""
         return self._indexes.sizes(query, key)
 
     def on_node(self, node: str) -> Iterator[Entry]:
@@ -90,15 +90,15 @@ class Cache:
         return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
 
     def listing(self, query: Query) -> JoinedList | None:
-        """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
+        """Every instance that passes, as one list that is ready to be sent; None: call `matching`."""
         return self._indexes.listing(query)
 
     def page(self, query: Query, page: Hashable) -> JoinedList | None:
-        """A page of what passes, by whatever tells pages of this query apart, if it is kept."""
+        """A page of what passes, if it is kept; `page` is whatever tells the pages of this query apart."""
         return self._indexes.page(query, (page, self.epoch))
 
     def place(self, query: Query, page: Hashable) -> Place | None:
-        """Where this page may be kept, which begins now; None: nowhere."""
+        """Where this page, which is about to be made, may be kept; None: nowhere."""
         return self._indexes.place(query, (page, self.epoch))
 
     def entries(self) -> Iterable[Entry]:
@@ -118,22 +118,22 @@ class Cache:
         return self._secrets.get(instance_id)
 
     def stored_versions(self, instance_id: str) -> tuple[int, int]:
-        """Where the spec and status records stand in the store (0: there is none), also when in quarantine."""
+        """The versions of the spec and status records in the store (0: there is none), also of those in quarantine."""
         entry, orphan = self._by_id.get(instance_id), self._orphans.get(instance_id)
         spec, status = self.quarantine.get(k.SPEC, instance_id), self.quarantine.get(k.STATUS, instance_id)
         status_at = entry.status_version if entry else orphan.modified if orphan else 0
         return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
     def is_whole(self) -> bool:
-        """Instances are all that the records of specs and statuses make: none lies in quarantine, or has no spec."""
+        """Whether instances show all spec and status records: none is in quarantine, and no status lacks its spec."""
         return not (len(self.quarantine) or self._orphans or self._halves)
 
     def is_unreadable(self, instance_id: str) -> bool:
-        """Its spec record lies in quarantine: an older state is shown, or none."""
+        """Whether its spec record is in quarantine: an older state is shown, or none."""
         return self.quarantine.get(k.SPEC, instance_id) is not None
 
     def keys(self) -> Iterator[bytes]:
-        """The keys of all records that are in."""
+        """The keys of all records taken in."""
         for instance_id, entry in self._by_id.items():
             yield self._keys.spec(instance_id)
             if entry.status_version:
@@ -150,7 +150,7 @@ class Cache:
     def load(self, records: Iterable[Record]) -> list[tuple[k.Name, Record]]:
         """Take in part of a listing, without events; `advance` to the listing's version when all is in.
 
-        Returns the records that are none of an instance.
+        Returns the records that do not belong to an instance.
         """
         others = []
         spec, status = self._keys.spec(""), self._keys.status("")
@@ -173,7 +173,7 @@ class Cache:
         return others
 
     def _take_status(self, instance_id: str, record: Record) -> None:
-        """Of a listing, behind its spec. Nearly everything comes this way, so what is new is taken straight in."""
+        """From a listing, after its spec. Nearly everything comes this way, so new instances take a short cut."""
         half = self._halves.pop(instance_id, None)
         if half is not None and instance_id not in self._by_id and not len(self.quarantine):
             with suppress(Undecodable):
@@ -188,7 +188,7 @@ class Cache:
         self._take(instance_id, {**changes, k.STATUS: Change(*record)})
 
     def recall(self, kept: Iterable[tuple[Any, ...]]) -> None:
-        """Take in what another process kept of its instances, in order of ids; without events."""
+        """Take in the instances that another process saved, in order of ids; without events."""
         pool = self._decoder.trimmed_pool()
         entries = [Entry.__new__(Entry).recall(one, pool) for one in kept]
         self._by_id.update([(entry.traits.id, entry) for entry in entries])
@@ -202,7 +202,7 @@ class Cache:
         self._waiters.reached(self.version)
 
     def apply(self, batch: Batch, *, collapsed: bool = False) -> list[Event]:
-        """Take in complete versions; return what changed, oldest first. Collapsed: as events of the last of many."""
+        """Take in complete versions; return what changed, oldest first. Collapsed: as events of the last version."""
         self._complete_halves()
         versions: Iterable[tuple[int, Iterable[Change]]] = [(batch.revision, batch.changes)]
         if not collapsed:
@@ -243,7 +243,7 @@ class Cache:
             self.epoch, self.epoch_at = self.epoch_record.epoch, version
 
     def _take(self, instance_id: str, changes: dict[str, Change]) -> Entry | None:
-        """The instance as it is after these changes of its records; the very same entry if nothing shows."""
+        """The instance after these changes of its records; the very same entry if no change is visible."""
         before = self._by_id.get(instance_id)
         if (secrets := changes.get(k.SECRETS)) is not None:
             self._take_secrets(instance_id, secrets)
@@ -252,7 +252,7 @@ class Cache:
         is_another = before is not None and spec is not SAME and (spec is None or spec.created != shown)
         status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None and not is_another)
         if status is SAME and k.STATUS in changes and is_another:
-            status = NO_STATUS  # that of the uid before says nothing of this one
+            status = NO_STATUS  # the status of the previous uid says nothing about this one
         if spec is SAME and status is SAME:
             return before
         after, orphan = self._combined(instance_id, before, spec, status)
@@ -266,7 +266,7 @@ class Cache:
     def _combined(
         self, instance_id: str, before: Entry | None, spec: NewSpec, status: NewStatus
     ) -> tuple[Entry | None, Status | None]:
-        """The instance made of its records, and the status that has no instance."""
+        """The instance made from its records, and the status if it has no instance."""
         if before is not None and spec is SAME and status is not SAME:
             return before.restated(status, self._decoder.pool), None
         if status is SAME:
@@ -284,7 +284,7 @@ class Cache:
             self.stored_bytes += RECORD_BYTES + len(change.value)
 
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
-        # Records that HQ did not write may share a uid: whoever came last has it.
+        # Records that HQ did not write may share a uid: the last one wins.
         if before is not None:
             if self._by_uid.get(before.traits.uid) is before:
                 del self._by_uid[before.traits.uid]

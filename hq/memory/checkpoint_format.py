@@ -1,9 +1,9 @@
-"""The instances that a replica held when it stopped, as bytes: to read them takes a fifth of working them out again.
+"""The instances that a replica held when it stopped, as bytes: reading them takes a fifth of the time of rebuilding.
 
-A file is a line that says who can read it, a random word, then blocks: their length, a digest of them and of all before
-them, and what `marshal` makes of plain tuples. The first block is the head, then come instances in order of ids, then
-the history that watches resume from. Losing it loses nothing but time; secrets are left out. Whether to believe it is
-not known here: `store/kept.py` asks the store.
+A file is a line that says which versions can read it, a random word, then blocks: each is its length, a digest of it
+and of all before it, and plain tuples encoded by `marshal`. The first block is the head, then come instances in order
+of ids, then the history that watches resume from. Losing it costs only time; secrets are left out. Whether its contents
+still hold is decided elsewhere: `store/kept.py` asks the store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hq.memory.history import WatchedEvent
 from hq.memory.record import Mark, Traits
 from store.kept import Footing
 
-_FORMAT: Final = 1  # of what Entry.kept makes: raise it when a field comes to mean something else
+_FORMAT: Final = 1  # of what Entry.kept returns: increase it when the meaning of a field changes
 _KEPT: Final = (Traits._fields, Mark.__slots__, Entry.__slots__, WatchedEvent.__slots__, Shape._fields, Footing._fields)
 # marshal writes for its own version of Python.
 _LINE: Final = b"hq checkpoint %d %s %s\n" % (
@@ -37,7 +37,7 @@ _UNREADABLE = (ValueError, TypeError, EOFError, OverflowError, MemoryError, KeyE
 
 
 class Damaged(Exception):
-    """The file is not what was written, or not for this version."""
+    """The file is damaged, or not for this version."""
 
 
 class Head(NamedTuple):
@@ -71,7 +71,7 @@ class Writer:
         self.add((*head[:3], tuple(head.footing), *head[4:]))
 
     def add(self, block: Any) -> None:
-        """What `kept` made of the next instances in order of ids; then of the steps of the history."""
+        """Add what `kept` returned for the next instances, in order of ids; then for the steps of the history."""
         data = marshal.dumps(block)
         self._last = _digest(self._last, data)
         self._file.write(_BLOCK.pack(len(data), self._last))
@@ -91,7 +91,7 @@ class Reader:
             self.head = Head(prefix, epoch, version, Footing(*footing), *counts)
 
     def parts(self, count: int, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
-        """Give away the next so many that were added, part by part. Raises Damaged, also if they are other parts."""
+        """Pass the next `count` items to `take`, part by part. Raises Damaged, also if the parts do not add up."""
         left = count
         while left > 0:
             with _damaged_if_unreadable():
@@ -103,7 +103,7 @@ class Reader:
             raise Damaged("it holds other parts than it says")
 
     def end(self) -> None:
-        """Raises Damaged: something is behind all that."""
+        """Raises Damaged: more data follow."""
         if self._file.read(1):
             raise Damaged("it goes on behind its end")
 

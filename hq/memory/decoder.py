@@ -1,4 +1,4 @@
-"""Records as they come from the store, decoded; what cannot be goes into quarantine, and its last good state holds."""
+"""Decodes records from the store; an undecodable one goes into quarantine, and its last good state stays in use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Quarantined(NamedTuple):
 
     Attributes:
         kind, rest: its key below the prefix, e.g. "spec" and the instance id.
-        version: modified revision of the record as it lies in the store.
+        version: modified revision of the record in the store.
         served_from_older: an older state of the instance is shown in its place.
     """
 
@@ -60,20 +60,20 @@ class Quarantine:
         return self._records.get((kind, rest)) if self._records else None
 
     def note_shown(self, rest: str, kinds: tuple[str, ...], *, shown: bool) -> None:
-        """The instance of these records is shown, as it was before them, or it is not."""
+        """Note whether the instance is shown as it was before these records, or not at all."""
         for kind in kinds:
             record = self._records.get((kind, rest))
             if record is not None and record.served_from_older is not shown:
                 self.put(record._replace(served_from_older=shown))
 
     def all(self) -> list[Quarantined]:
-        """In order of keys."""
+        """Ordered by key."""
         return [self._records[key] for key in sorted(self._records)]
 
     def shown_older(self) -> tuple[str, ...]:
         """The ids of instances that are shown in an older state, in order; the first hundred of them.
 
-        The very same tuple as long as nothing changed. Every answer bears it, so rubbish in the store must not fill it.
+        The very same tuple while nothing changes. Every answer contains it, so bad data in the store must not fill it.
         """
         if self._older is None:
             older = {record.rest for record in self._records.values() if record.served_from_older}
@@ -129,7 +129,7 @@ class Decoder:
             return SAME if is_older else None
 
     def status(self, instance_id: str, change: Change | None, *, shown: bool) -> NewStatus:
-        """Likewise of the status; NO_STATUS if it was deleted."""
+        """Likewise for the status; NO_STATUS if it was deleted."""
         if change is None:
             return SAME
         self._quarantine.release(k.STATUS, instance_id)
@@ -142,7 +142,7 @@ class Decoder:
             return SAME
 
     def check_secrets(self, instance_id: str, change: Change) -> None:
-        """Name a secrets record that cannot be read. Nothing takes its place: whoever asks for it is told."""
+        """Put a secrets record that cannot be read into quarantine. No older one is served: readers get an error."""
         self._quarantine.release(k.SECRETS, instance_id)
         if change.value is None:
             return

@@ -62,7 +62,7 @@ class Entry:
         self._told = _NOT_LOOKED
 
     def stored_bytes(self) -> int:
-        """What its two records take in the store, roughly. Always the same number, whatever is heard of it."""
+        """About how much of the store its two records use. Heartbeats do not change the number."""
         return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
 
     def frame(self) -> bytes:
@@ -83,7 +83,7 @@ class Entry:
         return None
 
     def is_unknown(self, revision_id: str = "") -> bool:
-        """Nobody has said yet whether it is ready, or whether that revision of it is. Decoded once: counts ask."""
+        """Whether the readiness of the instance, or of that revision, is unreported. Decoded once: counts ask often."""
         if self._told == _NOT_LOOKED:
             self._told = self._look()
         if not revision_id:
@@ -145,7 +145,7 @@ class Entry:
         return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid)
 
     def restated(self, status: Status, pool: Pool) -> Entry:
-        """The instance with another status, and all else as it is; nothing is decoded."""
+        """The instance with another status and everything else unchanged; nothing is decoded."""
         meta, spec, _ = frames.stored(self._frame, self._shape)
         marks = _marks(status, self, pool)
         parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks))
@@ -154,14 +154,14 @@ class Entry:
         )
 
     def kept(self) -> tuple[Any, ...]:
-        """All of it in plain tuples, words and numbers, of which `recall` makes it again."""
+        """All of it as plain tuples, strings and numbers, from which `recall` makes it again."""
         marks = tuple([mark.kept() for mark in self.marks])
         versions = self.version, self.status_version, self.spec_created
         is_fresh = self.fresh_frame is not None
         return tuple(self.traits), marks, *versions, self.request_id, tuple(self._shape), self._frame, is_fresh
 
     def recall(self, kept: tuple[Any, ...], pool: Pool) -> Entry:
-        """Become the entry of which `kept` came, perhaps in another process: for one that is nothing yet."""
+        """Become the entry that `kept` was called on, perhaps in another process. Call it on a bare `Entry.__new__`."""
         traits, marks, self.version, self.status_version, self.spec_created, self.request_id, shape, frame, fresh = kept
         self.traits = pooled(traits, pool)
         self.marks = tuple([Mark.recalled(mark, pool) for mark in marks])
@@ -184,7 +184,7 @@ class Event(NamedTuple):
 
     @property
     def traits(self) -> Traits:
-        """Of the newer state."""
+        """Those of the newer state."""
         entry = self.after or self.before
         assert entry is not None
         return entry.traits
@@ -201,9 +201,9 @@ def heard(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
 
 
 def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, pool: Pool) -> Entry:
-    """The entry of an instance from its two records. Raises Undecodable if its traits are still to be worked out.
+    """The entry of an instance from its two records. Raises Undecodable, if its traits are yet to be decoded.
 
-    `before` is what it was: it knows of heartbeats, which no record holds.
+    `before` is the previous entry: it knows of heartbeats, which no record holds.
     """
     record = spec.record
     ready = _is_ready(status.record.revision)

@@ -15,7 +15,7 @@ from hq.memory.record import Traits
 from hq.memory.watcher import Backlog, Delivery, Watcher
 
 _SHARE = 16  # one watcher may leave unread a sixteenth of what all together may
-_RELIEVED = 0.75  # cut until there is some room again: to look for who is behind costs a look at everybody
+_RELIEVED = 0.75  # cut off watchers until this share is left: finding who is behind means looking at all of them
 
 
 class _Feed:
@@ -29,13 +29,13 @@ class _Feed:
 
 
 class Fanout:
-    """Hands each step to whom it concerns.
+    """Hands each step to the watchers that it concerns.
 
     Attributes:
-        version: everything up to here was handed out.
-        changed: version of the newest change of any instance, or of where this replica began.
-        reach: how many watchers the newest step went to that went to any.
-        generation: changes when nothing that was handed out before holds any more.
+        version: everything up to here has been handed out.
+        changed: version of the newest change of any instance, or the version at which this replica began.
+        reach: how many watchers got the newest step that any watcher got.
+        generation: changes when everything handed out before is void.
         resyncs: how often a watch was told that continuity is lost; for metrics.
         backlog: what was handed out and not read yet.
         closing: set when watches are to end.
@@ -45,10 +45,10 @@ class Fanout:
         """`max_bytes`: what all watchers together may leave unread."""
         self._max_bytes = max_bytes
         self._feeds: dict[str, _Feed] = {}
-        # A feed stands in one index, under each word that its filter names there.
+        # A feed is in one index, under each word that its filter names there.
         self._standing: tuple[dict[str, set[_Feed]], ...] = tuple({} for _ in _NAMED)
-        self._general: set[_Feed] = set()  # whose filters name none of these hear of everything
-        self._snapshots: dict[Watcher, int] = {}  # under way, since which version; the oldest first
+        self._general: set[_Feed] = set()  # feeds whose filters name none of these get everything
+        self._snapshots: dict[Watcher, int] = {}  # being sent, with the version they began at; oldest first
         self._count = 0
         self.version = self.changed = 0
         self.reach = 0
@@ -61,7 +61,7 @@ class Fanout:
         return self._count
 
     def subscribe(self, query: Query, snapshot: Iterator[list[bytes]] | None = None) -> Watcher:
-        """A watcher that gets everything after `version` as it stands now. `snapshot`: what it is to send before."""
+        """A watcher that gets everything after `version` as it stands now. `snapshot`: what to send first."""
         feed = self._feeds.get(query.digest)
         if feed is None:
             feed = self._feeds[query.digest] = _Feed(query)
@@ -101,7 +101,7 @@ class Fanout:
             self._relieve()
 
     def forget(self, version: int) -> None:
-        """The history before this version is gone: a snapshot from then would keep alive what nothing else bounds."""
+        """The history before this version is gone: a snapshot from then would keep alive memory that nothing bounds."""
         while self._snapshots:
             watcher, since = next(iter(self._snapshots.items()))
             if since >= version:
@@ -110,7 +110,7 @@ class Fanout:
             watcher.lose("this watch's snapshot is older than the history in memory")
 
     def lose_all(self, reason: str) -> None:
-        """Nobody's continuity holds: the store has a new history."""
+        """Break every watch: the store has a new history."""
         self.generation += 1
         self._snapshots.clear()
         for watcher in self._watchers():
@@ -123,7 +123,7 @@ class Fanout:
             watcher.wake()
 
     def _relieve(self) -> None:
-        """All watchers together hold too much: cut those that hold the most, but for what came just now."""
+        """All watchers together hold too much: cut off those that hold the most, not counting the newest step."""
         behind = [watcher for watcher in self._watchers() if watcher.is_behind(self.version)]
         for watcher in sorted(behind, key=lambda one: one.unread_bytes, reverse=True):
             watcher.lose(f"all watches together are behind by more than {self._max_bytes} bytes, this one the furthest")
@@ -153,7 +153,7 @@ class Fanout:
         self._general.remove(feed)
 
     def _due(self, step: Step) -> dict[_Feed, list[bytes]]:
-        """Who hears of it, and what."""
+        """Which feeds get the step, and which encoded events."""
         due: dict[_Feed, list[bytes]] = {}
         for event in step.events:
             for feed in self._concerned(event):
@@ -163,7 +163,7 @@ class Fanout:
         return due
 
     def _concerned(self, event: WatchedEvent) -> Iterable[_Feed]:
-        """Whose filter may pass what was, or what is."""
+        """The feeds whose filter may match the instance as it was, or as it is."""
         found = self._general.copy()
         by_id, by_node, by_service, by_revision = self._standing
         states: set[Traits | None] = {event.before, event.after}
@@ -194,7 +194,7 @@ def deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
     for step in steps:
         events = []
         for event in step.events:
-            # At a glance: when a replica goes away, thousands come back at once that name one instance each.
+            # A cheap check first: when a replica goes away, thousands of watches of single instances come back at once.
             if ids and event.id not in ids:
                 continue
             if encoded := encode(query, event):

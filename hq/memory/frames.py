@@ -61,12 +61,12 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-# Of lengths, nearly all of them: a start makes ten times as many as there are instances.
+# Nearly all lengths: a start encodes ten times as many as there are instances.
 _SHORT = [bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(0x4000)]
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at an offset and the offset behind it. For bytes that HQ itself wrote: no bounds are checked."""
+    """The number at an offset and the offset after it. For bytes that HQ itself wrote: no bounds are checked."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -86,7 +86,7 @@ def delimited(tag: bytes, *payload: bytes) -> bytes:
 _META, _SPEC, _STATUS = b"\x0a", b"\x12", b"\x1a"
 _VERSION, _STATUS_VERSION = b"\x40", b"\x48"  # InstanceMeta 8 and 9, varint
 _LAST_HEARTBEAT, _HEARTBEAT = b"\x0a", b"\x22"  # InstanceStatus 1 and 4
-_LAST_MS = 253_402_300_799_999  # JSON cannot say what lies behind the year 9999
+_LAST_MS = 253_402_300_799_999  # JSON cannot express times after the year 9999
 FRAME_TAG = b"\x0a"  # instances = 1 and instance = 1 of every answer that holds frames
 
 
@@ -176,7 +176,7 @@ def _named(revision_id: str) -> bytes:
 
 
 def timestamp(unix_ms: int) -> bytes:
-    """An encoded google.protobuf.Timestamp; times before 1970 become 1970, those behind the year 9999 its end."""
+    """An encoded google.protobuf.Timestamp; times before 1970 become 1970, those after the year 9999 its end."""
     seconds, ms = divmod(min(max(unix_ms, 0), _LAST_MS), 1000)
     encoded = b"\x08" + varint(seconds) if seconds else b""
     return encoded + b"\x10" + varint(ms * 1_000_000) if ms else encoded

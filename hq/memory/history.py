@@ -1,4 +1,4 @@
-"""A bounded window of events: what a watch can go on from."""
+"""A bounded window of events that watches can resume from."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hq.memory import frames
 from hq.memory.entry import Event
 from hq.memory.record import Traits
 
-_EVENT_BYTES = 500  # of an event beside its encoded form, and of a step
+_EVENT_BYTES = 500  # of an event besides its encoded form, and of a step
 _STEP_BYTES = 150
 _PART = 500  # steps
 
 
 class WatchedEvent:
-    """An event as watches need it: who passed the filter before and after, and its encoded forms, made once.
+    """An event as watches need it: what filters match, before and after, and its encoded forms, made once.
 
     Attributes:
         id: of the instance.
@@ -36,12 +36,12 @@ class WatchedEvent:
         self._gone = b""
 
     def kept(self) -> tuple[Any, ...]:
-        """All of it, of which `recall` makes it again."""
+        """All of it, from which `recall` makes it again."""
         before, after = (tuple(traits) if traits is not None else None for traits in (self.before, self.after))
         return self.version, self.id, before, after, self.put
 
     def recall(self, kept: tuple[Any, ...]) -> WatchedEvent:
-        """Become the event of which `kept` came, in another process: for one that is nothing yet."""
+        """Become the event that `kept` was called on, in another process. Call it on a bare `WatchedEvent.__new__`."""
         self.version, self.id, before, after, self.put = kept
         self.before = Traits(*before) if before is not None else None
         self.after = Traits(*after) if after is not None else None
@@ -55,11 +55,11 @@ class WatchedEvent:
         return self._gone
 
     def size_bytes(self) -> int:
-        """What the window pays for it, roughly."""
+        """About how much of the window it uses."""
         return len(self.put) + _EVENT_BYTES
 
     def _mention(self, tag: bytes) -> bytes:
-        # Of what the watcher knew: the instance that is there now may have another uid.
+        # The instance as the watcher knew it: the one that is there now may have another uid.
         traits = self.before or self.after
         assert traits is not None
         ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
@@ -82,7 +82,7 @@ class Step(NamedTuple):
 
 
 def recalled(kept: Iterable[tuple[Any, ...]]) -> list[Step]:
-    """The steps of which History.kept came, in another process."""
+    """The steps that History.kept returned, in another process."""
     new = WatchedEvent.__new__
     return [Step(version, [new(WatchedEvent).recall(event) for event in events]) for version, events in kept]
 
@@ -132,7 +132,7 @@ class History:
         return steps
 
     def kept(self) -> Iterator[list[tuple[Any, ...]]]:
-        """All steps, part by part, as plain tuples, of which `recalled` makes them again."""
+        """All steps, part by part, as plain tuples, from which `recalled` makes them again."""
         steps = iter(self._steps[self._first :])
         while part := list(islice(steps, _PART)):
             yield [(step.version, [event.kept() for event in step.events]) for step in part]

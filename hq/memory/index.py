@@ -23,8 +23,8 @@ _LISTED = 1_000  # instances; to join more at once would hold up the loop
 
 
 class Index(Generic[W]):
-    """Buckets by the words that a field may hold. An instance that has a word to itself stands there without a bucket:
-    labels may all be unlike each other."""
+    """Buckets by the words that a field may hold. A word that only one instance has holds the instance itself:
+    every instance may have labels of its own."""
 
     def __init__(self) -> None:
         self._held: dict[W, Bucket | Entry] = {}
@@ -45,7 +45,7 @@ class Index(Generic[W]):
         return [one if isinstance(one, Bucket) else Bucket.of(one) for one in held]
 
     def move(self, before: Sequence[W], after: Sequence[W], instance_id: str, entry: Entry | None) -> None:
-        """File an instance under the words in `after`, and no more under those that only `before` has."""
+        """File an instance under the words in `after`, and no longer under those that only `before` has."""
         if before != after:
             for word in before:
                 if word not in after:
@@ -54,7 +54,7 @@ class Index(Generic[W]):
             self.add(after, entry)
 
     def add(self, words: Sequence[W], entry: Entry) -> None:
-        """File an instance under these words, in place of what it was there."""
+        """File an instance under these words, in place of its previous entry."""
         for word in words:
             held = self._held.get(word)
             if isinstance(held, Bucket):
@@ -88,7 +88,7 @@ class Index(Generic[W]):
 
 
 class Indexes:
-    """All indexes of a cache, kept in step with each other. `listing_bytes`: of lists that are kept joined."""
+    """All indexes of a cache, kept in step with each other. `listing_bytes`: limit of the lists kept joined."""
 
     def __init__(self, listing_bytes: int) -> None:
         self._homes: dict[str, Home] = {}
@@ -98,7 +98,7 @@ class Indexes:
         self._by: dict[str, Index[Any]] = {name: Index() for name in _NAMES}
 
     def file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
-        """Put an instance into every index in place of what it was."""
+        """Put an instance into every index in place of its previous entry."""
         old, new = before.traits if before else None, after.traits if after else None
         self._count(old, new)
         if after is None:
@@ -172,7 +172,7 @@ class Indexes:
         return (query.passing(portion, left) for portion in portions) if left else portions
 
     def listing(self, query: Query) -> JoinedList | None:
-        """The whole answer to a query, kept until it changes; None if no such answers are kept, or it is a long one."""
+        """The whole answer to a query, kept until it changes; None: such answers are not kept, or it is too long."""
         home = self._home(query)
         if home is None or query.listing is None:
             return None
@@ -192,7 +192,7 @@ class Indexes:
         return home.get((query.listing, page)) if home is not None else None
 
     def place(self, query: Query, page: Hashable) -> Place | None:
-        """Where this page may be kept, which begins now; None: nowhere."""
+        """Where this page, which is about to be made, may be kept; None: nowhere."""
         home = self._home(query)
         return self._shelf.place(home, (query.listing, page)) if home is not None else None
 
@@ -200,7 +200,7 @@ class Indexes:
         return self._homes.get(query.listing[0]) if query.listing else None
 
     def _settle(self, before: Entry | None, after: Entry | None) -> None:
-        """Show an entry its home; what is kept there and where it was is void."""
+        """Give an entry its home; the lists kept there, and in its previous home, become void."""
         if after is not None:
             service = after.traits.service
             home = self._homes.get(service)
@@ -215,7 +215,7 @@ class Indexes:
                 self._homes.pop(service, None)
 
     def _narrowest(self, query: Query) -> tuple[list[Bucket], str]:
-        """The fewest buckets' worth of instances that hold all matches, and the field of the query that they settle."""
+        """The buckets with the fewest instances that hold all matches, and the field of the query that they settle."""
         best, settled, least = [self._all], "", len(self._all)
         for name, words, settles in query.lookups:
             buckets = self._by[name].buckets(words)

@@ -1,4 +1,4 @@
-"""Lists of a service that are asked for again and again, kept joined: to look at entries costs more than to copy."""
+"""Lists of a service that are often asked for, kept joined: going through entries costs more than copying bytes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 from weakref import ref
 
 _FEW = 64
-_MOST_ASKED: Final = 16  # what was asked for more often stays no longer for it
+_MOST_ASKED: Final = 16  # requests beyond this many do not keep a list any longer
 PLAIN: Final = "plain"  # the form of frames with everything
 
 
 class Joined:
-    """Pieces of an answer in one form, and the last answer made of them: under load many are the same to the byte."""
+    """Pieces of an answer in one form, and the last answer made of them: under load many are byte for byte the same."""
 
     __slots__ = ("_answer", "_made_for", "_parts", "size_bytes")
 
@@ -31,12 +31,12 @@ class Joined:
 
 
 class Note:
-    """What a shelf knows of a list: where it is kept, what it takes, how often it was asked for of late."""
+    """What a shelf knows of a list: where it is kept, its size, and how often it was asked for recently."""
 
     __slots__ = ("asked", "home", "key", "size_bytes")
 
     def __init__(self, home: Home, key: Hashable) -> None:
-        # Only homes hold lists, so that a void one goes at once.
+        # Only homes hold lists, so that a void one is freed at once.
         self.home, self.key = ref(home), key
         self.asked = self.size_bytes = 0
 
@@ -55,8 +55,8 @@ class JoinedList:
     """A list, or a page of one, as it stands.
 
     Attributes:
-        entries: in order of ids. This file stands below entry.py, whose entries know their home.
-        next_page_token: empty where nothing comes behind it.
+        entries: in order of ids. (Untyped, since entry.py imports this file: entries know their home.)
+        next_page_token: empty on the last page.
         size_bytes: of the frames.
         forms: what answers are made of, by form; PLAIN is always there.
     """
@@ -87,7 +87,7 @@ class Home:
     """The lists kept of one service. Each of its entries knows it, to make it void: heartbeats come by uid.
 
     Attributes:
-        listings: another dictionary from each change on: whoever makes a list can tell if it is still true.
+        listings: replaced by a new dictionary at each change, so that a list being made can tell if it is outdated.
     """
 
     __slots__ = ("__weakref__", "listings")
@@ -115,7 +115,7 @@ class Place(NamedTuple):
     listings: dict[Hashable, JoinedList]
 
     def keep(self, entries: Sequence[Any], frames: Sequence[bytes], token: str = "") -> JoinedList:
-        """The list; it is kept, unless an instance of the service has changed since it was begun."""
+        """Make the list; it is kept unless an instance of the service has changed since it was begun."""
         listing = JoinedList(entries, frames, self.shelf, Note(self.home, self.key), token)
         if self.home.listings is self.listings:
             self.shelf.keep(self.home, listing)
@@ -123,20 +123,20 @@ class Place(NamedTuple):
 
 
 class Shelf:
-    """Bounds by bytes what all homes keep.
+    """Limits the bytes that all homes keep.
 
-    What a list costs to make and what it takes grow alike, so what counts is how often it is asked for: the oldest go
-    first, but for those that were asked for since they were last looked at.
+    The cost of making a list grows with its size, so only how often it is asked for matters: the oldest go first,
+    except those that were asked for since they were last looked at.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._kept: deque[Note] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._swept_at = _FEW  # how many there may be until the void ones are looked for
+        self._swept_at = _FEW  # when there are more than this, void ones are looked for
 
     def place(self, home: Home, key: Hashable) -> Place:
-        """For a list that begins now."""
+        """For a list that is about to be made."""
         return Place(self, home, key, home.listings)
 
     def keep(self, home: Home, listing: JoinedList) -> None:
@@ -150,7 +150,7 @@ class Shelf:
             note.drop()
 
     def grew(self, note: Note, size_bytes: int) -> bool:
-        """Make room for so many bytes more of a list; whether there is any. None takes more than half of all."""
+        """Make room for more bytes of a list; return whether there is any. No list gets more than half of all."""
         if note.size_bytes + size_bytes > self._max_bytes // 2:
             return False
         note.size_bytes += size_bytes

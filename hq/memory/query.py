@@ -20,7 +20,7 @@ class Lookup(NamedTuple):
     Attributes:
         name: of the index: "services", "nodes", "revisions", "labels", "unready" or "unallocated".
         words: instances under any of them are candidates.
-        settles: the field of the query that all of those pass; empty: none.
+        settles: the field of the query that all of these match; empty: none.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Query:
     """A compiled InstanceFilter. Equal filters have equal `digest`.
 
     Attributes:
-        fields: names of those that say anything.
+        fields: names of those that are set.
         listing: the service and the readiness it asks for, if it asks for nothing else: such lists are kept.
         lookups: the indexes that can narrow it down.
     """
@@ -137,7 +137,7 @@ _PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
     "ready": lambda q, entries: [e for e in entries if e.traits.ready is q.ready],
     "allocated": lambda q, entries: [e for e in entries if e.traits.allocated is q.allocated],
 }
-# These indexes know one word each: what most instances are needs no index.
+# These indexes have one word each: the state that most instances are in needs no index.
 UNREADY, UNALLOCATED = ("unready",), ("unallocated",)
 
 

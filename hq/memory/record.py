@@ -49,7 +49,7 @@ def traits_of(
 
 
 def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
-    """Traits of which others may share parts."""
+    """The traits, sharing equal parts with others."""
     once = pool.setdefault
     instance_id, uid, service, node, cluster, labels, revisions, ready, allocated = traits
     service, node, cluster = once(service, service), once(node, node), once(cluster, cluster)
@@ -58,14 +58,14 @@ def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
 
 
 def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:
-    """All of them are kept once; where some are unlike any other, at least their keys, and the others of the same."""
+    """Equal label sets are kept once. Of a set that is unlike any other, at least its keys and common pairs are."""
     known: tuple[tuple[str, str], ...] | None = pool.get(labels)
     if known is not None or not labels:
         return known or labels
     count = len(pool)
     known = tuple([pool.get(pair) or _pooled(pair, pool) for pair in labels])
     if len(pool) == count:
-        pool[known] = known  # not the one that was looked for: its strings would be kept beside those of the pool
+        pool[known] = known  # not `labels` itself: its strings would be kept beside those of the pool
     return known
 
 
@@ -106,13 +106,13 @@ class Mark:
             self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
 
     def kept(self) -> tuple[Any, ...]:
-        """All of it, of which `recalled` makes it again."""
+        """All of it, from which `recalled` makes it again."""
         heard = self.heard_ms, self.heard_by
         return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest
 
     @classmethod
     def recalled(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
-        """The mark of which `kept` came, perhaps in another process."""
+        """The mark that `kept` was called on, perhaps in another process."""
         mark = cls.__new__(cls)
         name, mark.ready, mark.expired, mark.heard_ms, by, mark.incarnation, mark.sequence, mark.digest = kept
         mark.id, mark.heard_by = pool.setdefault(name, name), pool.setdefault(by, by)
@@ -132,7 +132,7 @@ class Mark:
         )
 
 
-RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly
+RECORD_BYTES = 64  # of a record besides its encoded contents: about its key, its envelope and etcd's overhead
 
 
 class Undecodable(Exception):
@@ -140,7 +140,7 @@ class Undecodable(Exception):
 
 
 class Spec(NamedTuple):
-    """A spec record with its revisions of change and creation; its traits, unless they are still to be worked out."""
+    """A spec record with its modified and create revisions; its traits, unless they are yet to be decoded."""
 
     record: storage_pb2.SpecRecord
     created: int
@@ -149,7 +149,7 @@ class Spec(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A status record with its revision of change; an instance without one has modified = 0."""
+    """A status record with its modified revision; an instance without one has modified = 0."""
 
     record: storage_pb2.StatusRecord
     modified: int
@@ -182,7 +182,7 @@ def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool, 
 
 
 def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
-    """Raises Undecodable; also if a descriptor in it is no message."""
+    """Raises Undecodable; also if a descriptor in it cannot be."""
     try:
         record = storage_pb2.SecretsRecord.FromString(value)
         for revision in record.revision:
@@ -194,7 +194,7 @@ def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
 
 
 def decode_status(value: bytes, modified: int) -> Status:
-    """Raises Undecodable; also if the status itself, which is not looked at before it is served, is no message."""
+    """Raises Undecodable; also if the status itself, which is otherwise served unseen, cannot be."""
     try:
         record = storage_pb2.StatusRecord.FromString(value)
         instance_pb2.InstanceStatus.FromString(record.status)

@@ -1,4 +1,4 @@
-"""Instances that were deleted not long ago, by the request that created them."""
+"""Recently deleted instances, by the request that created them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _MOST: Final = 4_096
 
 
 class Removed:
-    """The last of them. A creation that is sent again must not bring back what somebody has deleted since."""
+    """The most recent ones. A repeated creation must not bring back what somebody has deleted since."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}  # by id and request id, oldest first
 
     def gone(self, entry: Entry, after: Entry | None) -> None:
-        """`after`: what has its place now, perhaps the same instance."""
+        """`after`: what has taken its place, perhaps the same instance."""
         if entry.request_id and (after is None or after.spec_created != entry.spec_created):
             self._entries[entry.traits.id, entry.request_id] = entry
             if len(self._entries) > _MOST:
                 del self._entries[next(iter(self._entries))]
 
     def get(self, instance_id: str, request_id: str) -> Entry | None:
-        """What this request created, as it was last; None: nothing, or nothing that is remembered."""
+        """What this request created, as it last was; None: nothing, or it is no longer remembered."""
         return self._entries.get((instance_id, request_id))

@@ -1,7 +1,7 @@
-"""Status records: what a report, a new reporter, a dropped revision and an expiry make of one. Pure.
+"""Status records: how a report, a new reporter, a dropped revision and an expiry change one. Pure.
 
-A draft takes a status as it stands and makes the record to be written; whoever writes that compares the version that it
-was made from.
+A draft takes the current status and makes the record to be written; the write compares the version that the draft was
+made from.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class StatusDraft:
         self._uid = uid
         self._status = status
         self._marks = {mark.id: mark.record() for mark in marks}
-        for revision in self._status.revision:  # what somebody else wrote by hand may lack some
+        for revision in self._status.revision:  # a record written by hand may lack some
             self._marks.setdefault(revision.id, storage_pb2.RevisionMark(id=revision.id))
 
     @property
     def size_bytes(self) -> int:
-        """Of the statuses of all revisions."""
+        """That of the statuses of all revisions."""
         return self._status.ByteSize()
 
     def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
@@ -84,11 +84,11 @@ class StatusDraft:
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
         mark.incarnation, mark.sequence = report.incarnation, report.sequence
         mark.digest = report_digest
-        # A report of not ready leaves it expired: it recovers when it is ready again.
+        # A report of "not ready" leaves it expired: it recovers only when it is ready again.
         mark.expired = mark.expired and not mark.ready
 
     def begin(self, revision_id: str, incarnation: int, heard: Heard) -> None:
-        """Somebody new reports a revision from now on; its next report is written whatever it says."""
+        """A new reporter takes over a revision; its next report is written, whatever it says."""
         self._revision(revision_id).incarnation = incarnation
         mark = self._marks[revision_id]
         mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
@@ -122,7 +122,7 @@ class StatusDraft:
     def expire(
         self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False
     ) -> None:
-        """HQ calls a revision not ready because nothing was heard of it, or only reports that HQ had to refuse."""
+        """HQ marks a revision not ready because it got no reports of it, or only such that it had to refuse."""
         silence_s = receipt.silence.seconds
         refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
         condition = instance_pb2.Condition(
@@ -151,7 +151,7 @@ class StatusDraft:
 
 
 def status_draft_of(entry: Entry, epoch_at: int) -> StatusDraft:
-    """An instance's status, to be changed. Reporters of a record older than the epoch were those of another history."""
+    """An instance's status, to be changed. Reporters in a record older than the epoch are from another history."""
     draft = StatusDraft(entry.traits.uid, entry.status(), entry.marks)
     if entry.status_version < epoch_at:
         draft.forget_reporters()
@@ -176,12 +176,12 @@ def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.C
 
 
 def _moment(time: Timestamp) -> tuple[int, int]:
-    """In order of time, also where it is none that a calendar has: a record may hold anything."""
+    """A sort key by time, also for times out of a Timestamp's range: a record may hold anything."""
     return time.seconds, time.nanos
 
 
 def _carry_transition(old: instance_pb2.Condition, new: instance_pb2.Condition, wall_ms: int) -> None:
-    """Fill the time of the last transition: as told, else as before if nothing changed, else now."""
+    """Fill the time of the last transition: as reported, else as before if nothing changed, else now."""
     if new.HasField("last_transition_time"):
         return
     if old.status == new.status and old.HasField("last_transition_time"):

@@ -1,4 +1,4 @@
-"""Who waits for a version."""
+"""Callers that wait for a version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import heapq
 
 
 class Waiters:
-    """Those who wait, by version. One who gave up is forgotten: nobody can fill memory by asking for a far version."""
+    """Waiters by version. Those that gave up are forgotten: nobody can fill memory by asking for a far version."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
@@ -18,7 +18,7 @@ class Waiters:
         return len(self._heap) - self._gone
 
     async def wait_for(self, version: int) -> None:
-        """Return when `reached` is told this version or a later one. Raises what `fail` is told."""
+        """Return when `reached` is called with this version or a later one. Raises the error that `fail` is given."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrivals += 1
         heapq.heappush(self._heap, (version, self._arrivals, future))

@@ -1,4 +1,4 @@
-"""What one stream has still to send, and the cut that keeps a slow reader from costing anything but itself."""
+"""What one stream still has to send, and the cut-off that keeps a slow reader from harming anyone but itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-# Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
+# Besides the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
 _DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16
 
-_EARLY: Final = 0.01  # of an interval: timers may go off a little early, which must not make two moments of one
+_EARLY: Final = 0.01  # of an interval: timers may fire a little early, which must not make one moment ring twice
 
 
 class Delivery:
@@ -17,8 +17,8 @@ class Delivery:
 
     Attributes:
         size_bytes: of the events as they are sent.
-        held_bytes: what it takes while somebody has still to read it.
-        holders: how many have.
+        held_bytes: the memory it takes while somebody still has to read it.
+        holders: how many still have to.
     """
 
     __slots__ = ("collapsed", "events", "held_bytes", "holders", "size_bytes", "version")
@@ -31,7 +31,7 @@ class Delivery:
 
 
 class Backlog:
-    """What all watchers together have still to read. `size_bytes`: a delivery counts once, however many hold it."""
+    """What all watchers together still have to read. `size_bytes`: a delivery counts once, however many hold it."""
 
     __slots__ = ("size_bytes",)
 
@@ -39,12 +39,12 @@ class Backlog:
         self.size_bytes = 0
 
     def hold(self, delivery: Delivery) -> None:
-        """One watcher more has it in its queue."""
+        """One more watcher has it in its queue."""
         self.size_bytes += _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
         delivery.holders += 1
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """One watcher has them in its queue no more."""
+        """One watcher no longer has them in its queue."""
         for delivery in deliveries:
             delivery.holders -= 1
             self.size_bytes -= _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
@@ -54,22 +54,22 @@ Tell = Callable[[list["Watcher"]], list["Watcher"]]
 
 
 class Alarm:
-    """Rings for all who wait at one moment, again and again, so that nobody has waited longer than between two.
+    """Rings for all who wait, at regular moments, so that nobody waits longer than one interval.
 
-    What those on one connection send then goes out in one piece.
+    What the watchers of one connection send then goes out in one piece.
     """
 
     def __init__(self, every_s: float, phase: float = 0.0, tell: Tell = lambda asleep: asleep) -> None:
         """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval.
 
-        `tell` tells the readers of those that sleep what there is, and returns whom to wake, since it could not.
+        `tell` sends the readers of sleeping watchers their message, and returns those to wake, where it could not.
         """
         self._every_s, self._phase_s, self._tell = every_s, phase * every_s, tell
         self._waiting: dict[Watcher, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
-        """Ring for it at the next moment, and at all that follow for as long as it stays asleep."""
+        """Ring for it at the next moment, and at every later one while it stays asleep."""
         self._waiting[watcher] = None
         if self._timer is None:
             left_s = self._every_s and self._every_s - (loop.time() - self._phase_s) % self._every_s
@@ -92,10 +92,10 @@ class Alarm:
 
 
 class Watcher:
-    """What one stream has still to send.
+    """What one stream still has to send.
 
     Attributes:
-        reader: whoever reads, as the alarm's `tell` has to know it.
+        reader: what the alarm's `tell` has to know of the reader.
         lost: why continuity is lost; empty: it is not. A lost watcher holds nothing and gets nothing.
         snapshot: encoded instances that are still to be sent before anything that is queued.
         unread_bytes: of what is queued.
@@ -116,7 +116,7 @@ class Watcher:
         """Queue events, or give up on this watcher if it has too much to read already."""
         if self.lost:
             return
-        # What comes in one piece is let through, however large: another life would get it all the same.
+        # A single delivery is let through, however large: a watch that starts over would get it all the same.
         if self._pending and self.unread_bytes + delivery.held_bytes > self._max_bytes:
             self.lose(f"this watch is behind by more than {self._max_bytes} bytes")
             return
@@ -126,7 +126,7 @@ class Watcher:
         self.wake()
 
     def is_behind(self, version: int) -> bool:
-        """It has not read something that is older than this version."""
+        """Whether it has yet to read something older than this version."""
         return bool(self._pending) and self._pending[0].version < version
 
     def lose(self, reason: str) -> None:
@@ -143,7 +143,7 @@ class Watcher:
         self.snapshot = iter(())
 
     def wake(self) -> None:
-        """Let the reader look around, e.g. because the replica shuts down."""
+        """Let the reader check for changes, e.g. because the replica shuts down."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
@@ -153,7 +153,7 @@ class Watcher:
         return self._waiting is not None and not self._waiting.done()
 
     async def wait(self, alarm: Alarm) -> None:
-        """Return when there is something to send, or something to look at, or when the alarm has it woken."""
+        """Return when there is something to send, or something to look at, or when the alarm wakes it."""
         if self._pending or self.lost:
             return
         loop = asyncio.get_running_loop()

@@ -59,7 +59,7 @@ workers = together(
         metavar="HOST:PORT",
         help="With several workers: also serve /metrics and health here, the next worker one port higher.",
     ),
-    click.option("--worker", type=int, default=None, hidden=True),  # which one this is; said by who minds it
+    click.option("--worker", type=int, default=None, hidden=True),  # which one this is; set by the parent process
 )
 
 behaviour = together(

@@ -1,4 +1,4 @@
-"""A replica knocks at its own agents' listener: while no one gets in there, the silence of agents is its own."""
+"""A replica probes its own agents' listener: while nobody gets in there, the agents' silence is its own fault."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 3.0
 _PATIENCE_S: Final = 3.0
-# No such method: who gets in is told so. Health checks would be answered on connections that are one too many, too.
+# No such method: a caller that gets in is told so. Health checks would be answered even on connections over the limit.
 _KNOCK: Final = "/hq.v1.InstanceService/Knock"
 
 
 class Prober:
-    """Tells the replica's door of each probe that succeeded. (Behind a shared port it may be a sibling who answers.)"""
+    """Tells the replica's door of each probe that succeeded. (On a shared port, a sibling may have answered.)"""
 
     def __init__(
         self, door: Door, clock: Clock, liveness_timeout_s: float, admission: Admission, *, is_encrypted: bool
@@ -40,7 +40,7 @@ class Prober:
         found = await asyncio.shield(listening)
         address = _reachable(found.agents or found.grpc)
         door, clock = self._door, self._clock
-        door.probed_at = clock.now()  # from here on: one that nobody ever gets into is shut, too
+        door.probed_at = clock.now()  # from now on: a listener that nobody ever gets into is shut, too
         while True:
             if await self._gets_in(address):
                 door.probed_at = clock.now()
@@ -74,7 +74,7 @@ def _reachable(address: str) -> str:
 
 
 def _unverified() -> ssl.SSLContext:
-    """It is this process that answers, and nothing secret is said: the certificate may have any name."""
+    """This process itself answers, and nothing secret is sent, so the certificate may have any name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -115,7 +115,7 @@ class Server:
         self._transports.stop()
 
     async def serve(self) -> None:
-        """Listen, follow and answer until stopped. Raises OSError if an address cannot be had."""
+        """Listen, follow and answer until stopped. Raises OSError if an address cannot be bound."""
         try:
             await self._transports.serve(self._work(), self._leave, self._drain)
             self.replica.save()

@@ -13,7 +13,7 @@ from store.embedded import EtcdBinary
 
 
 def for_trying(binary: EtcdBinary) -> str:
-    """One line about an etcd that is too old to be trusted; empty: it is not."""
+    """One line about an etcd that is too old to be trusted; empty: it is recent enough."""
     if not binary.is_for_trying:
         return ""
     version = ".".join(map(str, binary.version))

@@ -1,7 +1,7 @@
-"""`hq serve --workers N`: replicas on the same ports, each a process of its own, and the process that minds them.
+"""`hq serve --workers N`: replicas on the same ports, each a process of its own, and their parent process.
 
 The kernel spreads connections over them (SO_REUSEPORT). Workers are started as new interpreters, never forked, since
-grpc's threads do not survive a fork. A worker listens only once it has loaded, and ends when its minder is gone.
+grpc's threads do not survive a fork. A worker listens only once it has loaded, and ends when its parent is gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from serving.process import when_told_to_stop
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 1.0
-_QUICK_S, _QUICK_ENDS = 10.0, 3  # so many ends in a row, each so soon after the start, and there is no use in going on
+_QUICK_S, _QUICK_ENDS = 10.0, 3  # after this many exits in a row, each this soon after its start, give up
 _STOP_S = 10.0  # beyond the grace that workers give their calls
 
 
@@ -80,7 +80,7 @@ class Workers:
             return 1
         self._running[index] = process
         log.info("worker %d is process %d", index, process.pid)
-        if self._stopping.is_set():  # it was told meanwhile
+        if self._stopping.is_set():  # told to stop in the meantime
             process.terminate()
         code = await process.wait()
         del self._running[index]
@@ -93,7 +93,7 @@ class Workers:
 
 
 class Ports:
-    """The addresses that workers share, kept from strangers: nobody listens on these sockets."""
+    """The addresses that workers share, reserved against strangers: nobody listens on these sockets."""
 
     def __init__(self) -> None:
         self._held = ExitStack()
@@ -102,7 +102,7 @@ class Ports:
         """The address with its port, which matters for port 0.
 
         Raises:
-            OSError: somebody else has it.
+            OSError: it is in use.
         """
         host, _, port = address.rpartition(":")
         family, kind, protocol, _, where = socket.getaddrinfo(
@@ -126,7 +126,7 @@ class Ports:
 
 
 def end_with_parent() -> None:
-    """In a worker: stop, as if told to, when the process that minds it is gone. Its standard input ends then."""
+    """In a worker: stop, as if told to, when its parent process is gone. Its standard input ends then."""
 
     def wait() -> None:
         with suppress(OSError):
@@ -138,7 +138,7 @@ def end_with_parent() -> None:
 
 
 def port_above(address: str, number: int) -> str:
-    """The address with a port that is so much greater; empty: none."""
+    """The address with its port increased by `number`; empty stays empty."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) + number}" if address else ""
 

@@ -1,4 +1,4 @@
-"""Orders and questions of operators."""
+"""The operators' API: orders and queries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 
 class Admin:
-    """The operators' calls. Orders lie in the store, with who and why: every replica obeys them."""
+    """The operators' calls. Orders are stored, with who gave them and why, and every replica obeys them."""
 
     def __init__(self, replica: Replica) -> None:
         self._r = replica
 
     def guard(self) -> service_pb2.GuardState:
-        """What the guard of this replica does."""
+        """The state of this replica's guard."""
         self._r.loading.check()
         return guard_state(self._r.liveness, self._r.cache, self._r.clock)
 
@@ -45,7 +45,7 @@ class Admin:
         return self.guard()
 
     def epoch(self) -> admin_pb2.EpochState:
-        """Whether what the store holds is believed, and why."""
+        """Whether the store's contents are trusted, and why."""
         r = self._r
         r.loading.check()
         standing, confirmed = r.trust.standing(), r.liveness.orders.confirmed
@@ -65,7 +65,7 @@ class Admin:
         return state
 
     async def confirm_epoch(self, epoch: str, by: str, reason: str, deadline: float) -> admin_pb2.EpochState:
-        """What this epoch holds is all there is. Raises EpochChanged: it is over."""
+        """Confirm that this epoch's contents are complete. Raises EpochChanged: it is over."""
         self._r.loading.check()
         if epoch != self._r.cache.epoch:
             raise EpochChanged(epoch, self._r.cache.epoch, "nothing was confirmed; `hqctl epoch status` shows it")
@@ -73,7 +73,7 @@ class Admin:
         return self.epoch()
 
     async def suspend(self, node: str, duration_ms: int, by: str, reason: str, deadline: float) -> admin_pb2.Suspension:
-        """Planned work on a node: none of its revisions is called silent until it ends."""
+        """Suspend liveness on a node for planned work: none of its revisions expires until that ends."""
         r = self._r
         order = storage_pb2.NodeSuspension(
             by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
@@ -93,7 +93,7 @@ class Admin:
         log.warning("liveness of node %s resumed", node)
 
     def suspensions(self) -> list[admin_pb2.Suspension]:
-        """In order of nodes."""
+        """Ordered by node."""
         self._r.loading.check()
         found = self._r.liveness.orders.suspensions()
         return [_suspension(s.node, s.by, s.reason, s.since_ms, s.until_ms) for s in found]
@@ -101,7 +101,7 @@ class Admin:
     def transitions(
         self, instance_id: str, at_most: int, is_shown: Callable[[str, str], bool] = lambda _service, _node: True
     ) -> list[admin_pb2.Transition]:
-        """Newest first; those that `is_shown` for the service of the instance (empty: it is gone) and the node."""
+        """Newest first; those for which `is_shown(service, node)` is true. A deleted instance has the service ""."""
         self._r.loading.check()
         answers = []
         all_of_it = self._r.tracker.transitions(instance_id, sys.maxsize)
@@ -123,7 +123,7 @@ class Admin:
         return entry.traits.service if entry else ""
 
     def quarantine(self) -> list[admin_pb2.QuarantinedRecord]:
-        """In order of keys."""
+        """Ordered by key."""
         self._r.loading.check()
         return [
             admin_pb2.QuarantinedRecord(
@@ -136,7 +136,7 @@ class Admin:
         ]
 
     def replicas(self) -> list[admin_pb2.ReplicaInfo]:
-        """By name; those that this replica has seen a sign of life of."""
+        """The replicas that this one has heard from, ordered by name."""
         now, me = self._r.clock.now(), self._r.config.replica
         infos = []
         for name, seen in sorted({**self._r.events.peers, me: now}.items()):
@@ -146,11 +146,11 @@ class Admin:
         return infos
 
     def room(self) -> tuple[int, int]:
-        """What live records take of the store, and what they may take, in bytes."""
+        """How much of the store live records use, and how much they may use, in bytes."""
         return self._r.cache.stored_bytes, self._r.config.max_store_bytes
 
     async def members(self) -> list[admin_pb2.StoreMember]:
-        """The store's members, as each answers for itself."""
+        """The store's members, each as it reports itself."""
         return [
             admin_pb2.StoreMember(
                 endpoint=m.endpoint,

@@ -1,4 +1,4 @@
-"""ApplyInstances: many instances, each created or replaced for itself."""
+"""ApplyInstances: many instances, each created or replaced independently."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Apply:
         """One result per instance, in order; they do not wait for each other.
 
         Raises:
-            PermissionDenied: one of them may not be written, so none is. One that becomes so only while the others are
-                being written is refused for itself.
+            PermissionDenied: one of them may not be written, so none is. One that becomes so while the others are being
+                written fails alone.
         """
         for instance in instances:
             permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)
@@ -107,7 +107,7 @@ class Apply:
 
 
 def _new(instance: instance_pb2.Instance) -> instance_pb2.Instance:
-    """People apply what they read: what belongs to HQ in it is left out."""
+    """A copy without the fields that HQ owns: people apply what they have read."""
     new = instance_pb2.Instance()
     new.CopyFrom(instance)
     new.ClearField("status")

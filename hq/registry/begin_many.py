@@ -16,7 +16,7 @@ Outcomes = dict[str, Reporter | ServiceError]  # by revision
 
 
 class NodeReports(Reports):
-    """The reporting calls, those for a whole node included."""
+    """The reporting calls, including those for a whole node."""
 
     async def begin_many(
         self, asked: list[service_pb2.BeginReportingRequest], deadline: float

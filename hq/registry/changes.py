@@ -1,7 +1,7 @@
-"""What a write makes of an instance, and the records that it is stored as. Pure: times and random numbers come in.
+"""How a write changes an instance, and the records it is stored as. Pure: times and random numbers are passed in.
 
 A `Draft` is an instance taken apart for writing: meta and spec without anything that belongs to the status, and the
-secret descriptors, which are kept in a record of their own. A `Plan` is what is to be written of it.
+secret descriptors, which are kept in a record of their own. A `Plan` is what will be written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
 @dataclass(slots=True)
 class Draft:
-    """What is to be stored of an instance, but for the status."""
+    """What will be stored of an instance, except its status."""
 
     meta: instance_pb2.InstanceMeta
     spec: instance_pb2.InstanceSpec
@@ -112,7 +112,7 @@ def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec
 
 
 def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> Draft:
-    """One revision added or replaced; wanted READY, it turns any other READY one to INSTALLED."""
+    """One revision added or replaced; if its target is READY, any other READY one becomes INSTALLED."""
     draft = old.copy()
     revisions = list(draft.spec.revision)
     if revision.target == _READY:
@@ -129,7 +129,7 @@ def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_
 
 
 def without_revision(old: Draft, revision_id: str) -> Draft:
-    """One revision less. Raises NotFound."""
+    """The draft without this revision. Raises NotFound."""
     if revision_id not in old.revision_ids():
         raise NotFound(f"instance {old.meta.id} has no revision {revision_id}")
     draft = old.copy()
@@ -172,7 +172,7 @@ def _paths(new: instance_pb2.Instance, mask: Sequence[str] | None) -> frozenset[
     paths: set[str] = set()
     for path in mask:
         named = [known for known in ALL_PATHS if path in ("*", known) or known.startswith(path + ".")]
-        # `spec` means all of the spec, but clearing secrets takes their very own path (or `*`).
+        # `spec` means all of the spec, but secrets are cleared only by naming their own path (or `*`).
         if path not in ("*", SECRET_PATH):
             named = [known for known in named if known != SECRET_PATH]
         if not named:
@@ -213,7 +213,7 @@ def dropped(old: Iterable[str], new: Iterable[str]) -> bool:
 
 
 class Plan(NamedTuple):
-    """What is to be written of one instance. `status` is None where it stays as it is."""
+    """What will be written for one instance. `status` is None if it stays as it is."""
 
     draft: Draft
     status: storage_pb2.StatusRecord | None

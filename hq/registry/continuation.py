@@ -1,4 +1,4 @@
-"""Opaque words that callers hand back: page tokens and resume tokens."""
+"""Opaque strings that callers hand back: page tokens and resume tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 4_096  # characters
 
 
 class PageToken(NamedTuple):
-    """Where a list goes on: behind an id, with the same filter, in the same epoch."""
+    """Where a list continues: after an id, with the same filter, in the same epoch."""
 
     epoch: str
     filter_digest: str
@@ -22,14 +22,14 @@ class PageToken(NamedTuple):
 
 
 class ResumeToken(NamedTuple):
-    """Where a watch goes on: behind a version, with the same filter, in the same epoch."""
+    """Where a watch continues: after a version, with the same filter, in the same epoch."""
 
     epoch: str
     filter_digest: str
     version: int
 
 
-# `dumps` makes one each time, which takes longer than its work.
+# `json.dumps` builds an encoder on every call, which takes longer than the encoding.
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -44,7 +44,7 @@ def resumption(epoch: str, filter_digest: str, version: int) -> str:
 
 
 def resumptions(epoch: str, filter_digests: Iterable[str], version: int) -> list[bytes]:
-    """A ResumeToken as text for each. Epochs and digests are hexadecimal, so that nothing is escaped."""
+    """A ResumeToken as text for each digest. Epochs and digests are hexadecimal, so nothing needs escaping."""
     end = f'",{version}]'
     fields = [f'["{epoch}","{digest}{end}'.encode() for digest in filter_digests]
     return [b2a_base64(token, newline=False).translate(_URL_SAFE, b"=") for token in fields]
@@ -80,7 +80,7 @@ def _fields(text: str, field: str) -> tuple[str, str, object]:
 
 
 def _is_word(value: object) -> bool:
-    """Whether it can be said again in an error: a token is the caller's to forge."""
+    """Whether it is safe to repeat in an error message: callers can forge tokens."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
 
 

@@ -1,4 +1,4 @@
-"""Why an instance is ready or not, as this replica knows it."""
+"""Why an instance is ready or not, as far as this replica knows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Explain:
     ) -> str:
         if mark is None or not mark.heard_ms:
             return "no agent has reported this revision"
-        # It is expired until it is ready again, whatever its agent says meanwhile: then the condition is the agent's.
+        # A mark stays expired until it is ready; after a newer report the condition is the agent's, without a receipt.
         if mark.expired and not mark.ready and status.ready.HasField("receipt"):
             return f"expired: {status.ready.message}; the next report of its agent can make it ready again"
         if silence_s is None or left_s is None:

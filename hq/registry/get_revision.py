@@ -1,4 +1,4 @@
-"""GetRevision: what an agent has to run, with the secret descriptors that only it and the deploy system are served."""
+"""GetRevision: what an agent must run, with the secret descriptors that only it and the deploy system may read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from serving.errors import NotFound, Retry, ServiceError
 
 
 class Fetched(NamedTuple):
-    """Revisions with descriptors, and the instance that they are of."""
+    """Revisions with descriptors, and the instance they belong to."""
 
     revisions: list[instance_pb2.InstanceRevision]
     entry: Entry
@@ -41,13 +41,13 @@ class Revisions:
     ) -> Fetched:
         """All revisions, or one, of an instance on this node (empty: wherever it is).
 
-        An agent, whose node it is, must hear that the instance is not there (any more): it stops. To others only what
-        the permit allows is told. With `is_guarded`, descriptors are given out after a fence only: once a move was
-        acknowledged, no replica gives them to the node that the instance left, however far it lags behind.
+        The node's own agent must learn that the instance is not there (any more), because it has to stop it. Others
+        learn only what the permit allows. With `is_guarded`, descriptors are returned only after a fence: once a move
+        is acknowledged, no replica gives them to the node that the instance left, however far the replica lags behind.
 
         Raises:
             NotFound, WrongNode, UnknownRevision: after a fence, so it is final.
-            PermissionDenied: says the permit.
+            PermissionDenied: raised by the permit.
         """
         self._loading.check()
         try:

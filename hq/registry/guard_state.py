@@ -1,4 +1,4 @@
-"""What the guard of this replica does: all of it, and what concerns the readers of one instance."""
+"""The state of this replica's guard: in full, and the part that concerns the readers of one instance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serving.clock import Clock
 
 
 def guard_state(liveness: Liveness, cache: Cache, clock: Clock) -> service_pb2.GuardState:
-    """What the guard of this replica does."""
+    """The state of this replica's guard."""
     now, wall_ms = clock.now(), clock.wall_ms()
     verdict, census = liveness.sweep.verdict, liveness.tracker.census(cache.nodes())
     state = service_pb2.GuardState(

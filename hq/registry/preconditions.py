@@ -1,6 +1,6 @@
-"""What must hold before an instance is changed: the version that the caller demands, and its permission.
+"""What must hold before an instance is changed: the version that the caller demands, and the caller's permission.
 
-An instance is held against that as it stands in memory; a refusal is told after a fence where memory may be old."""
+The instance in memory is checked first; where memory may be stale, a refusal is given only after a fence."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def anything(_id: str, _service: str, _node: str) -> None:
 
 
 def check_entry(permit: Permit, entry: Entry) -> None:
-    """Ask for an instance as it is in memory. What is written then compares its version: it is as it was asked for."""
+    """Check an instance as it is in memory. The write compares its version, so what was checked is what is changed."""
     permit(entry.traits.id, entry.traits.service, entry.traits.node)
 
 
 def check_draft(permit: Permit, draft: Draft) -> None:
-    """Ask for an instance as it would become."""
+    """Check an instance as it would become."""
     permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name)
 
 
@@ -47,7 +47,7 @@ class Precondition(NamedTuple):
 
 
 class Preconditions:
-    """Instances in memory, held against what callers demand; a refusal is told after a fence where memory may be old.
+    """Checks instances in memory against what callers demand; where memory may be stale, it refuses only after a fence.
 
     Deadlines are on the injected clock.
     """
@@ -63,7 +63,7 @@ class Preconditions:
 
         Raises:
             NotFound, VersionConflict, EpochChanged, PermissionDenied: it is not there, or not for this caller.
-            NotLoaded: this replica has not read the store, or not the one that it has become.
+            NotLoaded: this replica has not read the store, or not the one that has replaced it.
         """
         self._check_epoch(demanded)
         if demanded.version > self._cache.version:
@@ -85,7 +85,7 @@ class Preconditions:
         return entry
 
     async def again(self, instance_id: str, conflict: Conflict, demanded: Precondition, deadline: float) -> None:
-        """Return when the change may be tried again; a conflict of the spec is the caller's if a version was named.
+        """Return when the change may be tried again. A caller who named a version gets conflicts on the spec as errors.
 
         Raises:
             NotFound, VersionConflict: the conflict is the caller's.
@@ -123,7 +123,7 @@ class Preconditions:
         return entry
 
     def _check_epoch(self, demanded: Precondition) -> None:
-        """The store may be another one after any wait, and its versions may be the same numbers."""
+        """Call after every wait: the store may be a different one by then, with the same version numbers."""
         self._loading.check()
         if demanded.epoch and demanded.epoch != self._epoch.current:
             raise EpochChanged(demanded.epoch, self._epoch.current)

@@ -27,7 +27,7 @@ from serving.errors import NotFound, StoreUnavailable, invalid
 from serving.limiting.turns import Turns
 from store.fence import Fence
 
-# Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
+# Instances joined between two checks of the size: the whole result may be much larger than a page.
 _PIECE = 100
 
 
@@ -36,7 +36,7 @@ class Page:
 
     Attributes:
         entries: what it holds so far, in order of ids.
-        frames: theirs, in pieces of any number of them.
+        frames: their frames, joined into pieces of any number.
     """
 
     __slots__ = ("_room", "_room_bytes", "entries", "frames")
@@ -73,16 +73,16 @@ class Page:
 
 _ANY = sys.maxsize
 _MISS_S = 1.0
-_PORTIONS = 2  # in a turn; some 1 ms, or 5 where nothing is in the processor's cache
+_PORTIONS = 2  # per turn: about 1 ms, or 5 ms with a cold CPU cache
 
 
 class Found(NamedTuple):
     """A page of instances, in order of ids.
 
     Attributes:
-        frames: theirs, in pieces of any number of them; none where a listing has them.
+        frames: their frames, joined into pieces of any number; none where `listing` has them.
         next_page_token: empty on the last page.
-        listing: where all of this is kept, if it is.
+        listing: the kept list that holds all of this, if there is one.
     """
 
     entries: Sequence[Entry]
@@ -93,7 +93,7 @@ class Found(NamedTuple):
 
 
 class Count(NamedTuple):
-    """One group. `unknown`: nobody has reported them yet; those left are not ready."""
+    """One group. `unknown`: nobody has reported them yet; the rest of `total` is not ready."""
 
     key: str
     total: int = 0
@@ -145,7 +145,7 @@ class Reads:
             await self._freshness.demanded(read, deadline)
         entry = self._cache.get(instance_id)
         if entry is None:
-            # Others may have stored it already: an agent or uploader must not act on an old memory.
+            # Another replica may have stored it already: an agent or uploader must not act on stale memory.
             await self._look_again(instance_id)
             await self._freshness.still(read, deadline)
             entry = self._cache.get(instance_id)
@@ -156,10 +156,10 @@ class Reads:
     async def _look_again(self, instance_id: str) -> None:
         """Return when memory has everything that was acknowledged before this call.
 
-        A fence takes milliseconds, or does not come: whoever only looks something up does not wait until it has failed.
+        A fence passes within milliseconds or not at all, so a mere lookup does not wait until it has failed.
 
         Raises:
-            StoreUnavailable: the store does not answer now; it says what memory knows, and how old that is.
+            StoreUnavailable: the store does not answer now; the message says what memory has, and how old that is.
         """
         fence = self._fence
         try:
@@ -202,7 +202,7 @@ class Reads:
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[list[Count], Source]:
-        """In order of keys; one group where none is asked for. By revision, an instance counts for each of its own."""
+        """Ordered by key; one group if none is asked for. By revision, an instance counts once for each of its own."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
         tally = Tally()
@@ -233,7 +233,7 @@ def page_start(cache: Cache, query: Query, text: str) -> str:
 
 
 async def with_turns(turns: Turns, portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:
-    """The portions, a few in each turn."""
+    """The portions; after every few, other tasks get a turn."""
     for number, portion in enumerate(portions, 1):
         yield portion
         if number % _PORTIONS == 0:
@@ -260,7 +260,7 @@ class Tally:
     def begin_with(
         self, sizes: Mapping[str, int], key_of: Callable[[Traits], str]
     ) -> Callable[[Sequence[Entry]], None]:
-        """All of so many are ready, but for those that what is returned is called with."""
+        """Start with these totals, all ready. Call the function returned with the instances that are not."""
         self.total.update(sizes)
         self._ready.update(sizes)
 
@@ -278,7 +278,7 @@ class Tally:
         self._unknown.update([key_of(entry.traits) for entry in others if entry.is_unknown()])
 
     def by_revision(self, portion: Sequence[Entry]) -> None:
-        """Count each for every revision of its own, ready if that revision is."""
+        """Count each instance once per revision in its spec: as ready if that revision is."""
         for entry in portion:
             ready = [mark.id for mark in entry.marks if mark.ready]
             for revision in entry.traits.revisions:

@@ -1,4 +1,4 @@
-"""The use cases of HQ, one part per kind of caller. What comes in has been parsed; nothing here knows of wires."""
+"""HQ's use cases, one part per kind of caller. Requests come in parsed; nothing here knows of wire formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Registry:
         self.admin = Admin(replica)
 
     def deadline(self, asked: float | None) -> float:
-        """When the caller stops waiting for a write, on the injected clock; without a word of it, the default."""
+        """When the caller stops waiting for a write, on the injected clock; the default if it does not say."""
         if asked is not None:
             return asked
         return self.replica.clock.now() + self.replica.config.write_timeout_s

@@ -9,14 +9,14 @@ from serving.errors import NotFound, ServiceError
 
 
 def of_epoch(error: ServiceError, epoch: str) -> ServiceError:
-    """The error, saying in whose history there is no such thing."""
+    """The error, with the epoch in which it holds if it makes an agent stop."""
     if isinstance(error, NotFound | Stop):
         error.epoch = epoch
     return error
 
 
 def not_on(entry: Entry, node: str) -> WrongNode:
-    """The instance does not live there. Where it does is for those to read who may."""
+    """The instance is not on that node. Where it is, the error does not say: not every caller may read that."""
     reporter = node or "none given"
     where = f"is not on the reporter's node ({reporter})"
     if not entry.traits.node:
@@ -25,7 +25,7 @@ def not_on(entry: Entry, node: str) -> WrongNode:
 
 
 def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> ServiceError | None:
-    """Why an agent on this node has nothing to report of the instance, as it stands; None: it may."""
+    """Why an agent on this node may not report the instance as it stands; None: it may."""
     if entry is None:
         return NotFound(f"there is no instance {instance_id}")
     traits = entry.traits
@@ -46,18 +46,18 @@ def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, 
 def has_begun(report: service_pb2.ReportStatusRequest, mark: Mark, *, is_past: bool) -> bool:
     """Whether anybody is known to report the revision.
 
-    `is_past`: the record is older than the epoch. Whom it names may have been followed by others, the caller among
-    them, in the history that the store was taken back from: it fences nobody.
+    `is_past`: the record is older than the epoch, so it fences nobody: in the history that was lost, others may have
+    taken over from the reporter that it names, the caller among them.
     """
     return bool(mark.incarnation) and not (is_past and mark.incarnation != report.revision.incarnation)
 
 
 def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
-    """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
+    """Check that the revision's reporter sent it, and nothing newer is stored. Raises Fenced, OutdatedReport."""
     revision = report.revision
     if revision.incarnation != mark.incarnation:
         raise Fenced(subject(report), "another reporter has taken over this revision")
-    # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
+    # The same sequence again is a repetition unless its content differs; after an expiry there is no digest to compare.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
         stored = f"report {mark.sequence} is already stored"

@@ -46,7 +46,7 @@ class Reports:
         self._r, self._rng = replica, rng
 
     def next_report_in_s(self) -> float:
-        """When an agent shall report next if nothing changes: up to a tenth sooner than the interval, at random."""
+        """When an agent should report next if nothing changes: up to a tenth sooner than the interval, at random."""
         return self._r.config.report_interval_s * self._rng.uniform(0.9, 1.0)
 
     async def begin(self, instance_id: str, revision_id: str, node: str, deadline: float) -> Reporter:
@@ -91,7 +91,7 @@ class Reports:
     async def report_many(
         self, reports: list[service_pb2.ReportStatusRequest], deadline: float
     ) -> list[ServiceError | None]:
-        """Take many reports, each for itself; None for each that was taken."""
+        """Take many reports, each independently; None for each that was taken."""
         try:
             results = await self._take_many(reports, deadline)
         except (Exception, asyncio.CancelledError) as refusing_all:
@@ -137,9 +137,9 @@ class Reports:
             return [error] * len(heartbeats)
 
     def _note_refused(self, report: service_pb2.ReportStatusRequest, error: BaseException, deadline: float) -> None:
-        """Refused is not silent, unless it is the caller's own fault.
+        """Note that HQ refused a report, which is not silence, unless the caller itself was at fault.
 
-        A caller that hangs up is refused if its time was over: its word of that may come just before our own.
+        A caller that cancels at its deadline counts as refused: its cancellation may come just before our own timeout.
         """
         if isinstance(error, asyncio.CancelledError):
             if self._r.clock.now() >= deadline - _NEARLY_S:
@@ -154,7 +154,7 @@ class Reports:
     async def _examine_all(
         self, reports: list[service_pb2.ReportStatusRequest], field: str
     ) -> list[_Prepared | ServiceError]:
-        """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
+        """What each report is, or why it is refused. An error that would make an agent stop needs a fence."""
         self._r.loading.check()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):
@@ -179,7 +179,7 @@ class Reports:
             entry = self._admitted(report, digest)
             clean_report(report.revision)
             if report.revision.spec_version == entry.version:
-                # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
+                # It changes something, and its agent has acted on the current spec: its containers must be in there.
                 wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)
                 check_report(report, field, wanted)
         except ServiceError as error:
@@ -187,7 +187,7 @@ class Reports:
         return _Prepared(report, digest, None)
 
     def _readable(self, entry: Entry) -> bool:
-        """The status record in the store can be decoded. One that cannot is not repeated, but written anew."""
+        """Whether the status record in the store can be decoded. If not, the report is written anew, as a status."""
         return self._r.cache.quarantine.get(STATUS, entry.traits.id) is None
 
     def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
@@ -209,7 +209,7 @@ class Reports:
         return entry
 
     async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
-        """The instance that an agent asks for; what would make it stop is said after a fence only."""
+        """The instance that an agent asks for; an error that would make it stop is given only after a fence."""
         r = self._r
         r.loading.check()
         entry = r.cache.get(instance_id)

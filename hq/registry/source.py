@@ -1,4 +1,4 @@
-"""How fresh an answer is: what every read says of itself, and what readers may demand."""
+"""How fresh an answer is: what every read says about itself, and what readers may demand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT_S = 0.005
 
 
 class Source(NamedTuple):
-    """Whose answer it is and how fresh. `staleness_ms` is -1 where nothing was ever proven."""
+    """Who answers, and how fresh the answer is. `staleness_ms` is -1 if freshness was never proven."""
 
     cluster: str
     replica: str
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
 
 class Freshness:
-    """Tells sources, and waits for what a reader demands."""
+    """Makes the `Source` of an answer, and waits for what a reader demands."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class Freshness:
         self._kept = Source("", "", "", 0, -1, stale=True, error="", quarantined=())
 
     def source(self) -> Source:
-        """Of an answer made now.
+        """The source of an answer made now.
 
-        Answers of the same few milliseconds share one object, so that it is encoded once; its staleness is that at
-        their end: an upper bound, as it says.
+        Answers within the same few milliseconds share one object, so that it is encoded once; its staleness is as of
+        their end: an upper bound.
         """
         now = self._clock.now()
         told = (
@@ -118,8 +118,8 @@ class Freshness:
         Raises:
             NotLoaded: this replica has not read the store yet.
             EpochChanged: min_version belongs to another epoch.
-            BehindVersion: the replica did not get min_version in time.
-            EpochDoubted: the store may have lost what it held, and the reader wants none of that.
+            BehindVersion: the replica did not reach min_version in time.
+            EpochDoubted: the store may have lost data, and the reader requires a trusted answer.
             StoreUnavailable: a STRONG read could not be fenced.
         """
         await self.still(read, deadline)
@@ -131,7 +131,7 @@ class Freshness:
             self._trust.check()
 
     async def still(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
-        """Return when the cache has what was demanded by version. The store may be another one after any wait.
+        """Return when the cache has reached the demanded version. After any wait the store may be a different one.
 
         Raises NotLoaded, EpochChanged, BehindVersion.
         """

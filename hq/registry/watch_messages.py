@@ -1,4 +1,4 @@
-"""What a watch is told: its messages, and how much goes into one."""
+"""The messages of a watch, and how much goes into one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOKEN, SOURCES = b"\x1a", b"\x22"
 class Message(NamedTuple):
     """One message of a watch; `events` are encoded fields `events = 2`. `token` is empty inside a version.
 
-    Whoever encodes it empties `events`: while a message waits for its reader, this would hold it a second time.
+    The encoder empties `events`: otherwise they would be in memory twice while a message waits for its reader.
     """
 
     kind: service_pb2.WatchKind
@@ -39,13 +39,13 @@ class Message(NamedTuple):
 
 
 def bookmarks(source: Source, tokens: Iterable[bytes]) -> list[bytes]:
-    """Of one moment, encoded: idle watches get nothing else, in the fewest steps."""
+    """Encoded bookmarks of one moment. Idle watches get nothing else, so this takes as few steps as possible."""
     kind, sources = KINDS[BOOKMARK], frames.delimited(SOURCES, source.message().SerializeToString())
     return [b"".join((kind, TOKEN, frames.varint(len(token)), token, sources)) for token in tokens]
 
 
 def in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:
-    """Encoded, in portions of about a message's size. Between two that are looked at an empty one: the loop's turn."""
+    """Encoded, in portions of about a message's size. An empty one between two pieces read lets the event loop run."""
     events: list[bytes] = []
     size = 0
     for portion in snapshot:

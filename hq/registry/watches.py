@@ -1,4 +1,4 @@
-"""Watches: a snapshot, then everything that changes, resumable at any replica; a break is always said."""
+"""Watches: a snapshot, then everything that changes, resumable at any replica; a break is always announced."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from serving.limiting.turns import Turns
 from store.fence import Fence
 
 _BOOKMARK_S = 5.0
-_PHASES = 500  # of the bookmarks of different connections: 50,000 at one moment would hold the loop for half a second
+_PHASES = 500  # staggers the bookmarks of different connections: 50,000 at once would block the loop for half a second
 # A message to one reader costs some 40 µs. Where a change goes to many, each of them waits a little after a message, so
 # that changes come in batches: at most a third of the time goes into messages, however many watch and change.
 _FEW, _PAUSE_S, _LONGEST_PAUSE_S = 10, 0.00012, 1.0
@@ -43,7 +43,7 @@ class _Lost(Exception):
 
 
 class Watches:
-    """The watching call. `bookmark_s`: so often an idle watch is told that nothing was missed, unless it wants less."""
+    """The watching call. `bookmark_s`: how often an idle watch is told that it missed nothing, or less if it asks."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class Watches:
     async def watch(
         self, query: Query, token: str, bookmark_s: int = 0, peer: str = "", push: Push = never_pushed
     ) -> AsyncGenerator[Message, None]:
-        """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
+        """Messages without end; ShuttingDown ends them after a last bookmark, or while this replica loads again.
 
-        `bookmark_s`: at least so many seconds between two bookmarks; all watches of one `peer` get theirs together.
-        `push` may send an encoded bookmark while the reader of this generator waits for its next message, which is a
-        fraction of the work of resuming it. False: it cannot now.
+        `bookmark_s`: at least this many seconds between two bookmarks; all watches of one `peer` get theirs together.
+        `push` may send an encoded bookmark while the reader of this generator waits for its next message, at a
+        fraction of the cost of resuming the generator. It returns False if it cannot now.
 
         Raises:
-            InvalidRequest: the token is none, or belongs to another filter.
+            InvalidRequest: it is not a token, or one of another filter.
             NotLoaded: this replica has not read the store yet.
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
-        await self._turns.next()  # to begin takes ten times as long as a lookup, and after a restart thousands do
+        await self._turns.next()  # starting takes ten times as long as a lookup, and after a restart thousands start
         self._loading.check()
         if self._fanout.closing.is_set():
             raise _shutting_down()
@@ -96,7 +96,7 @@ class Watches:
             await self._loaded_again()
 
     async def _loaded_again(self) -> None:
-        """Return when this replica has read everything. Raises ShuttingDown: it goes away first."""
+        """Return when this replica has read everything. Raises ShuttingDown: it shuts down first."""
         closing = self._fanout.closing
         waits = [asyncio.ensure_future(event.wait()) for event in (self._loading.loaded, closing)]
         try:
@@ -115,8 +115,8 @@ class Watches:
             async with aclosing(self._resumed(query, held)) as messages:
                 async for message in messages:
                     yield message
-        # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
-        # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
+        # Nothing is awaited between the end of the replay, or the start of a snapshot, and this subscription.
+        # Only the watcher holds the snapshot, so that both are freed together, however long the reader stalls.
         watcher = self._fanout.subscribe(query, None if held else in_messages(self._cache.matching(query)))
         watcher.reader = query.digest, push
         try:
@@ -133,9 +133,9 @@ class Watches:
             self._fanout.unsubscribe(query, watcher)
 
     async def _resumed(self, query: Query, held: continuation.ResumeToken) -> AsyncGenerator[Message, None]:
-        """What came after the token, up to where this replica is when it ends.
+        """What changed after the token, up to this replica's version at the end of the replay.
 
-        Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
+        Read from the history piece by piece: a reader slower than the changes eventually finds its next piece gone.
         """
         generation = self._fanout.generation
         await self._reached(held)
@@ -154,14 +154,14 @@ class Watches:
                 await asyncio.sleep(0)
 
     def _past(self, query: Query, at: int) -> tuple[int, list[Message]]:
-        """Some of what came after a version, and up to where that is. No reader keeps the steps themselves alive."""
+        """Some changes after a version, and the version they lead to. No reader keeps the steps themselves alive."""
         steps = self._history.since(at, watch_messages.MESSAGE_BYTES)
         if steps is None:
             raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
     async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
-        """What there is now, while the watcher collects what changes."""
+        """The current instances, while the watcher collects changes."""
         source, token = self._freshness.source(), self._token(query, self._fanout.version)
         while (events := next(watcher.snapshot, None)) is not None:
             if events:
@@ -209,7 +209,7 @@ class Watches:
         return Message(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
 
     async def _reached(self, held: continuation.ResumeToken) -> None:
-        """Return when this replica is where the token is. A token that stays ahead belongs to a past that is gone."""
+        """Return when this replica has reached the token. A token that stays ahead is from a history that is gone."""
         if held.epoch != self._cache.epoch:
             raise _Lost(f"the token is of epoch {held.epoch}, the current one is {self._cache.epoch}")
         if held.version > self._fanout.version:
@@ -218,7 +218,7 @@ class Watches:
                 raise _Lost("the token is newer than the store")
 
     def _push_bookmarks(self, asleep: list[Watcher]) -> list[Watcher]:
-        """A bookmark to each of them; those that take none now are returned."""
+        """Push a bookmark to each; return those that cannot take one now."""
         digests = [watcher.reader[0] for watcher in asleep]
         tokens = continuation.resumptions(self._cache.epoch, digests, self._fanout.version)
         made = bookmarks(self._freshness.source(), tokens)
@@ -228,7 +228,7 @@ class Watches:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
 
     def _check_generation(self, generation: int) -> None:
-        """After every wait: what was read before must not be sent with a token of now."""
+        """Call after every wait: what was read before must not be sent with a current token."""
         if self._fanout.generation != generation:
             raise _Lost("the store has a new history")
 

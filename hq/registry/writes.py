@@ -1,8 +1,8 @@
 """Writes of deploy systems and schedulers: create, update, delete, and single revisions.
 
 Every change is made from the replica's memory and written with a compare of what it was made from. A caller who names a
-version is told of a conflict; for a caller who names none, HQ reads again and repeats. A status that changed meanwhile
-(agents report all the time) is never the caller's conflict.
+version gets the conflict as an error; for one who names none, HQ reads again and retries. A status that changed
+meanwhile (agents report all the time) is never the caller's conflict.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Writes:
     ) -> Entry:
         """Raises AlreadyExists, StoreLimit, and what a commit raises.
 
-        `repeated`: it was sent before, with an outcome that is not known. What it created then is not created again if
-        others have deleted it since: the answer is the instance as it was last.
+        `repeated`: it was sent before, with an unknown outcome. If it created the instance then and others have deleted
+        it since, it is not created again: the answer is the instance as it last was.
         """
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.loading.check()
@@ -130,7 +130,7 @@ class Writes:
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)
             else:
-                permit(instance_id, "", "")  # a record that cannot be read: nobody's but theirs who may do everything
+                permit(instance_id, "", "")  # an unreadable record: only who may do everything may delete it
             gone = (keys.spec(instance_id), keys.status(instance_id), keys.secrets(instance_id))
             write = Write((Compare(keys.spec(instance_id), "modified", spec_at),), deletes=gone)
             try:
@@ -159,11 +159,11 @@ class Writes:
             new = _attempt(change, old, sure=sure)
             check_draft(permit, new)
             check_instance_update(new.check_input())
-            # An unreadable record is replaced even by what is shown; but not if the change itself was a no-op.
+            # An unreadable record is overwritten even if nothing changes, unless the change itself was a no-op.
             if new is old or (changes.same(old, new) and not self._r.cache.is_unreadable(instance_id)):
                 if sure:
                     return entry
-                # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
+                # "Nothing to do" and "no such revision" may be wrong: others may have acknowledged newer writes.
                 await self._r.catch_up.proven()
                 sure = True
                 continue
@@ -203,13 +203,13 @@ class Writes:
         return changes.as_stored(plan, entry, version)
 
     def _check_room(self, new_bytes: int, old_bytes: int) -> None:
-        """Keep live data from filling the store, which would stop reports, too. Raises StoreLimit for what adds."""
+        """Keep live data from filling the store, which would stop reports too. Raises StoreLimit if data would grow."""
         used_bytes, most_bytes = self._r.cache.stored_bytes, self._r.config.max_store_bytes
         if most_bytes and used_bytes >= most_bytes and new_bytes > old_bytes:
             raise StoreLimit(used_bytes, most_bytes)
 
     async def _taken_at(self, instance_id: str, request_id: str) -> int:
-        """The version at which the id is taken, by this very request or after a fence; 0: it is free."""
+        """The version at which the id is taken, by this very request or as confirmed by a fence; 0: it is free."""
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
@@ -218,7 +218,7 @@ class Writes:
         return spec_at
 
     def _repeated(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
-        """The answer to a creation of what is there already: the same if it was this very request."""
+        """The answer to a creation of what exists already: the instance, if this very request created it."""
         entry = self._r.cache.get(instance_id)
         if entry is not None and self._is_of(instance_id, request_id):
             check_entry(permit, entry)
@@ -226,7 +226,7 @@ class Writes:
         try:
             permit(instance_id, entry.traits.service if entry else "", entry.traits.node if entry else "")
         except PermissionDenied:
-            version = 0  # that the id is taken must be told, and no more
+            version = 0  # the caller must learn that the id is taken, but no more
         raise AlreadyExists(instance_id, version, readable=not self._r.cache.is_unreadable(instance_id))
 
     def _is_of(self, instance_id: str, request_id: str) -> bool:
@@ -236,7 +236,7 @@ class Writes:
 
 
 def _attempt(change: Callable[[changes.Draft], changes.Draft], old: changes.Draft, *, sure: bool) -> changes.Draft:
-    """What the change makes. Of a revision that is missing it makes nothing, until memory is sure: then NotFound."""
+    """Apply the change. If its revision is missing, return `old`; once memory is `sure` of that, raise NotFound."""
     try:
         return change(old)
     except NotFound:

@@ -47,7 +47,7 @@ def check_instance_update(instance: Instance, prefix: str = "instance", service_
 
 
 def check_revision(revision: InstanceRevision, prefix: str = "revision") -> None:
-    """What PutRevision takes, seen alone: the spec that comes of it needs check_instance_update.
+    """What PutRevision takes, on its own: the resulting spec needs check_instance_update.
 
     Raises:
         InvalidRequest: with the first violations by path.

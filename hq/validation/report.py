@@ -1,4 +1,4 @@
-"""What agents say of their revisions. On the path of every heartbeat, so it takes no detour by descriptors."""
+"""What agents say of their revisions. On the path of every heartbeat, so it does not go through descriptors."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ MAX_REPORT_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 4 * 1024
 
 is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
-# RevisionStatus has no other enum at any depth; a test watches over that.
+# RevisionStatus has no other enum at any depth; a test checks that.
 KNOWN_STATUSES = frozenset(ConditionStatus.values())
 
 

@@ -1,4 +1,4 @@
-"""What a request asks for beside an instance: filters, field masks, pages, and operators' orders."""
+"""What a request asks for besides an instance: filters, field masks, pages, and operators' orders."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def check_request_id(value: str, field: str = "request_id") -> Violation | None:
 
 
 def check_cluster(named: str, own: str, field: str) -> Violation | None:
-    """What is written names this very cluster, or none."""
+    """A write must name this very cluster, or none."""
     if named in ("", own):
         return None
     return Violation(field, f"names cluster {shown(named)}, and this is {own}: remove it to write the instance here")
 
 
 def check_page_size(value: int, field: str = "page_size") -> Violation | None:
-    """0 asks for the default; one that is larger than the server's own limit is no fault."""
+    """0 asks for the default; one larger than the server's own limit is allowed."""
     return Violation(field, f"{value} is negative: use 0 for the default") if value < 0 else None
 
 

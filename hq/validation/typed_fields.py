@@ -84,7 +84,7 @@ def is_enum(field: FieldDescriptor) -> bool:
     return field.enum_type is not None
 
 
-# What protobuf's JSON can say: the years 1 to 9999, and ten thousand years either way.
+# What protobuf's JSON can express: the years 1 to 9999, and ten thousand years either way.
 MIN_TIMESTAMP_S, MAX_TIMESTAMP_S = -62_135_596_800, 253_402_300_799
 MAX_PROTO_DURATION_S = 315_576_000_000
 MAX_NANOS = 999_999_999

@@ -12,7 +12,7 @@ from serving.errors import Violation
 
 MAX_LABEL_VALUE_BYTES = 253
 
-# `.` and `..` would be other directories than their own wherever an agent keeps files by id.
+# `.` and `..` would name other directories where an agent keeps files by id.
 is_id = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch
 is_name = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,63}").fullmatch
 is_label_key = re.compile(r"[A-Za-z0-9._:@/-]{1,253}").fullmatch

@@ -1,1 +1,1 @@
-"""Actions: how a service is brought to where the automaton says. Level-triggered: each step looks at HQ anew."""
+"""Actions: how a service is brought to the automaton's state. Level-triggered: each step looks at HQ again."""

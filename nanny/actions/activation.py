@@ -69,7 +69,7 @@ class Activation:
                 return await self._say(subject, running, record, why)
 
     async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
-        """While the service is paused: a batch that is ready holds no leave. Nothing else is done."""
+        """While the service is paused: a batch that is ready gives its leave back. Nothing else is done."""
         record = self._effects.record(subject, running)
         if not record.batch:
             return None
@@ -156,7 +156,7 @@ class Activation:
 
 
 def _fewer(asked: int, at_most: int, waited_s: float) -> int:
-    """How many to ask for instead: what can be granted at all, or after a while half; 0: go on waiting."""
+    """A smaller number to ask for: the most that can be granted, or half after a while; 0: keep waiting."""
     if 0 < at_most < asked:
         return at_most
     return asked // 2 if waited_s > SHRINK_AFTER_S else 0
@@ -170,7 +170,7 @@ def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> 
     """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
 
     Args:
-        own: the batch under way: it is held by this roll-out, whoever else holds it.
+        own: the current batch: it counts as held by this roll-out, whoever else holds it.
     """
     picture, min_ready_s = subject.picture, subject.policy.min_ready_s
     verdicts: _Verdicts = {}
@@ -192,7 +192,7 @@ def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> 
 
 
 def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
-    """From wherever they are to one stage, or (None) out."""
+    """Move keys from any stage to one stage, or (None) out of all."""
     if not keys:
         return
     for found in stages.values():
@@ -202,13 +202,13 @@ def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> No
 
 
 def progress_of(record: ActionRecord) -> Progress:
-    """What the record says."""
+    """The progress stored in the record."""
     failed = frozenset(keys_of(record.failed))
     return Progress(keys_of(record.batch), record.batches_done, failed, record.at_most)
 
 
 def _forgiving(progress: Progress, stages: Stages) -> Progress:
-    """A repair waits for nobody who went down by itself, though such a one leaves less room."""
+    """A repair does not wait for instances that went down by themselves, although they leave less room."""
     down = at(stages, Stage.UNDER_WAY, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
 
@@ -225,7 +225,7 @@ def _stage(
         return Stage.DOWN
     stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
     if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
-        # Labels, ports or the revision itself are not as described: to be written again, at the same price.
+        # Labels, ports or the revision itself differ from the description: written again, at the same cost.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
             return Stage.UNSEEN
         return Stage.UP if reports.is_ready(instance) else Stage.DOWN
@@ -233,7 +233,7 @@ def _stage(
 
 
 def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Verdicts) -> bool:
-    """Nothing would be written to switch it. Found out once for each version of an instance: agents report often."""
+    """Switching it would write nothing. Computed once per version of an instance, as agents report often."""
     instance = picture.instances[key]
     epoch = picture.seen[key[0]].epoch
     version = epoch, instance.meta.uid, instance.meta.version
@@ -248,7 +248,7 @@ _SHOWN: Final = 5
 
 
 def differences(subject: Subject, content: Content) -> list[str]:
-    """One line for each of the first few instances, and a count of the others; empty: all is as it should be."""
+    """One line for each of the first few instances, and a count of the others; empty: there are none."""
     found = at(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT)
     lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
     return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]

@@ -30,7 +30,7 @@ class Contents:
         self._kept_bytes = 0
 
     def text(self, service: str, snapshot: str) -> bytes:
-        """As it was written. Raises NotFound."""
+        """The text as uploaded. Raises NotFound."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         if stored is None:
             raise NotFound(f"service {service} has no snapshot {snapshot}")
@@ -38,7 +38,7 @@ class Contents:
         return text_of([self._chunks[name].data for name in names])
 
     async def of(self, service: str, snapshot: str) -> Content:
-        """Checked again: locations may be others by now. Raises NotFound, InvalidRequest."""
+        """The content, checked again: locations may have changed. Raises NotFound, InvalidRequest."""
         key = kinds.of_snapshot(service, snapshot)
         if key in self._kept:
             self._kept.move_to_end(key)

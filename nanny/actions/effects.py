@@ -31,7 +31,7 @@ _OUTCOMES: Final = {
 
 
 class Effects:
-    """Effects of the acting process. `leave` is asked; `events` takes the ends of actions."""
+    """Effects of the acting process. `leave` approves them; `events` receives the outcomes of actions."""
 
     def __init__(self, controller: Controller, events: Events[ServiceEvent], writer: Writer, leave: Leave) -> None:
         self.controller, self.leave = controller, leave
@@ -39,7 +39,7 @@ class Effects:
         self.ended = dict.fromkeys(_OUTCOMES, 0)
 
     def record(self, subject: Subject, running: Running) -> ActionRecord:
-        """A copy of how far an action is; a new one if it has not begun."""
+        """A copy of an action's record; a new one if it has not begun."""
         key = kinds.of_snapshot(subject.id, running.snapshot)
         stored = self.controller.records(kinds.ACTION).get(key)
         copy = ActionRecord(number=running.number, since_unix_ms=self.controller.clock.wall_ms())
@@ -48,7 +48,7 @@ class Effects:
         return copy
 
     async def store(self, subject: Subject, running: Running, record: ActionRecord) -> None:
-        """Say how far it is. Nothing is written if that is known."""
+        """Store an action's progress. Nothing is written if it is unchanged."""
         change = self.controller.change()
         key = kinds.of_snapshot(subject.id, running.snapshot)
         if change.get(kinds.ACTION, key) != record:
@@ -67,7 +67,7 @@ class Effects:
         key = kinds.of_snapshot(subject.id, running.snapshot)
         change.get(kinds.ACTION, key)
         change.put(kinds.ACTION, key, record)
-        # Work that has begun may end while Nanny is frozen: a batch half switched is worse than one switched.
+        # Work that has begun may end while Nanny is frozen: a half-switched batch is worse than a switched one.
         new = not record.batch
         intent = await self.controller.intend(change, new=new)
         intent.check(new=new)
@@ -76,12 +76,12 @@ class Effects:
         return written
 
     async def ask(self, task: str, subject: Subject, instances: Sequence[Key], comment: str) -> Answer:
-        """Leave for these, final: asked for, and confirmed directly before the effect."""
+        """Final leave for these instances: requested, and confirmed directly before the effect."""
         answer = await self.leave.ask(task, subject.id, instances, comment)
         return await self.leave.confirm(task) if answer.granted else answer
 
     async def end(self, subject: Subject, running: Running, outcome: Event, message: str = "") -> None:
-        """The action is over: an event like any other, which is stored once."""
+        """The action is over: store that as an event like any other, once."""
         self.ended[outcome] += 1
         level = logging.WARNING if outcome is Event.FAILED else logging.INFO
         log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
@@ -95,7 +95,7 @@ class Effects:
             log.info("%s: %s", subject.id, error)
 
     async def clean(self, subject: Subject) -> bool:
-        """Give back what superseded actions held, and forget them. False: instances of theirs are still changing."""
+        """Give back the leave of superseded actions, and forget them. False: their instances are still changing."""
         is_clean = True
         actions = self.controller.records(kinds.ACTION)
         for snapshot in {*subject.record.known, *subject.service.tuples}:
@@ -118,7 +118,7 @@ class Effects:
 
 
 class Declaring:
-    """What is under way, told to a CMS whose store has a new history: until then it grants nothing to anybody.
+    """Declares running work to a CMS whose store has a new history: until then it grants nothing to anybody.
 
     `run` is what the kit calls while this process acts.
     """
@@ -127,7 +127,7 @@ class Declaring:
         self._controller, self._leave = controller, leave
 
     async def run(self, _: str) -> float | None:
-        """Look whether it is asked for; in how many seconds to look again."""
+        """Check whether that is requested; return in how many seconds to check again."""
         if not self._leave.address:
             return None
         await self._leave.declare(running(self._controller))
@@ -143,17 +143,17 @@ def running(controller: Controller) -> list[Hold]:
 
 
 def keys_of(instances: Iterable[InstanceKey]) -> tuple[Key, ...]:
-    """As the plan knows them."""
+    """Instances as the plan identifies them."""
     return tuple((one.location, one.id) for one in instances)
 
 
 def messages_of(keys: Iterable[Key]) -> list[InstanceKey]:
-    """As records hold them."""
+    """Instances as records hold them."""
     return [InstanceKey(location=location, id=name) for location, name in keys]
 
 
 def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
-    """Of the action under way, or (number 0) of the repair of what is ACTIVE."""
+    """It belongs to the running action, or (number 0) to the repair of the ACTIVE snapshot."""
     if state is None:
         return False
     return record.number == state.action if record.number else state.current is Current.ACTIVE

@@ -100,7 +100,7 @@ class LevelSteps:
 
 
 def _may_go_on(subject: Subject, running: Running, look: Look) -> bool:
-    """Preparing for a roll-out does not wait for a location that does not answer: the roll-out does, at its end."""
+    """Preparing a roll-out does not wait for a location that does not answer; the roll-out itself does, at its end."""
     state = subject.service.tuples.get(running.snapshot)
     if state is None or state.target is not Target.ACTIVE or running.action not in (Action.GENERATE, Action.PREPARE):
         return False

@@ -1,4 +1,4 @@
-"""The actions that work on all instances at once, since they take nothing away: each a pure look at the subject."""
+"""The actions that work on all instances at once, as they disrupt nothing: each a pure function of the subject."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _remove(instance: instance_pb2.Instance | None, snapshot: str) -> Level | No
 
 
 def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
-    """Without the fill flag: the node holds nothing of it, then HQ holds nothing either."""
+    """Without the fill flag: first the node drops it, then HQ does."""
     if instance is None or (target := wanted.target_of(instance, snapshot)) is None:
         return None
     if target != READY and (not reports.is_installed(instance, snapshot) or reports.is_silent(instance)):
@@ -115,11 +115,11 @@ def _judged(
 
 
 def look_at(subject: Subject, content: Content, action: Action, heard: bool, kept: Collection[Key] = ()) -> Look:
-    """What there is to do.
+    """What has to be done.
 
     Args:
-        heard: there was time enough for every agent to be heard of.
-        kept: instances that a roll-out of another snapshot switches: deactivating leaves them to it.
+        heard: every agent has had enough time to report.
+        kept: instances that another snapshot's roll-out switches: deactivating leaves them to that.
     """
     levels = levels_of(subject, content, action)
     look = Look()
@@ -168,7 +168,7 @@ def _write(subject: Subject, content: Content, action: Action, key: Key) -> Writ
 
 
 def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int | None:
-    """What the revision may be there at most; None: it is not to be there at all."""
+    """The highest target that the revision may have there; None: it must not be there."""
     if action is Action.DEACTIVATE:
         return INSTALLED
     instance = subject.instances[key]

@@ -1,4 +1,4 @@
-"""Targets of single instances: HQ is changed for that instance only, with leave where it would serve no more."""
+"""Targets of single instances: HQ is changed for that instance only, with leave if it would stop serving."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OwnTargets:
         for key, order in subject.own_targets.items():
             if key[0] in subject.away or key not in subject.instances:
                 continue
-            if order.cms_task not in ("", _task(subject, key, order)):  # of the order before this one
+            if order.cms_task not in ("", _task(subject, key, order)):  # from the previous order
                 if await self._effects.leave.give_back(order.cms_task):
                     await self._note(subject, key, order, "")
                 again = SOON_S
@@ -46,7 +46,7 @@ class OwnTargets:
         return again
 
     async def forget_wiped(self, subject: Subject) -> None:
-        """Orders that a roll-out or a stop has wiped go away."""
+        """Remove orders that a roll-out or a stop has cancelled."""
         orders = self._effects.controller.records(kinds.INSTANCE_TARGET)
         for name in [name for name in orders if name.startswith(f"{subject.id}/")]:
             if holds(subject, orders[name]):
@@ -72,7 +72,7 @@ class OwnTargets:
     async def _write(
         self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
     ) -> None:
-        """What serves is taken away with leave only: switched to another revision, or off."""
+        """A serving instance is switched to another revision, or off, only with leave."""
         write = subject.write(key, after)
         if reports.is_ready(subject.instances[key]):
             comment = f"target of instance {key[1]}"
@@ -85,7 +85,7 @@ class OwnTargets:
         await self._effects.write(subject, running, record, [write])
 
     async def _settled(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> bool:
-        """It is as ordered; its leave is given back once it serves again, or shall not serve."""
+        """It is as ordered; its leave is given back once it serves again or is no longer meant to."""
         instance = subject.instances.get(key)
         if instance is None:
             return False
@@ -98,7 +98,7 @@ class OwnTargets:
         return True
 
     async def _note(self, subject: Subject, key: Key, order: InstanceTargetRecord, task: str) -> None:
-        """Say what the CMS granted: a CMS whose store has a new history is told of it."""
+        """Record what the CMS granted, so that it can be declared to a CMS whose store has a new history."""
         if order.cms_task == task or not self._effects.leave.address:
             return
         change = self._effects.controller.change()
@@ -111,7 +111,7 @@ class OwnTargets:
 
 
 def holds(subject: Subject, order: InstanceTargetRecord) -> bool:
-    """Whether it was not wiped."""
+    """Whether it is still in force."""
     state = subject.service.tuples.get(order.snapshot_id)
     return state is not None and bool(state.overrides) and state.overrides == order.overrides
 

@@ -1,4 +1,4 @@
-"""For how long actions have made no progress, on the own clock. A new process counts anew: it delays, it never errs."""
+"""How long actions have made no progress, by this process's clock. A new process starts at 0, which only delays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from serving.clock import Clock
 
 
 class ProgressClock:
-    """One watch for each action; what is not looked at for a while (a pause) is counted anew."""
+    """One watch for each action; one that is not checked for a while (a pause) starts again at 0."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._marks: dict[tuple[str, int], tuple[Hashable, float]] = {}
 
     def stalled_s(self, service: str, number: int, mark: Hashable) -> float:
-        """For how long the mark has been this one."""
+        """For how long the mark has been unchanged."""
         now = self._clock.now()
         known, since = self._marks.get((service, number), (None, now))
         if known != mark:

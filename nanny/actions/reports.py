@@ -1,4 +1,4 @@
-"""What single instances look like to an action. Pure."""
+"""How an action sees single instances. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
 
 
 def is_silent(instance: Instance) -> bool:
-    """No agent of the instance is heard of, or HQ has given up waiting for each of them."""
+    """The instance has no reporting agent, or HQ has given up waiting for each of them."""
     return not any(status.ready.reason not in _UNHEARD for status in instance.status.revision if status.ready.reason)
 
 
@@ -29,7 +29,7 @@ def is_installed(instance: Instance, revision: str) -> bool:
 
 
 def is_ready(instance: Instance, revision: str = "") -> bool:
-    """Of a revision, or (empty) of any."""
+    """Whether a revision, or (empty) any, is ready."""
     if not revision:
         return instance.status.ready.status == _TRUE
     status = status_of(instance, revision)
@@ -37,13 +37,13 @@ def is_ready(instance: Instance, revision: str = "") -> bool:
 
 
 def has_seen(instance: Instance, revision: str) -> bool:
-    """Its agent acts on the spec as it is now."""
+    """Its agent acts on the current spec."""
     status = status_of(instance, revision)
     return status is not None and (not status.spec_version or status.spec_version >= instance.meta.version)
 
 
 def why_not(instance: Instance, revision: str) -> str:
-    """What its agent says, in a few words."""
+    """What its agent reports, in a few words."""
     status = status_of(instance, revision)
     if status is None:
         return "no agent has reported it"
@@ -69,7 +69,7 @@ def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: flo
 
 
 def is_settled(instance: Instance) -> bool:
-    """What it does follows from its newest spec: it is about to do nothing else."""
+    """No switch is pending: it is not ready or it is silent, or its agent has applied the newest spec."""
     wanted = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
     if not is_ready(instance) or is_silent(instance):
         return True

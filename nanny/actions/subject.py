@@ -20,9 +20,9 @@ class Subject:
     """What a step looks at.
 
     Attributes:
-        own_targets: orders for single instances that hold, by instance.
+        own_targets: orders in force for single instances, by instance.
         away: locations that must not be acted on, with the reason.
-        held_by_others: instances that somebody else has leave to take away.
+        held_by_others: instances that somebody else has leave to disrupt.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Subject:
 
     @property
     def instances(self) -> Mapping[Key, instance_pb2.Instance]:
-        """As HQ shows them at this moment: whoever awaits in between looks anew."""
+        """As HQ shows them at this moment: read again after an await."""
         return self.picture.instances
 
     @property
@@ -49,7 +49,7 @@ class Subject:
         return held(instance, self.picture.seen[key[0]].epoch) if instance is not None else None
 
     def write(self, key: Key, after: instance_pb2.Instance) -> Write:
-        """The write that brings an instance there."""
+        """The write that changes an instance to `after`."""
         instance = self.instances.get(key)
         version = instance.meta.version if instance is not None else 0
         return Write(key, after, version, self.picture.seen[key[0]].epoch)
@@ -63,13 +63,13 @@ class Look:
     """What an action that works on all instances at once finds.
 
     Attributes:
-        writes: the first of what HQ should hold and does not.
+        writes: the first writes of what is missing in HQ.
         missing: how many such instances there are.
-        costly: instances that serve, and may be taken away one by one, with leave.
-        waiting: instances that are not there yet; `why`: what the agent of the first one says.
-        done: how many are there.
-        away: locations that wait to answer.
-        left: how many instances that should be changed are left to others, or for later.
+        costly: serving instances, which may be switched off one by one, with leave.
+        waiting: instances that are not finished; `why`: what the first one's agent reports.
+        done: how many are finished.
+        away: locations that do not answer.
+        left: how many instances need a change but are left to others, or for later.
     """
 
     writes: list[Write] = field(default_factory=list)

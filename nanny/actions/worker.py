@@ -1,4 +1,4 @@
-"""The reconciler of a service: looks at its record and at HQ, and does the next step of whatever is under way."""
+"""The reconciler of a service: looks at its record and at HQ, and does the next step of whatever is in progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Worker:
         self._own = OwnTargets(effects, contents)
 
     async def run(self, service_id: str) -> float | None:
-        """One look, and one step of each action. Return in how many seconds to look again."""
+        """Look once, and do one step of each action. Return in how many seconds to look again."""
         record = self.controller.records(kinds.SERVICE).get(service_id)
         if record is None:
             return None
@@ -102,7 +102,7 @@ class Worker:
         return await self._levels.step(subject, running, content)
 
     async def _rest(self, subject: Subject) -> float | None:
-        """Nothing is under way: what in HQ differs is shown, and brought back in batches as by a roll-out."""
+        """No action is running: drift in HQ is shown and repaired in batches, as by a roll-out."""
         active = next((one for one, state in subject.service.tuples.items() if state.current is Current.ACTIVE), "")
         if not active:
             return None
@@ -139,7 +139,7 @@ class Worker:
         return None
 
     async def _went_back(self, subject: Subject) -> bool:
-        """HQ was written by a later order than any that is known here: the records are older. Pause, and say so."""
+        """HQ was written by a later order than any known here, so the records were restored. Pause, and say so."""
         instances = subject.instances
         tally = subject.picture.tally(
             "generation", lambda key: generation_of(instances[key]) if key in instances else None

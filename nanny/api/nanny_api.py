@@ -1,4 +1,4 @@
-"""nanny.v1.NannyService: which call needs which right, and what it does."""
+"""nanny.v1.NannyService: the right that each call needs, and what the call does."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Orders:
         return SnapshotRecord(snapshot=snapshot, chunks=stored)
 
     def snapshot_id(self, service: str, told: str) -> str:
-        """The full id of a snapshot that is told by its first characters; empty: HEAD. Raises NotFound."""
+        """The full id of a snapshot named by its first characters; empty: HEAD. Raises NotFound."""
         record = self._controller.records(kinds.SERVICE).get(service)
         if record is None:
             raise NotFound(f"there is no service {service}")
@@ -98,7 +98,7 @@ class Orders:
         return found[0]
 
     async def instance_key(self, service: str, snapshot: str, location: str, instance: str) -> Key:
-        """The instance that is meant. Raises NotFound: the snapshot does not name it."""
+        """The key of the named instance. Raises NotFound: the snapshot does not name it."""
         content = await self._contents.of(service, snapshot)
         found = [key for key in content.placements if key[1] == instance and location in ("", key[0])]
         if len(found) != 1:
@@ -107,14 +107,14 @@ class Orders:
         return found[0]
 
     def _sign(self, event: ServiceEvent, by: pb.Authorship, call: Call) -> None:
-        """Who is known beats who it is said to be."""
+        """An authenticated name takes precedence over the one given."""
         identity = call.access.identity
         _check_words(by)
         event.by.author = identity.name if identity is not None else by.author
         event.by.comment, event.by.ticket = by.comment, by.ticket
 
     async def _store_content(self, service: str, content: Content, chunks: list[bytes]) -> int:
-        """Store what is not there yet, chunk by chunk; return how many there are."""
+        """Store the missing chunks, one by one; return how many chunks there are."""
         known = self._controller.records(kinds.SNAPSHOT).get(kinds.of_snapshot(service, content.id))
         if known is not None:
             return known.chunks

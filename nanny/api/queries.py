@@ -55,7 +55,7 @@ class Queries:
         return shown
 
     async def watch(self, service: str) -> AsyncIterator[pb.Service]:
-        """As it is now, and each time it is another."""
+        """The service now, and after each change."""
         last = pb.Service()
         while True:
             now = await self.service(service)
@@ -85,7 +85,7 @@ class Queries:
         return list(reversed(stored.entry)) if stored is not None else []
 
     async def instances(self, service: str, snapshot: str) -> pb.ListInstancesResponse:
-        """What each instance of a snapshot is, and what is wanted there."""
+        """The state of each instance of a snapshot, and what is wanted there."""
         record = self.record(service)
         content = await self._contents.of(service, snapshot)
         answer = pb.ListInstancesResponse(snapshot_id=snapshot)
@@ -102,7 +102,7 @@ class Queries:
         return answer
 
     async def instances_in_hq(self, service: str) -> dict[Key, instance_pb2.Instance]:
-        """All that HQ holds of a service that need not be known here. Raises StoreUnavailable: a location is away."""
+        """All that HQ holds of a service, known to Nanny or not. Raises StoreUnavailable: a location is away."""
         async with self._worker.picture(service) as picture:
             if away := picture.away():
                 told = "; ".join(f"{location} {why}" for location, why in sorted(away.items()))

@@ -98,7 +98,7 @@ class Shown:
 
 
 def by_location(subject: Subject, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
-    """Fill in how far the action of a tuple is, location by location."""
+    """Fill in the progress of a tuple's action, location by location."""
     stages = _stages(subject, content, Action(state.action.action))
     failed = set(keys_of(stored.failed)) if stored.number == state.action.number else set()
     failed -= stages.get(Stage.DONE, set())

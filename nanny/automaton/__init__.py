@@ -1,1 +1,1 @@
-"""What becomes of a service's snapshots: tables, and a pure step over them. No I/O, no clock."""
+"""The life cycle of a service's snapshots: tables, and a pure step over them. No I/O, no clock."""

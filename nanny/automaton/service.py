@@ -1,4 +1,4 @@
-"""A service as the automaton sees it: its tuples, and what stands beside them. Immutable, compared by value."""
+"""A service as the automaton sees it: its tuples and settings. Immutable, compared by value."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class SnapshotState:
     """One tuple.
 
     Attributes:
-        fill: its revisions are in HQ already as CREATED (the flag `fill_pods_configuration`).
-        overrides: number of the set of orders for single instances that holds; 0: there is none.
-        action: number of the action under way; 0: none. Outcomes of other numbers count for nothing.
+        fill: its revisions are already in HQ as CREATED (the flag `fill_pods_configuration`).
+        overrides: number of the set of single-instance orders in force; 0: there is none.
+        action: number of the running action; 0: none. Outcomes with other numbers are ignored.
     """
 
     current: Current
@@ -41,10 +41,10 @@ class Service:
     Attributes:
         tuples: by snapshot id.
         head: the snapshot that edits are made on; empty: there is none yet.
-        paused: no action begins, and one that runs touches no further instance.
+        paused: no action begins, and a running one touches no further instance.
         last_active: the snapshot that reached ACTIVE last; empty: none since the service was stopped.
-        rolling_back: the order under way is the policy's own roll-back: it is not rolled back again.
-        numbered: the last number given to an action or a set of instance orders.
+        rolling_back: the current order is the policy's own roll-back, which is not rolled back again.
+        numbered: the last number assigned to an action or a set of instance orders.
         head_on_activation: `set_snapshot_as_current_upon_activation`.
         rolls_back: what a failed roll-out does: True: roll back once; False: stop and show.
     """
@@ -73,7 +73,7 @@ class Service:
         return any(state.current in LIVE or state.overrides for state in self.tuples.values())
 
     def with_tuple(self, snapshot: str, state: SnapshotState | None) -> Service:
-        """The same with one tuple changed, or taken away."""
+        """The same with one tuple changed or removed."""
         tuples = dict(self.tuples)
         if state is None:
             tuples.pop(snapshot, None)

@@ -11,7 +11,7 @@ from nanny.automaton.states import ACTIONS, Current, Target
 
 
 class ServiceState(enum.StrEnum):
-    """What people see first. The first that any snapshot calls for is shown."""
+    """What people see first. The first one that applies to any snapshot is shown."""
 
     UPDATING = "Updating"
     BROKEN = "Broken"
@@ -47,7 +47,7 @@ MEANINGS: Final[Mapping[ServiceState, str]] = {
 
 
 def service_state(service: Service) -> ServiceState:
-    """Whether it is paused stands beside it."""
+    """The state of a service. Whether it is paused is shown separately."""
     shown = {_shows(state) for state in service.tuples.values()}
     return next((state for state in ServiceState if state in shown), ServiceState.OFFLINE)
 
@@ -60,7 +60,7 @@ def _shows(state: SnapshotState) -> ServiceState:
 
 
 def at_rest(service: Service) -> bool:
-    """Nothing is under way or waits for another snapshot."""
+    """No action is running, and no snapshot waits for another one."""
     return all(
         state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING
         for state in service.tuples.values()

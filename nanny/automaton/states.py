@@ -1,4 +1,4 @@
-"""The states that a snapshot may have, and the words for what moves it. Names are those that users see."""
+"""The states that a snapshot may have, and the events that change it. The names are those that users see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The step of a service: what an event makes of it. Pure, total over every state that can be reached.
+"""The step of a service: its state after an event. Pure, and total over all reachable states.
 
-Each function answers the service as it is afterwards; what is to be done follows from it (`Service.running`).
+Each function returns the service afterwards; the actions to run follow from it (`Service.running`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Step:
     """The automaton over a table.
 
     Args:
-        table: another one than TABLE in tests only.
-        passed: told of every row used, in order: for history, and for a search that counts what it reached.
+        table: different from TABLE in tests only.
+        passed: called with every row used, in order: for history, and for exhaustive searches.
     """
 
     def __init__(self, table: Table = TABLE, passed: Passed = _unheard) -> None:
@@ -36,7 +36,7 @@ class Step:
         self._passed = passed
 
     def added(self, service: Service, snapshot: str) -> Service:
-        """A new snapshot is there: HEAD."""
+        """A new snapshot was added: it is HEAD."""
         return replace(service, head=snapshot)
 
     def paused(self, service: Service) -> Service:
@@ -50,7 +50,7 @@ class Step:
         return self._ordered(replace(service, rolling_back=False), snapshot, target, fill=fill)
 
     def ended(self, service: Service, snapshot: str, number: int, outcome: Event) -> Service:
-        """An action ended: DONE, FAILED or CANCELLED. Another action's number changes nothing."""
+        """An action ended: DONE, FAILED or CANCELLED. The number of a different action changes nothing."""
         state = service.tuples.get(snapshot)
         if state is None or state.action != number or state.current not in ACTIONS:
             return service
@@ -74,7 +74,7 @@ class Step:
         return service
 
     def instance_ordered(self, service: Service, snapshot: str) -> Service:
-        """One instance has a target of its own. The snapshot's state does not follow."""
+        """One instance gets its own target. The snapshot's state does not change."""
         state = service.tuples[snapshot]
         if state.overrides:
             return service
@@ -138,7 +138,7 @@ class Step:
         return self._moved(service, snapshot, TOWARDS[target], new=(target, fill))
 
     def _towards(self, service: Service, snapshot: str) -> Service:
-        """Begin whatever the target asks for next, unless just that is under way."""
+        """Begin the next action that the target requires, unless it is already running."""
         state = service.tuples.get(snapshot)
         if state is None:
             return service
@@ -153,7 +153,7 @@ class Step:
     def _moved(
         self, service: Service, snapshot: str, event: Event, *, new: tuple[Target, bool] | None = None
     ) -> Service:
-        """Use one row, and those that follow from it within the step."""
+        """Apply one row, and those that follow from it within the step."""
         state = service.tuples.get(snapshot)
         before: State = state.current if state is not None else ABSENT
         after = self._table[before, event]
@@ -173,7 +173,7 @@ class Step:
 
 
 def refusal(service: Service, snapshot: str, target: Target) -> str:
-    """Why an order is refused as things stand; empty: it is not."""
+    """Why an order is refused in this state; empty: it is not."""
     if service.wanted_active() == snapshot and target is not Target.ACTIVE:
         return (
             f"snapshot {snapshot} has the target ACTIVE: to change that, activate another snapshot or stop the service"
@@ -184,7 +184,7 @@ def refusal(service: Service, snapshot: str, target: Target) -> str:
 
 
 def instance_refusal(service: Service, snapshot: str) -> str:
-    """Why an order for one instance is refused as things stand; empty: it is not."""
+    """Why an order for one instance is refused in this state; empty: it is not."""
     state = service.tuples.get(snapshot)
     if state is None or state.current not in TAKES_INSTANCE_ORDERS:
         now = state.current if state is not None else "not in HQ"
@@ -199,7 +199,7 @@ def _fill_of(service: Service, snapshot: str) -> bool:
 
 
 def _entered(service: Service, snapshot: str, state: SnapshotState, after: Current) -> Service:
-    """Work has a number, and wipes what single instances were ordered."""
+    """Entering a working state assigns a number and cancels orders for single instances."""
     if after not in ACTIONS:
         return service.with_tuple(snapshot, replace(state, current=after, action=0))
     number = service.numbered + 1

@@ -1,7 +1,7 @@
 """The table of one snapshot: (current state, event) -> current state. What is not in it cannot happen.
 
-Orders are never handled in a working state: the step first asks where a broken-off action would leave the snapshot
-(CANCELLED), and where the target leads from there. If that is the work which is under way anyhow, it goes on.
+Orders are never handled in a working state: the step first looks up where an aborted action leaves the snapshot
+(CANCELLED), and where the target leads from there. If that is the action that already runs, it continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _outcomes() -> Iterator[tuple[tuple[State, Event], State]]:
 
 
 def _ways() -> Iterator[tuple[tuple[State, Event], State]]:
-    """Where a resting snapshot goes next, by its target; to itself: it has arrived, or nothing may be done."""
+    """Where a resting snapshot goes next, by its target; to itself: it has arrived, or must not be changed."""
     for resting, destroyed, created, prepared, active in (
         (_C.PARTIALLY_CREATED, _C.DESTROYING, _C.GENERATING, _C.GENERATING, _C.GENERATING),
         (_C.CREATED, _C.DESTROYING, _C.CREATED, _C.PREPARING, _C.PREPARING),
@@ -56,9 +56,9 @@ TABLE: Final[Table] = {
     (ABSENT, _E.TO_CREATED): _C.GENERATING,
     (ABSENT, _E.TO_PREPARED): _C.GENERATING,
     (ABSENT, _E.TO_ACTIVE): _C.GENERATING,
-    # The snapshot whose target is ACTIVE takes no lower one, so the other three ways do not exist.
+    # A snapshot with target ACTIVE accepts no lower one, so the other three ways do not exist.
     (_C.ACTIVE, _E.TO_ACTIVE): _C.ACTIVE,
-    # Ordered again where arriving is not enough: instances have targets of their own, or the fill flag is new.
+    # Ordered again although it has arrived: instances have targets of their own, or the fill flag is new.
     (_C.ACTIVE, _E.AGAIN): _C.ACTIVATING,
     (_C.CREATED, _E.AGAIN): _C.GENERATING,
     # Another snapshot is ordered ACTIVE: what is live waits for it, untouched.
@@ -68,9 +68,9 @@ TABLE: Final[Table] = {
     (_C.DEACTIVATE_PENDING, _E.REPLACED): _C.DEACTIVATE_PENDING,
     (_C.ACTIVATING, _E.REPLACED): _C.ACTIVATION_MUST_BE_CANCELLED,
     (_C.ACTIVATION_MUST_BE_CANCELLED, _E.CANCELLED): _C.DEACTIVATE_PENDING,
-    # Its roll-out is done: what waited may run in part, and is switched off.
+    # Its roll-out is done: the waiting one may still run in part, and is switched off.
     (_C.DEACTIVATE_PENDING, _E.RELEASED): _C.BROKEN,
-    # Stop: whatever may run, be it by the order for one instance, is switched off.
+    # Stop: whatever may run, even by an order for one instance, is switched off.
     (_C.ACTIVE, _E.STOPPED): _C.BROKEN,
     (_C.ACTIVATING, _E.STOPPED): _C.BROKEN,
     (_C.BROKEN, _E.STOPPED): _C.BROKEN,

@@ -1,1 +1,1 @@
-"""What Nanny stores, and what an event makes of it. Pure."""
+"""What Nanny stores, and how events change it. Pure."""

@@ -1,6 +1,6 @@
-"""What an event makes of the records of its service: the handler that the kit calls. A pure function of what it reads.
+"""How an event changes its service's records: the handler that the kit calls. A pure function of what it reads.
 
-It answers refusals (`Refused`), moves the automaton, and writes down who did what.
+It raises refusals (`Refused`), moves the automaton, and records who did what.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _create(change: Change, service_id: str, event: ServiceEvent, record: Servic
 
 
 def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRecord) -> None:
-    """What runs is HEAD and ACTIVE from the start."""
+    """Adopt a service: what runs is HEAD and ACTIVE from the start."""
     made.info.CopyFrom(event.adopted.info)
     key = kinds.of_snapshot(service_id, event.adopted.snapshot.snapshot.id)
     change.get(kinds.SNAPSHOT, key)
@@ -103,7 +103,7 @@ def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:
 
 
 def _forget(change: Change, service_id: str, snapshot: str) -> None:
-    """A snapshot and its content go away."""
+    """Delete a snapshot and its content."""
     key = kinds.of_snapshot(service_id, snapshot)
     stored = change.get(kinds.SNAPSHOT, key)
     change.delete(kinds.SNAPSHOT, key)
@@ -114,7 +114,7 @@ def _forget(change: Change, service_id: str, snapshot: str) -> None:
 
 
 class _Moved:
-    """One event at work on one record."""
+    """One event being applied to one record."""
 
     def __init__(
         self, change: Change, service_id: str, event: ServiceEvent, record: ServiceRecord, story: Story
@@ -131,7 +131,7 @@ class _Moved:
             one.message = message
 
     def ordered(self) -> None:
-        """An order of people: what is written to HQ from now on says so."""
+        """A person's order: increment the generation that later writes to HQ carry."""
         self.record.generation += 1
 
     def _passed(self, snapshot: str, before: State, event: Event, after: State) -> None:
@@ -167,7 +167,7 @@ def _snapshot(moved: _Moved) -> None:
 
 
 def _remember(moved: _Moved, snapshot: str, chunks: int) -> None:
-    """It is the newest; the oldest that nothing refers to goes away."""
+    """Add it as the newest; drop the oldest that nothing refers to."""
     for number in range(chunks):
         if moved.change.get(kinds.CHUNK, kinds.of_chunk(moved.service_id, snapshot, number)) is None:
             raise Refused(f"the content of snapshot {snapshot} was removed meanwhile: send it again", "ABORTED")

@@ -16,7 +16,7 @@ class Story:
     """Entries of one event, stored with what it changes.
 
     Args:
-        by: who caused the event, and when; what follows from it is told as Nanny's.
+        by: who caused the event, and when; entries for its consequences name Nanny.
     """
 
     def __init__(self, change: Change, service_id: str, by: service_pb2.Authorship) -> None:

@@ -18,7 +18,7 @@ EVENTS: Final = "service"
 
 
 def declare(controller: Controller) -> None:
-    """Follow all kinds from the start: one that is first read after the store was listed would look empty."""
+    """Follow all kinds from the start: a kind declared after the store was listed would look empty."""
     controller.records(SERVICE)
     controller.records(SNAPSHOT)
     controller.records(CHUNK)

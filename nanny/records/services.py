@@ -39,7 +39,7 @@ def _state(record: records_pb2.TupleRecord) -> SnapshotState:
 
 
 def write_back(record: records_pb2.ServiceRecord, service: Service, now_ms: int) -> None:
-    """Bring a record to what the automaton says; `current_since` moves with the state, and old messages go."""
+    """Bring a record to what the automaton says; `current_since` follows the state, and old messages are removed."""
     before = {one.snapshot_id: one for one in record.snapshot}
     tuples = []
     for snapshot, state in service.tuples.items():

@@ -1,4 +1,4 @@
-"""What a roll-out does next, from what is seen and what was recorded. A pure function; see `next_step`."""
+"""The next step of a roll-out, from what is observed and what was recorded. A pure function; see `next_step`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGEST_BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A new batch: ask for leave, then switch these. `costs`: those among them that may be serving."""
+    """A new batch: ask for leave, then switch these. `costs`: those of them that may be serving."""
 
     batch: tuple[Key, ...]
     costs: tuple[Key, ...]
@@ -21,28 +21,28 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Instances of the batch under way that are not switched yet."""
+    """Instances of the current batch that are not switched yet."""
 
     instances: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """The batch is over; `failed` of it stayed not ready and are tolerated."""
+    """The batch is over; `failed` of them did not become ready, which is tolerated."""
 
     failed: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do but to look again. `why` is for people."""
+    """Nothing to do yet; look again later. `why` is for people."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every instance is as it should be, but for those `left`, of which `why` says what is known."""
+    """Every instance is as it should be, except those `left`, which `why` explains."""
 
     why: str = ""
 
@@ -61,12 +61,12 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
     """Decide what comes next.
 
     Args:
-        stalled_s: for how long nothing has become done, since the batch began; pauses do not count.
+        stalled_s: how long nothing has been completed since the batch began, without pauses.
     """
     if progress.batch:
         return _in_batch(policy, stages, progress, stalled_s)
     late = sorted(at(stages, *_NOT_YET) - progress.failed)
-    if late:  # switched in an earlier batch, or by somebody else
+    if late:  # switched in an earlier batch or by somebody else
         return _late(policy, stages, progress, stalled_s, late)
     return _next_batch(policy, stages, progress, stalled_s)
 
@@ -80,7 +80,7 @@ def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
     if missing := batch.intersection(at(stages, *_NOT_SWITCHED)):
         return Switch(tuple(sorted(missing)))
     if away := sorted(batch.intersection(at(stages, Stage.AWAY))):
-        # Switched or not, it may be down: a further batch beside it would take one too many.
+        # Switched or not, it may be down: another batch could take one too many.
         where = sorted({location for location, _ in away})
         waits = f"waits for location {', '.join(where)}, which does not answer (it has {_some(away)})"
         return Wait(f"{waits}; {policy.go_on_without(where)}")
@@ -105,7 +105,7 @@ def _late(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, 
 def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
     if down := _in_order(policy, stages, Stage.DOWN):
         return Begin(down[:LARGEST_BATCH], ())
-    # Lost already, or as good as: an earlier roll-out took no more than it may.
+    # These are lost already, or nearly: an earlier roll-out took them within its limits.
     if leaving := _in_order(policy, stages, Stage.LEAVING):
         return Begin(leaving, leaving)
     room = _room(policy, stages, progress)
@@ -124,7 +124,7 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
 
 
 def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
-    """How many more may be taken away. What has failed by itself counts neither way; what we broke does."""
+    """How many more may be taken away. Instances that failed by themselves do not count; those that we broke do."""
     serving = at(stages, Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNSEEN, Stage.UP)
     room = policy.unavailable(max(len(serving), 1)) - len(at(stages, Stage.UNDER_WAY, Stage.UNSEEN))
     return min(room, progress.at_most) if progress.at_most else room

@@ -17,13 +17,13 @@ class Policy:
 
     Attributes:
         service: whose roll-outs these are.
-        max_unavailable: of the instances that serve; a share is at least 1 unless it is 0.
+        max_unavailable: of the serving instances; a share is at least 1 unless it is 0.
         max_failures: instances that may stay not ready after the first batch; the first batch may have none.
-        progress_deadline_s: a batch in which nothing becomes ready for so long has failed.
-        min_ready_s: an instance is done once it has been ready for so long without a break.
+        progress_deadline_s: a batch in which nothing becomes ready for this long has failed.
+        min_ready_s: an instance is done once it has been ready for this long without interruption.
         locations: these first, in this order; others follow by name.
         leave_out: locations that no roll-out touches or waits for.
-        rolls_back: a failed roll-out is rolled back, once; False: it stops and shows.
+        rolls_back: a failed roll-out is rolled back, once; False: it stops and reports that.
     """
 
     max_unavailable: Amount = TEN_PERCENT
@@ -36,7 +36,7 @@ class Policy:
     service: str = "SERVICE"
 
     def go_on_without(self, locations: Iterable[str]) -> str:
-        """What somebody can do who does not want to wait for these."""
+        """The advice for people who do not want to wait for these."""
         left_out = sorted({*self.leave_out, *locations})
         return f"to continue without it: nanny service leave-out {self.service} {' '.join(left_out)}"
 

@@ -13,16 +13,16 @@ Key = tuple[str, str]
 class Stage(enum.StrEnum):
     """Where an instance stands. The first three are switched: HQ wants this snapshot READY there."""
 
-    DONE = "done"  # its agent has seen that, and it has been ready for long enough
-    SETTLING = "settling"  # ready, not for long enough yet
+    DONE = "done"  # its agent has seen that, and it has been ready long enough
+    SETTLING = "settling"  # ready, but not long enough yet
     UNDER_WAY = "under way"  # not ready yet
-    DOWN = "down"  # not switched; it is not ready: switching it costs nothing
-    UP = "up"  # not switched; it is ready
-    LEAVING = "leaving"  # not switched; what serves there gives way to a third revision: an order before this one
-    UNSEEN = "unseen"  # not switched; it is ready, and its agent has not seen the newest spec
-    SILENT = "silent"  # not switched; its agent is not heard, so it may serve or not
-    HELD = "held"  # others hold it: it comes later, and is no failure
-    LOST = "lost"  # switched, and its agent is not heard: it is left alone
+    DOWN = "down"  # not switched and not ready: switching it costs nothing
+    UP = "up"  # not switched and ready
+    LEAVING = "leaving"  # not switched; an earlier order is replacing what serves there by a third revision
+    UNSEEN = "unseen"  # not switched and ready, but its agent has not seen the newest spec
+    SILENT = "silent"  # not switched; its agent is silent, so it may or may not serve
+    HELD = "held"  # others hold it: it comes later, which is no failure
+    LOST = "lost"  # switched, but its agent is silent: it is left alone
     AWAY = "away"  # its location does not answer: nothing is known, nothing can be written
 
 
@@ -40,13 +40,13 @@ def at(stages: Stages, *wanted: Stage) -> set[Key]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the record of the action says, so that another process goes on from there.
+    """The stored progress of the action, from which another process can continue.
 
     Attributes:
-        batch: switched, or about to be; empty: no batch is under way.
+        batch: switched, or about to be; empty: there is no current batch.
         batches_done: how many were given back.
         failed: instances that did not become ready within the deadline.
-        at_most: a batch is no larger, since leave for more was not granted; 0: as large as the policy allows.
+        at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
     """
 
     batch: tuple[Key, ...] = ()

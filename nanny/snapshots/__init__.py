@@ -1,1 +1,1 @@
-"""Snapshots: what is in one, and what it makes of an instance. Pure."""
+"""Snapshots: their content, and how it changes an instance. Pure."""

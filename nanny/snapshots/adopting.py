@@ -1,4 +1,4 @@
-"""The content of a snapshot of a service that runs already: what HQ holds, so that nothing changes. Pure."""
+"""The snapshot content for a service that already runs: what HQ holds, so that nothing changes. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serving.errors import InvalidRequest, Violation
 
 
 def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, bytes]:
-    """The content and its text; the snapshot's id is that of the revision that runs everywhere.
+    """The content and its text; the snapshot gets the id of the revision that runs everywhere.
 
     Raises:
         InvalidRequest: with every instance that keeps the service from being adopted.

@@ -1,6 +1,6 @@
-"""The content of a snapshot: a description of a service, checked whole, with all faults at once.
+"""The content of a snapshot: a description of a service, checked completely, with all faults at once.
 
-It is what `nanny upload` takes, with one revision, which HQ will know by the snapshot's id.
+It is what `nanny upload` takes, with one revision, which gets the snapshot's id in HQ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Content:
     """A description that was checked.
 
     Attributes:
-        id: of the snapshot: hash of what the text says, whatever comments and order of fields it has.
+        id: the snapshot's: a hash of the parsed text, independent of comments and the order of fields.
         title: the id of its revision as written: for people.
         description: with the one revision under the snapshot's id.
         placements: by location and instance.
@@ -56,7 +56,7 @@ def read_content(service: str, text: bytes, locations: Collection[str], as_id: s
     """The content of a snapshot from its text.
 
     Args:
-        as_id: the snapshot's id, where it is not the hash of the content: what was adopted keeps the revision's.
+        as_id: the snapshot's id, if it is not the hash of the content: an adopted one keeps the revision's id.
 
     Raises:
         TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
@@ -103,7 +103,7 @@ def _value(text: bytes) -> Any:
 
 
 def _check_expanded(value: Any) -> None:
-    """Aliases of YAML may write out to a billion times the text. Raises TooLarge."""
+    """YAML aliases may expand to a billion times the text. Raises TooLarge."""
     left, waiting = MAX_CONTENT_BYTES, [value]
     while waiting:
         one = waiting.pop()

@@ -1,6 +1,6 @@
 """What HQ should hold of an instance for one snapshot, over what it holds now. Pure.
 
-Each function answers the instance to store, with the version that it was decided on, or None: it is so already.
+Each function returns the instance to store, with the version that it was decided on; None: no change is needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
 def is_between(
     instance: instance_pb2.Instance, snapshot: str, *, lowest: int | None = None, highest: int | None = None
 ) -> bool:
-    """Whether the snapshot's revision is there with a target in this range: nothing is to be written to get there."""
+    """Whether the snapshot's revision has a target in this range, so that nothing has to be written."""
     there = target_of(instance, snapshot)
     if there is None:
         return False
@@ -38,9 +38,9 @@ def is_between(
 def with_revision(
     content: Content, key: Key, held: Held | None, target: int, generation: int
 ) -> instance_pb2.Instance | None:
-    """The snapshot's revision is there, with at least this target. What runs is not touched.
+    """Ensure that the snapshot's revision is there with at least this target. What runs is not touched.
 
-    A new instance gets everything that the description says; what exists gets labels and ports only when it is
+    A new instance gets everything in the description; an existing one gets labels and ports only when it is
     switched.
     """
     if held is None:
@@ -59,7 +59,7 @@ def with_revision(
 
 
 def switched(content: Content, key: Key, held: Held | None, generation: int) -> instance_pb2.Instance | None:
-    """The snapshot's revision is the READY one, with its labels and ports."""
+    """Make the snapshot's revision the READY one, with its labels and ports."""
     wanted = desired(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
         if revision.id != content.id and revision.target == READY:
@@ -69,7 +69,7 @@ def switched(content: Content, key: Key, held: Held | None, generation: int) -> 
 
 
 def lowered(snapshot: str, held: Held, target: int | None, generation: int) -> instance_pb2.Instance | None:
-    """The snapshot's revision has at most this target; None: it is not there at all."""
+    """Lower the snapshot's revision to at most this target; None: remove it."""
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == snapshot), None)
     if there is None:
@@ -84,7 +84,7 @@ def lowered(snapshot: str, held: Held, target: int | None, generation: int) -> i
 
 
 def generation_of(instance: instance_pb2.Instance) -> int:
-    """Of the order that wrote it last; 0: no Nanny did."""
+    """The generation of the order that last wrote it; 0: Nanny never did."""
     text = instance.meta.annotations.get(OWNER, "")
     return int(text) if text.isdecimal() else 0
 
@@ -104,7 +104,7 @@ def _changed(held: Held, wanted: instance_pb2.Instance, generation: int) -> inst
 
 
 def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
-    """As held, with the secret descriptors that a write would leave as they are."""
+    """As held, without differences in secret descriptors that a write leaves unchanged."""
     if held.knows_secrets:
         return held.instance
     same = _copy(held.instance)

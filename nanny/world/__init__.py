@@ -1,1 +1,1 @@
-"""What Nanny sees and does outside of its records: HQ's installations, and leave from a CMS."""
+"""Nanny's outside world: HQ's installations, and leave from a CMS."""

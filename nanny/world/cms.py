@@ -28,7 +28,7 @@ _AWAY: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_
 
 
 class CmsLeave:
-    """Asks the processes of one CMS in turn; one that does not answer is no leave, and says so.
+    """Asks the processes of one CMS in turn; no answer means no leave, with that reason.
 
     Args:
         addresses: host:port of each of its processes.
@@ -51,12 +51,12 @@ class CmsLeave:
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
                 return _refused(error)
-            return await self._look(task)  # it was declared: the same work in other words
+            return await self._look(task)  # it was declared: the same work under another description
         found = _answer(answer.state)
         return found if found.granted or len(instances) < 2 else replace(found, at_most=await self._at_most(task))
 
     async def _at_most(self, task: str) -> int:
-        """How many its budgets could ever give at once, if it asks for more; 0: not known. Asked once for each task."""
+        """The most that its budgets could ever grant at once, if it wants more; 0: unknown. Asked once per task."""
         if task not in self._bounds:
             try:
                 why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
@@ -85,7 +85,7 @@ class CmsLeave:
         return True
 
     async def holds_of_others(self, service: str) -> Sequence[Hold]:
-        """Remembered for a moment; the last answer stands while the CMS is away, which grants nothing either."""
+        """Cached briefly; the last answer is used while the CMS is away, as it grants nothing then either."""
         at, holds = self._holds.get(service, (float("-inf"), ()))
         if self._clock.now() - at < _HOLDS_FOR_S:
             return holds
@@ -140,7 +140,7 @@ class CmsLeave:
             await channel.close(None)
 
     async def _call(self, method: Callable[[Any], Any], request: Message) -> Any:
-        """The first process that answers. Raises AioRpcError."""
+        """The answer of the first process that responds. Raises AioRpcError."""
         for number, stub in enumerate(self._stubs):
             try:
                 return await method(stub)(request, timeout=_TIMEOUT_S, metadata=tuple(self._metadata()))

@@ -1,4 +1,4 @@
-"""Leave to take instances away: from a CMS, or, where there is none, by `max_unavailable` alone."""
+"""Leave to disrupt instances: from a CMS, or, without one, by `max_unavailable` alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nanny.rollout.views import Key
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether the instances may be taken away; `why` says what stands against it, and `retry_s` when to ask again.
+    """Whether the instances may be taken away; `why` says what prevents it, and `retry_s` when to ask again.
 
     Attributes:
-        at_most: so many at once could ever be granted, were all others ready; 0: not known, or no bound.
+        at_most: the most that could be granted at once if all others were ready; 0: unknown or unbounded.
     """
 
     granted: bool
@@ -28,7 +28,7 @@ GRANTED = Answer(granted=True)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Leave that somebody has: of these instances, and of all that stand on these hosts."""
+    """Leave that somebody holds for these instances, and for all on these hosts."""
 
     task: str
     instances: frozenset[Key] = frozenset()
@@ -39,33 +39,33 @@ class Hold:
 
 
 class Leave(Protocol):
-    """Who gives leave. A task is known by its id: asked for twice, it is one."""
+    """Grants leave. Tasks are identified by id: requesting one twice is idempotent."""
 
     address: str
 
     async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
-        """Create the task unless it is there, and answer how it stands. Provisional until `confirm`."""
+        """Create the task unless it is there, and return its state. Provisional until `confirm`."""
         ...
 
     async def confirm(self, task: str) -> Answer:
-        """Directly before the first effect: decided anew."""
+        """Call directly before the first effect: the decision is made again."""
         ...
 
     async def give_back(self, task: str) -> bool:
-        """The instances serve again, or the task is not needed any more. False: it is not known to be gone."""
+        """End a task: its instances serve again, or it is no longer needed. False: it may still exist."""
         ...
 
     async def holds_of_others(self, service: str) -> Sequence[Hold]:
-        """What others were granted of a service: such instances are left for later. As of a moment ago."""
+        """What others were granted of a service: such instances are left for later. May be slightly stale."""
         ...
 
     async def declare(self, running: Sequence[Hold]) -> bool:
-        """Say what is under way, if the CMS asks for it: its store has a new history. Whether it did ask."""
+        """Declare running work, if the CMS requests it because its store has a new history. Return whether it did."""
         ...
 
 
 class NoCms:
-    """Nobody to ask: the plan's own bound is all there is, and messages say so."""
+    """There is no CMS: only the plan's own bound applies, and messages say so."""
 
     address = ""
 

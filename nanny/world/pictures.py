@@ -26,11 +26,11 @@ UNREAD: Final = "has not been read yet"
 
 
 class Seen:
-    """One service in one location. `changed(id, instance)` is told of every instance that is another, or (None) gone.
+    """One service in one location. `changed(id, instance)` is called for every instance that changed or (None) is gone.
 
     Attributes:
         error: why it must not be acted on; empty: it is current.
-        epoch: that the versions of its instances belong to.
+        epoch: the epoch that the versions of its instances belong to.
     """
 
     def __init__(self, clock: Clock, changed: Callable[[str, instance_pb2.Instance | None], None]) -> None:
@@ -41,7 +41,7 @@ class Seen:
         self.epoch = ""
 
     def ready_s(self, instance: instance_pb2.Instance, revision: str) -> float:
-        """For how long a revision has been ready without a break, as seen from here; -1: it is not."""
+        """How long a revision has been ready without interruption, as seen from here; -1: it is not ready."""
         since = self._ready_since.get(instance.meta.id, {}).get((instance.meta.uid, revision))
         return -1.0 if since is None else self._clock.now() - since
 
@@ -95,7 +95,7 @@ class Picture:
 
     Attributes:
         seen: by location.
-        instances: all that are seen, also those of locations that do not answer by now.
+        instances: all known ones, including those in locations that no longer answer.
     """
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
@@ -105,7 +105,7 @@ class Picture:
         self.moved = asyncio.Event()
 
     def tally(self, name: Hashable, judge: Callable[[Key], V | None], keys: Iterable[Key] = ()) -> Tally[V]:
-        """What `judge` finds of these instances and of all that are seen; kept under its name, up to date.
+        """The verdicts of `judge` on these and all known instances; cached under its name and kept up to date.
 
         `judge` depends on nothing but its name, what `instances` and `ready_s` say of the key, and the epoch.
         """
@@ -118,7 +118,7 @@ class Picture:
         return tally
 
     def put(self, key: Key, instance: instance_pb2.Instance | None) -> None:
-        """An instance is another, or gone."""
+        """An instance changed, or is gone."""
         if instance is None:
             self.instances.pop(key, None)
         else:
@@ -130,7 +130,7 @@ class Picture:
         return lambda name, instance: self.put((location, name), instance)
 
     def version(self, key: Key) -> int | None:
-        """Of an instance; None: it is not seen."""
+        """The version of an instance; None: it is not known."""
         instance = self.instances.get(key)
         return None if instance is None else instance.meta.version
 
@@ -147,7 +147,7 @@ class Picture:
         return all(seen.error != UNREAD for seen in self.seen.values())
 
     async def settle(self, done: Callable[[], bool], timeout_s: float) -> None:
-        """Return when `done`, or when the time is over."""
+        """Return when `done`, or after the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not done():
@@ -173,7 +173,7 @@ class Pictures:
         return sorted(self._locations)
 
     def away_locations(self) -> dict[str, str]:
-        """By location, what is wrong with it as far as somebody looks; empty: nothing is known to be."""
+        """By location, what is wrong with it, as far as it is followed; empty: nothing is known to be wrong."""
         found = dict.fromkeys(self._locations, "")
         for held in self._held.values():
             found.update(held.picture.away())
@@ -181,7 +181,7 @@ class Pictures:
 
     @asynccontextmanager
     async def of(self, service: str) -> AsyncIterator[Picture]:
-        """The picture of a service; it is followed for a while afterwards, in case it is asked for again."""
+        """The picture of a service; it is followed for a while longer, in case it is needed again."""
         held = self._held.get(service)
         if held is None:
             held = self._held[service] = _Held(self._picture(service))

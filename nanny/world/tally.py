@@ -1,4 +1,4 @@
-"""What is found of each of many instances, found anew only for those that changed since."""
+"""Verdicts on many instances, recomputed only for those that changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tally(Generic[V]):
         keys: the instances to begin with.
 
     Attributes:
-        stale: instances to be judged anew; whoever knows of a change adds to it.
+        stale: instances to judge again; callers add those that changed.
     """
 
     def __init__(self, judge: Callable[[Key], V | None], keys: Iterable[Key]) -> None:
@@ -28,7 +28,7 @@ class Tally(Generic[V]):
         self.stale = set(keys)
 
     def groups(self, *unsure: V) -> Mapping[V, Set[Key]]:
-        """By verdict, as it is now; not to be changed. Verdicts `unsure` change with time: these are judged anew."""
+        """Current instances by verdict; do not modify. `unsure` verdicts change with time: these are judged again."""
         for verdict in unsure:
             self.stale |= self._groups.get(verdict, set())
         for key in self.stale:

@@ -30,11 +30,11 @@ class Write:
 
 @dataclass(slots=True)
 class Written:
-    """What came of writes. Races are in none of these.
+    """The results of writes. Lost races appear in none of these.
 
     Attributes:
-        versions: of instances that are there now.
-        deleted: instances that are not there any more.
+        versions: of instances that exist now.
+        deleted: instances that no longer exist.
         refused: why HQ refuses the others.
     """
 
@@ -51,7 +51,7 @@ class Writer:
         self.sent = 0
 
     async def send(self, writes: Sequence[Write]) -> Written:
-        """Store all of them, each for itself. What is not known to be stored is seen in HQ later.
+        """Store each independently. Writes with an unknown outcome are seen in HQ later.
 
         A location that does not answer is no error: the picture says so.
         """
@@ -95,7 +95,7 @@ class Writer:
         except HqApiError as error:
             if error.reason != "ALREADY_EXISTS":
                 raise
-            # By an earlier write of ours that the watch has not shown yet, or as another service's.
+            # Created by an earlier write of ours that the watch has not shown yet, or as another service's.
             stored = (await client.get(write.key[1])).instance
             if stored.meta.service_id != write.after.meta.service_id:
                 raise

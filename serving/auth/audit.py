@@ -24,7 +24,7 @@ class Line(NamedTuple):
         decision: allow or deny.
         outcome: OK, or the reason of the error; "begun" before an order.
         version: at which it was stored; 0: it was not, or that is not known.
-        calls: that the line stands for: it is the last of so many that the caller was denied.
+        calls: how many calls the line stands for: it is the last of that many that the caller was denied.
     """
 
     identity: str
@@ -44,14 +44,14 @@ class Sink(Protocol):
 
     Attributes:
         last: the last line that was there before; empty: none.
-        is_file: it is kept apart from the log, which can say how far it has come.
+        is_file: it is separate from the log, which can then say how far the file has come.
     """
 
     last: bytes
     is_file: bool
 
     def ready(self) -> bytes:
-        """Make it ready for a line; what stands there unfinished, of a line that was broken off. Raises OSError."""
+        """Make it ready for a line; return the unfinished rest of a line that was broken off. Raises OSError."""
         ...
 
     def write(self, line: str) -> None:
@@ -81,7 +81,7 @@ class Audit:
         self.tell()
 
     def record(self, line: Line) -> bool:
-        """Append a line; whether it was written."""
+        """Append a line; return whether it was written."""
         try:
             bound = self.chain.bound(self._fields(line), self._sink.ready())
             self._sink.write(bound)
@@ -101,7 +101,7 @@ class Audit:
             raise AuditUnavailable(self.fault)
 
     def close(self) -> None:
-        """No line comes after this."""
+        """Finish the log: no line comes after this."""
         self.tell()
         self._sink.close()
 
@@ -127,7 +127,7 @@ class Audit:
 
 
 class LogSink:
-    """Beside everything else that is logged, where no file was named; whatever the level of the log."""
+    """Among everything else that is logged, if no file was named; whatever the level of the log."""
 
     last, is_file = b"", False
 
@@ -153,7 +153,7 @@ _MAX_CALLERS: Final = 10_000
 
 
 class _Caller:
-    """Lines that may be written, as of when; how many calls were left out since the last one, and what the last was."""
+    """How many lines may be written, as of when; how many calls were left out since the last line, and the last one."""
 
     __slots__ = ("last", "left_out", "lines", "since")
 
@@ -170,7 +170,7 @@ class Denials:
         self._callers: dict[str, _Caller] = {}  # the one that was denied longest ago is first
 
     def callers(self) -> Collection[str]:
-        """Those that were denied lately."""
+        """Those that were denied recently."""
         return self._callers.keys()
 
     def record(self, caller: str, line: Line) -> None:
@@ -184,7 +184,7 @@ class Denials:
             self._sum_up(oldest)
 
     def tell_rest(self, *, all_of_it: bool = False) -> None:
-        """Write what was left out and may be written by now; to be called now and then, and at the end."""
+        """Write what was left out and may be written now; call it from time to time, and at the end."""
         for name, caller in list(self._callers.items()):
             if all_of_it:
                 self._sum_up(caller)

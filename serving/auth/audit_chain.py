@@ -15,13 +15,13 @@ _NAME_BYTES: Final = 6
 
 
 class Link(NamedTuple):
-    """What a line says of its place.
+    """What a line says about its place.
 
     Attributes:
-        chain: the log that it belongs to: another one begins where no line is known to go on from.
+        chain: the log that it belongs to: a new one begins where no previous line is known.
         sequence: the first line is 1.
         previous: hash of the line before; empty: this is the first.
-        broken_off: hash of bytes before it that are no line, since writing them was broken off; empty: there are none.
+        broken_off: hash of bytes before it that are not a line, because writing was interrupted; empty: there are none.
     """
 
     chain: str
@@ -31,12 +31,12 @@ class Link(NamedTuple):
 
 
 def hash_of(line: bytes) -> str:
-    """Of a line without its end, in hexadecimal digits."""
+    """The hash of a line without its end, in hexadecimal digits."""
     return hashlib.sha256(line).hexdigest()
 
 
 def link_of(line: bytes) -> Link | None:
-    """The place of a line; None: it is no line of an audit log."""
+    """The place of a line; None: it is not a line of an audit log."""
     try:
         told: Any = json.loads(line)
     except (ValueError, RecursionError):
@@ -51,7 +51,7 @@ def link_of(line: bytes) -> Link | None:
 
 
 class Chain:
-    """Where a log stands.
+    """How far a log has come.
 
     Attributes:
         name: of this chain, unlike any other.
@@ -79,6 +79,6 @@ class Chain:
         return json.dumps({**place, **fields}, separators=(",", ":"))
 
     def wrote(self, line: str) -> None:
-        """This line is the last one now."""
+        """Note that this line was written: it is now the last one."""
         self.sequence += 1
         self.last = hash_of(line.encode())

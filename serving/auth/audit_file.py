@@ -24,7 +24,7 @@ _PARTLY: Final = "only part of a line was written"
 
 
 class FileSink:
-    """Appends to a file; so many full ones are kept. A file that was taken away is made anew.
+    """Appends to a file; `kept` full ones are kept. A file that was removed is created again.
 
     Attributes:
         last: the last whole line that was there at the start, in this file or in the one before; empty: none.
@@ -41,7 +41,7 @@ class FileSink:
         self._broken_off = b""
         try:
             self._open()
-            if link_of(self._broken_off) is not None:  # all of a line but its end
+            if link_of(self._broken_off) is not None:  # all of a line except its end
                 self._size += os.write(self._descriptor, b"\n")
                 self._found, self._broken_off = self._broken_off, b""
             self.last = self._found
@@ -52,7 +52,7 @@ class FileSink:
             raise BadSecurity(f"--audit-log {path}: cannot be written: {error.strerror}") from error
 
     def ready(self) -> bytes:
-        """Make it ready for a line. What stands at its end is no whole line, if there is anything. Raises OSError."""
+        """Make it ready for a line. Return what is at its end, if that is not a whole line. Raises OSError."""
         if self._descriptor < 0 or not self._is_in_place():
             self.close()
             self._open()
@@ -80,7 +80,7 @@ class FileSink:
     def _give_up(self, part: bytes) -> None:
         try:
             os.ftruncate(self._descriptor, self._size)
-        except OSError:  # of a file that can only grow, say
+        except OSError:  # say, of an append-only file
             self._broken_off += part
             self._size += len(part)
         raise OSError(errno.ENOSPC, _PARTLY)
@@ -138,7 +138,7 @@ class FileSink:
 
 
 def _tail(path: Path) -> tuple[bytes, bytes]:
-    """The last whole line, and what stands behind it."""
+    """The last whole line, and what comes after it."""
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
         whole, end, rest = file.read().rpartition(b"\n")

@@ -42,7 +42,7 @@ class Demands:
 
     Attributes:
         skew_s: how far the clock of its issuer may be off.
-        max_life_s: for how long it may be good from now on: it cannot be called back.
+        max_life_s: for how long it may be valid from now on: it cannot be revoked.
     """
 
     audience: str
@@ -74,7 +74,7 @@ def _key(entry: Any) -> jwt.PyJWK:
         raise BadSecurity(f"key {kid!r} is a private or secret key: publish public keys only, and replace the pair")
     try:
         key = jwt.PyJWK(entry, "RS256" if entry.get("kty") == "RSA" else "EdDSA")
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:  # whose words may quote all of the key
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:  # whose message may quote all of the key
         raise BadSecurity(f"key {kid!r} cannot be used: it is malformed ({type(error).__name__})") from error
     fits = isinstance(key.key, Ed25519PublicKey) or (
         isinstance(key.key, RSAPublicKey) and key.key.key_size >= _LEAST_RSA_BITS
@@ -87,7 +87,7 @@ def _key(entry: Any) -> jwt.PyJWK:
 
 
 def _fingerprints(keys: Keys) -> dict[str, str]:
-    """What each key is, whatever it is called."""
+    """What each key is, whatever its id."""
     return {kid: hashlib.sha256(key.key.public_bytes(*_AS_DER)).hexdigest() for kid, key in keys.items()}
 
 
@@ -100,21 +100,21 @@ class Tokens:
         self._known: dict[str, Identity] = {}
 
     def use(self, keys: Keys) -> None:
-        """Other keys are in force now."""
+        """Put other keys in force."""
         self._keys, self._fingerprints = keys, _fingerprints(keys)
         self._known.clear()
 
     def accepts(self, identity: Identity) -> bool:
-        """The key that signed its token is still in force."""
+        """Whether the key that signed its token is still in force."""
         return identity.key in self._fingerprints.values()
 
     def remembered(self, key: str) -> Identity | None:
-        """Whose token was remembered as this, if it has not expired since."""
+        """The identity of the token that was remembered under this key, if it has not expired since."""
         known = self._known.get(key)
         return known if known is not None and known.expires_at * 1000 >= self._clock.wall_ms() else None
 
     def identity(self, token: str, remember_as: str = "") -> Identity:
-        """Whose token it is. Raises Unauthenticated; its words never hold the token."""
+        """Whose token it is. Raises Unauthenticated; its message never contains the token."""
         found = self._verified(token)
         if found.expires_at * 1000 < self._clock.wall_ms():
             self._known.pop(remember_as, None)
@@ -172,7 +172,7 @@ class Tokens:
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose members have names of their own: of two, others may heed the one that we do not (RFC 7519, 4)."""
+    """An object without duplicate names: of two, others may use the one that we do not (RFC 7519, 4)."""
     found = dict(members)
     if len(found) != len(members):
         raise ValueError("a member is duplicated")

@@ -14,7 +14,7 @@ from serving.rights.rules import Rule
 
 
 def _charging(admit: Admit, admission: Admission) -> Admit:
-    """The same, but calls that are not let in count as their peer's: those of nobody have no identity to count by."""
+    """The same, but calls that are not let in count against their peer: they have no identity to count by."""
 
     def charging(call: Call) -> None:
         try:
@@ -45,7 +45,7 @@ class Guard:
         return method.run if self._gate is None else self._gate.recorded(method)
 
     def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
-        """The time for which a stream may go on."""
+        """How long a stream may go on."""
         return nullcontext() if self._gate is None else self._gate.lease(call)
 
     def refused(self, call: Call, error: ServiceError) -> None:

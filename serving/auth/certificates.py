@@ -1,4 +1,4 @@
-"""Client certificates: the one SPIFFE id in them. That they are genuine, TLS has verified before."""
+"""Client certificates: the one SPIFFE id in them. TLS has already verified that they are genuine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Certificates:
         self._clear: dict[bytes, None] = {}
 
     def check_clear(self, pem: bytes) -> None:
-        """Look whether it names nobody, or one: where a token says who calls, that is all that it must.
+        """Check that it names nobody, or one: where a token says who calls, that is all it has to do.
 
         Raises:
             Unauthenticated: it has several URIs, so that others could take it for another's, or cannot be read.
@@ -81,7 +81,7 @@ def _read(pem: bytes) -> tuple[list[str], float]:
 
 
 def spiffe_id(uri: str, trust_domain: str) -> str:
-    """The uri itself. Raises Unauthenticated: it is no SPIFFE id, or one of another trust domain."""
+    """The uri itself. Raises Unauthenticated: it is not a SPIFFE id, or is one of another trust domain."""
     found = _SPIFFE.fullmatch(uri) if len(uri) <= _MAX_ID else None
     if found is None or {".", ".."}.intersection(found[2].split("/")):
         raise Unauthenticated(_wanted("this one has a different URI"))

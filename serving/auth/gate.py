@@ -1,4 +1,4 @@
-"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the gateway."""
+"""The gate that every call passes: who calls, what is the rule, is it met? One for both transports and the gateway."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Gate:
     """Lets calls in, or raises Unauthenticated or PermissionDenied.
 
     Attributes:
-        denied: how many calls were, by reason.
+        denied: how many calls were denied, by reason.
         tokens, certificates: None: this kind of proof is not accepted.
-        denials: lines about them, on their way to the audit log.
+        denials: lines about denied calls, on their way to the audit log.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Gate:
         cluster: str | None = None,
         denied_by_state: Collection[str] = (),
     ) -> None:
-        """`cluster`: grants for other ones count for nothing; None: all count (a federation gateway's).
+        """`cluster`: grants for other ones are ignored; None: all count (in a federation gateway).
 
         `denied_by_state`: reasons of errors that deny a call by what is stored, not by the policy; recorded as denials.
         """
@@ -61,7 +61,7 @@ class Gate:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def admitter(self, rule: Rule) -> Admit | None:
-        """What a transport does with every call before it reads the request; None: nothing, it is open to everybody."""
+        """What a transport does with every call before it reads the request; None: the method is open to everybody."""
         if rule.is_open:
             return None
 
@@ -71,7 +71,7 @@ class Gate:
         return admit
 
     def identify(self, call: Call) -> Identity:
-        """Who calls: the token says it; without one the certificate. Raises Unauthenticated."""
+        """Who calls, by the token or, without one, by the certificate. Raises Unauthenticated."""
         sent = call.all_headers("authorization")
         pem = call.certificate() if self.certificates is not None else b""
         if sent:
@@ -139,7 +139,7 @@ class Gate:
             del self._leases[lease]
 
     def end_leases(self) -> None:
-        """End the streams whose caller's proof has expired, or who may not any more."""
+        """End the streams whose caller's credentials have expired, or who is no longer authorized."""
         for lease in [lease for lease in self._leases if lease.error is None]:
             try:
                 self._still(lease.access)
@@ -159,7 +159,7 @@ class Gate:
     # --- what is in force ---------------------------------------------------------------------------------------------
 
     def use(self, policy: Policy) -> None:
-        """Another policy is in force now."""
+        """Put another policy in force."""
         self._policy = policy
         self._decided.clear()
 
@@ -213,7 +213,7 @@ class Gate:
             self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
         if isinstance(error, FailedPrecondition):
-            key = error.subject.partition("/")[0]  # of a part, what it belongs to
+            key = error.subject.partition("/")[0]  # of a part, the instance that it belongs to
         line = self._line(call, path, rule, "deny", error.reason)
         if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
             line = line._replace(identity=self._claimed(call))
@@ -241,11 +241,11 @@ class Gate:
             return ""
 
     def _is_denial(self, error: ServiceError) -> bool:
-        # By code and reason: those of a federation gateway are relayed, of no class of ours.
+        # By code and reason: errors that a federation gateway relays have no class of ours.
         return error.code in DENIALS or error.reason in self._denied_by_state
 
     def leases(self) -> Iterator[Access]:
-        """Of the streams that are open."""
+        """The access of the open streams."""
         return (lease.access for lease in self._leases)
 
 

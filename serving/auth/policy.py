@@ -39,7 +39,7 @@ class Grant:
     scope: Scope
 
     def scope_for(self, name: str) -> Scope | None:
-        """How far the identity of this name reaches by it; None: it is not meant."""
+        """How far the identity of this name reaches by it; None: the grant is not for it."""
         for pattern in self.identities:
             found = pattern.match(name)
             if found is not None:
@@ -51,7 +51,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All grants. Whoever is in none has no rights at all."""
+    """All grants. An identity that is in none has no rights at all."""
 
     grants: tuple[Grant, ...] = ()
 

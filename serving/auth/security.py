@@ -1,4 +1,4 @@
-"""Everything about security of one process: as flags say it, and kept up to date with its files."""
+"""Everything about the security of one process: as its flags say, and kept up to date with its files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Reloading = tuple[WatchedFiles[Any], Callable[[], None]]
 
 
 class Security:
-    """The gate that calls pass, TLS of the transports, and the files that both live by.
+    """The gate that calls pass, TLS of the transports, and the files that both are made from.
 
     Attributes:
         gate: None: without authentication.
@@ -63,7 +63,7 @@ class Security:
         self.audit.tell(_MARK_EVERY_S)
 
     def note(self) -> str:
-        """What an operator should know, in a sentence; empty: nothing. Anybody may read it: why stands in the log."""
+        """What an operator should know, in a sentence; empty: nothing. Anybody may read it: the log has the reasons."""
         faults = [
             f"--{file.name}: the changed file could not be loaded, see the log" for file, _ in self._files if file.fault
         ]
@@ -72,11 +72,11 @@ class Security:
         return "; ".join(faults)
 
     def file_faults(self) -> dict[tuple[str, ...], float]:
-        """By flag: 1 for a file that is not in force as it is now."""
+        """By flag: 1 for a file whose current contents are not in force."""
         return {(file.name,): float(bool(file.fault)) for file, _ in self._files}
 
     def denied(self) -> dict[tuple[str, ...], float]:
-        """Calls that were, by the code that they got."""
+        """Calls that were denied, by the code that they got."""
         counted = self.gate.denied if self.gate is not None else {}
         return {(code,): counted.get(code, 0) for code in DENIALS}
 
@@ -165,7 +165,7 @@ def flags(made: Flags, *, serves_grpc: bool = True, forwards: bool = False) -> C
 
 
 def check_exposure(given: Mapping[str, Any], *, forwards: bool = False) -> None:
-    """Raises BadSecurity: an address can be reached by others, who could read along or call unasked; or it is none."""
+    """Raises BadSecurity: others could reach an address and eavesdrop, or call unauthorized; or it is malformed."""
     named = {flag: given[flag] for flag in ("grpc", "http", "agents", "worker_pages") if given.get(flag)}
     for flag, address in named.items():
         if not address.startswith("unix:") and not address.rpartition(":")[2].isdigit():
@@ -193,7 +193,7 @@ def security_of(
     """What the flags say; None: neither TLS nor callers' identities.
 
     `cluster`, `denied_by_state`: as the gate takes them.
-    `forwards`: it is a federation gateway. Callers need tokens there, which it forwards; certificates it cannot.
+    `forwards`: it is a federation gateway. Callers need tokens there, which it forwards; certificates cannot be.
 
     Raises:
         BadSecurity: naming the flag.

@@ -74,7 +74,7 @@ class ServerTls:
     def listening(self, *, require_clients: bool = False) -> ssl.SSLContext:
         """For one listener that speaks HTTP/2 and HTTP/1.1; it follows the files.
 
-        Clients' certificates are asked for where there is a CA for them, and taken if they come, or required.
+        Clients' certificates are asked for if there is a CA for them, and optional, or required.
         """
         context = self._offering(_context())
         if self._client_ca is not None:
@@ -93,7 +93,7 @@ class ServerTls:
         context, pair = self._offering(_context()), self._pair.current
         with _as_file(pair.chain + b"\n" + pair.key) as path:
             context.load_cert_chain(path, password=_NO_PASSWORD)
-        if self._client_ca is not None:  # how it is verified is the listener's, by whom is this one's
+        if self._client_ca is not None:  # the listener says if they are required, this context by which CA
             context.load_verify_locations(cadata=self._client_ca.current.decode())
         return context
 
@@ -153,7 +153,7 @@ def _check_time(chain: bytes, now_s: float) -> float:
 
 @contextmanager
 def _as_file(contents: bytes) -> Iterator[str]:
-    """A path for OpenSSL, which reads keys from files only; the bytes lie in memory where the system can do that."""
+    """A path for OpenSSL, which reads keys only from files; the bytes stay in memory if the system can do that."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("tls"), "wb") as file:
             file.write(contents)

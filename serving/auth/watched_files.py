@@ -16,7 +16,7 @@ class BadSecurity(Exception):
 
 
 class Watched(Protocol):
-    """Something that lies in files."""
+    """Something that is read from files."""
 
     name: str
     fault: str
@@ -25,7 +25,7 @@ class Watched(Protocol):
 
 
 class WatchedFiles(Generic[T]):
-    """Files that are used together, such as a certificate and its key, and what was made of them last.
+    """Files that are used together, such as a certificate and its key, and what was last made from them.
 
     Attributes:
         name: of the flag that names them, for messages and metrics.
@@ -45,7 +45,7 @@ class WatchedFiles(Generic[T]):
             raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
 
     def reread(self) -> bool:
-        """Whether `current` is another one now."""
+        """Read the files again; return whether `current` has changed."""
         contents: tuple[bytes, ...] = ()
         try:
             contents = self._read()
@@ -54,7 +54,7 @@ class WatchedFiles(Generic[T]):
                 return False
             self.current = self._made(contents)
         except BadSecurity as error:
-            # Files that belong together are put in place one after the other: halfway is no fault yet.
+            # Files that belong together are put in place one after the other: halfway is not a fault yet.
             is_halfway = len(self._paths) > 1 and contents != self._refused
             self._refused = contents
             if not is_halfway:
@@ -70,7 +70,7 @@ class WatchedFiles(Generic[T]):
             return self._make(contents)
         except BadSecurity:
             raise
-        except Exception as error:  # a library that stumbles over a file must not end a replica that runs
+        except Exception as error:  # a library that fails on a file must not end a running replica
             raise BadSecurity(f"cannot be parsed ({type(error).__name__})") from error
 
     def _read(self) -> tuple[bytes, ...]:

@@ -29,7 +29,7 @@ class ClosingStream:
 class StreamTimeout:
     """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
 
-    Like `ClosingStream` it is no generator, of which there would be one for each idle watch.
+    Like `ClosingStream` it is not a generator: there would be one for each idle watch.
     """
 
     __slots__ = ("_age_s", "_limit", "_timeout_s")

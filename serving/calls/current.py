@@ -1,4 +1,4 @@
-"""The call that the running task serves, for whoever logs, stores or calls on behalf of it.
+"""The call that the running task serves, for code that logs, stores or calls on its behalf.
 
 A task of its own serves each call, so what is set stays with it and with the tasks that it makes.
 """
@@ -19,13 +19,13 @@ _MOST: Final = 256  # characters that are looked at
 
 
 def request_id() -> str:
-    """Of the current call; made up if its caller named none. Empty outside of calls."""
+    """That of the current call; made up if its caller sent none. Empty outside of calls."""
     call = CURRENT.get()
     return call.request_id if call is not None else ""
 
 
 def traceparent() -> str:
-    """The W3C trace context: of the own span, or as the caller sent it; empty if there is none that is well-formed."""
+    """The W3C trace context: that of our own span, or as the caller sent it; empty if there is no well-formed one."""
     if own := OWN_TRACE.get():
         return own
     call = CURRENT.get()

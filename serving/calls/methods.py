@@ -27,12 +27,12 @@ def never_pushed(_payload: bytes) -> bool:
 
 
 async def settled(result: T | Awaitable[T]) -> T:
-    """What came at once, or comes later."""
+    """The result, awaited if it did not come at once."""
     return await result if isinstance(result, Awaitable) else result
 
 
 class Touch(NamedTuple):
-    """What a write came to for one instance or node, for the audit log; `outcome` empty: that of the call."""
+    """The result of a write for one instance or node, for the audit log; `outcome` empty: that of the call."""
 
     key: str
     version: int = 0
@@ -46,7 +46,7 @@ class Call:
     Attributes:
         deadline: on the injected clock, in seconds; None: the caller set none (a default applies to writes).
         peer: the caller's address, for messages.
-        request_id: the caller's word for this call, or one made up.
+        request_id: the caller's id for this call, or one made up.
         access: who calls and what it may touch.
     """
 
@@ -68,7 +68,7 @@ class Call:
 
     @property
     def caller(self) -> str:
-        """Who calls, else from which host: what limits of rate count by."""
+        """Who calls, or else from which host: what rate limits count by."""
         identity = self.access.identity
         return self.host if identity is None else identity.name
 
@@ -94,13 +94,13 @@ class Call:
         return ()
 
     def answer_header(self, name: str, value: str) -> None:
-        """Send this with the head of the answer; where nothing was sent yet."""
+        """Send this with the head of the answer, if nothing was sent yet."""
 
     def answer_trailer(self, name: str, value: str) -> None:
         """Send this with the end of the answer, as trailers of the protocol."""
 
     def pusher(self) -> Push:
-        """Sends one more answer, in protobuf, of a stream whose next is waited for."""
+        """A function that sends one more answer, in protobuf, while the stream waits for its next one."""
         return never_pushed
 
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
@@ -128,7 +128,7 @@ class Answer(Protocol):
 class Unary:
     """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises ServiceError.
 
-    What memory can answer `run` answers at once; for all else it returns something to await, and gets a task.
+    `run` answers at once what memory can answer; for anything else it returns an awaitable, and gets a task.
     `subject` says what a request is about, for the audit log. `safe`: it changes nothing, so that GET is allowed.
     `turned_away` is told of calls that ended before `run`, with the request if it could be read.
     """
@@ -145,7 +145,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """A call with a stream of answers, which ends by itself or with an ServiceError."""
+    """A call with a stream of answers, which ends by itself or with a ServiceError."""
 
     path: str
     parse: Callable[[bytes], Any]
@@ -176,7 +176,7 @@ _SAFE = (READ, INSPECT)  # calls under these rules change nothing
 
 
 class Service:
-    """Makes rows; a call is named as its request is, without `Request`."""
+    """Makes rows of the table; a call is named like its request, without `Request`."""
 
     def __init__(self, name: str, subject: Callable[[Any], str] = lambda _: "") -> None:
         """`subject` says what a request is about, for the audit log."""
@@ -200,7 +200,7 @@ class Service:
         run: Callable[[Any, Call], Answer | Awaitable[Answer]],
         rule: Rule,
     ) -> Unary:
-        """A call whose requests repeat: what `compiled` makes of one is remembered by its bytes, and never changed."""
+        """A call whose requests repeat: what `compiled` makes of one is kept by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)
         parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
         return Unary(self._path(request), *parsers, run, rule, safe=rule in _SAFE)

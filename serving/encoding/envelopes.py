@@ -1,4 +1,4 @@
-"""Messages behind five bytes each (flags, length), as gRPC and Connect's streams have them."""
+"""Messages, each after five bytes (flags, length), as gRPC and Connect's streams have them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Envelopes:
 
 
 def is_whole(chunk: bytes, max_bytes: int) -> bool:
-    """It is exactly one message, within the limit and not compressed."""
+    """Whether it is exactly one message, within the limit and not compressed."""
     if len(chunk) < PREFIX_BYTES:
         return False
     flags, size = PREFIX.unpack_from(chunk)
@@ -70,7 +70,7 @@ def prefix(payload: bytes) -> bytes:
 
 
 def envelope(flags: int, payload: bytes) -> bytes:
-    """A message behind its five bytes."""
+    """A message after its five bytes."""
     return PREFIX.pack(flags, len(payload)) + payload
 
 

@@ -21,11 +21,11 @@ async def compress(data: bytes, level: int) -> bytes:
 
 
 async def decompress(data: bytes, max_bytes: int) -> bytes:
-    """What the gzip members in `data` hold. Nothing stays nothing, as the Connect protocol has it.
+    """The contents of the gzip members in `data`. Empty stays empty, as in the Connect protocol.
 
     Raises:
         InvalidRequest: it is not gzip, or cut short.
-        TooLarge: more than `max_bytes` would come out; no more than that was ever held.
+        TooLarge: more than `max_bytes` would come out; no more than that was ever in memory.
     """
     if not data:
         return data
@@ -33,13 +33,13 @@ async def decompress(data: bytes, max_bytes: int) -> bytes:
 
 
 def compressed(data: bytes, level: int) -> bytes:
-    """As `compress`, here and now."""
+    """As `compress`, in this thread."""
     compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
     return compressor.compress(data) + compressor.flush()
 
 
 def decompressed(data: bytes, max_bytes: int) -> bytes:
-    """As `decompress`, here and now."""
+    """As `decompress`, in this thread."""
     parts: list[bytes] = []
     left_bytes = max_bytes
     at = 0
@@ -57,8 +57,8 @@ def decompressed(data: bytes, max_bytes: int) -> bytes:
 
 
 def _some(member: zlib._Decompress, data: bytes, at: int, max_bytes: int) -> tuple[bytes, int]:
-    """What the next bytes of a member hold, and where the unread ones begin."""
-    # A member hands back a copy of what lies behind it: of all the rest, thousands of small ones would take minutes.
+    """The contents of the next bytes of a member, and where the unread ones begin."""
+    # zlib returns a copy of what follows a member: of all the rest, thousands of small ones would take minutes.
     fed = data[at : at + _WINDOW_BYTES]
     try:
         part = member.decompress(fed, max_bytes)

@@ -18,7 +18,7 @@ from serving.errors import InvalidRequest, Violation, invalid
 M = TypeVar("M", bound=Message)
 
 _MAX_DESCRIPTION: Final = 300
-MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears with ease
+MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -55,7 +55,7 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
             return json_format.ParseDict(value, message_type(), max_recursion_depth=MAX_DEPTH)
         except json_format.ParseError as error:
             raise InvalidRequest(_violation(error)) from error
-        # json_format stumbles over unforeseen shapes in many ways; its own Parse catches all of them, too.
+        # json_format fails on unforeseen shapes in many ways; its own Parse catches all of them, too.
         except Exception as error:
             raise invalid(
                 "", _short(f"the JSON does not match the message: {type(error).__name__}: {error}")

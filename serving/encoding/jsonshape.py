@@ -19,7 +19,7 @@ _MAX_VIOLATIONS: Final = 20
 _MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
 _UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
-_NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and no more of what Python reads as one
+_NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and nothing else that Python reads as one
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
     FieldDescriptor.TYPE_BYTES: ((str,), "a base64 string"),
@@ -124,7 +124,7 @@ def kind_of(value: Any) -> str:
 
 @lru_cache(maxsize=1_000)
 def _fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
-    """Fields by the two names that JSON may call them."""
+    """Fields by the two names that they may have in JSON."""
     return {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
 
 

@@ -13,7 +13,7 @@ _LONGEST: Final = 200  # bytes of such a pair; longer ones are worked out each t
 
 @dataclass(frozen=True, slots=True)
 class Encodings:
-    """What a request is in, and what its answer is to be in."""
+    """The encoding of a request, and the one wanted for its answer."""
 
     json_in: bool
     json_out: bool

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 _LONGEST = 4_096  # bytes; longer requests are parsed each time
-_MOST_BYTES = 1 << 20  # of all requests together: what is made of one may take forty times as much
+_MOST_BYTES = 1 << 20  # of all requests together: parsed, they may take forty times as much
 
 
 class Memo(Generic[T]):
@@ -35,7 +35,7 @@ class Memo(Generic[T]):
         return found
 
     def _forget_some(self) -> None:
-        # Those that came first: simpler than an order of use, and as good where requests repeat at all.
+        # The oldest ones: simpler than the least recently used, and as good where requests repeat at all.
         for oldest in list(islice(self._kept, 1 + len(self._kept) // 16)):
             del self._kept[oldest]
             self._bytes -= len(oldest)
@@ -45,7 +45,7 @@ _LONG_BYTES: Final = 32 * 1024  # some milliseconds
 
 
 class WorkerThread:
-    """Reads one long request after the other: several at once would take the interpreter from the loop."""
+    """Parses long requests one after the other: several at once would take the interpreter from the loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -63,4 +63,4 @@ class WorkerThread:
         # Only now, for a thread goes on though its caller has left.
         self._turn.release()
         if not parsing.cancelled():
-            parsing.exception()  # of a caller that has left, nobody else looks at it
+            parsing.exception()  # if the caller has left, nobody else looks at it

@@ -1,4 +1,4 @@
-"""Limits over gRPC: what gRPC itself is told of them, requests that do not come, answers that nobody takes."""
+"""Limits over gRPC: gRPC's own options, requests that do not arrive, answers that nobody takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.protocol_errors import SlowRequest
 
-_TICKS = 4  # a late request is given up at most a quarter of the patience too late
+_TICKS = 4  # a late request is given up at most a quarter of `patience_s` too late
 
 
 class Arrivals:
@@ -77,7 +77,7 @@ class Arrivals:
 
 
 def count_until_taken(admission: Admission, peer: str, size_bytes: int) -> None:
-    """The current task, which serves a call, sends so much next and then ends.
+    """Count an answer of this size, which the current task is about to send before it ends.
 
     Raises:
         Overloaded: too much is on its way already, to all or to this peer.
@@ -94,7 +94,7 @@ def options_of(limits: Limits, *, reuse_port: bool = False) -> list[tuple[str, i
         ("grpc.max_send_message_length", limits.max_response_bytes),
         ("grpc.max_metadata_size", limits.max_header_bytes),
         ("grpc.absolute_max_metadata_size", limits.max_header_bytes * 2),
-        ("grpc.http2.bdp_probe", 0),  # else whatever a call sends behind its request is taken in, up to MiBs, and kept
+        ("grpc.http2.bdp_probe", 0),  # else gRPC accepts and keeps MiBs of what a call sends after its request
         ("grpc.max_concurrent_streams", limits.max_streams_per_connection),
         ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),

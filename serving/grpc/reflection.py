@@ -1,4 +1,4 @@
-"""grpc.reflection within the limits of streams: everybody may ask, nobody may stay."""
+"""grpc.reflection within the limits of streams: everybody may ask, but streams end after a while."""
 
 from __future__ import annotations
 

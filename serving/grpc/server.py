@@ -26,7 +26,7 @@ from serving.standard.health import Health, HealthCalls
 from serving.telemetry.traffic import CallStats
 
 Context = aio.ServicerContext[Any, Any]
-# We read the request ourselves (arrivals.py), so to gRPC all of these take a stream of them.
+# We read the request ourselves (`Arrivals`), so to gRPC all of these take a stream of them.
 UnaryHandler = Callable[[object, Context], Awaitable[bytes]]
 StreamHandler = Callable[[object, Context], Awaitable[None]]
 
@@ -60,7 +60,7 @@ class GrpcServer:
         """A further address, before `start`: host:port, with TLS if there are credentials; return the port.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be bound.
         """
         return self._listen(address, credentials)
 
@@ -68,7 +68,7 @@ class GrpcServer:
         """Listen on host:port, with TLS if there are credentials; return the port, which matters for port 0.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be bound.
         """
         port = self._listen(address, credentials)
         await self._server.start()
@@ -189,13 +189,13 @@ class GrpcServer:
 
 
 def _free(_: str) -> None:
-    """Health answers under overload: balancers that take a busy replica for a dead one would make it worse."""
+    """Health checks are answered under overload: balancers that think a busy replica dead would make it worse."""
 
 
 async def _abort(
     context: Context, call: GrpcCall, error: BaseException, stats: CallStats, admission: Admission, guard: Guard
 ) -> NoReturn:
-    """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
+    """End the call with the error, or with the cancellation if the call itself was cancelled."""
     task = asyncio.current_task()
     broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
     if broken_off or isinstance(error, aio.InternalError):  # the latter: gRPC cannot write any more
@@ -215,10 +215,10 @@ async def _abort(
 
 
 def _let_go(error: BaseException) -> None:
-    """Forget the frames behind an error, for they hold the request.
+    """Drop the tracebacks of an error and its causes, since they hold the request.
 
-    gRPC keeps the exception by which it ends a call in a circle with that call, until garbage is collected; and the
-    exception has this error behind it.
+    gRPC keeps the exception by which it ends a call in a cycle with that call, until garbage is collected; and this
+    error is in the context of that exception.
     """
     behind: BaseException | None = error
     while behind is not None:
@@ -226,13 +226,13 @@ def _let_go(error: BaseException) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """gRPC writes a traceback for each caller that leaves while it is answered; whoever likes could fill the log."""
+    """gRPC logs a traceback for each caller that leaves while it is answered; anybody could fill the log like that."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, aio.InternalError)
 
 
 def _described(services: Sequence[str]) -> list[str]:
-    """Those that reflection can describe: generated code of theirs was imported."""
+    """Those that reflection can describe: their generated code was imported."""
     pool = descriptor_pool.Default()
 
     def known(service: str) -> bool:

@@ -1,4 +1,4 @@
-"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer, in one piece if it can be."""
+"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer, in one piece if possible."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def _read_parts(message: Message, receive: Receive, admission: Admission, 
 
 async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send a whole answer; its content-length is added."""
-    if status != 304:  # it would be that of the answer which the client has already
+    if status != 304:  # it would describe the answer that the client already has
         headers.append((b"content-length", b"%d" % len(body)))
     if status == 200 and write_complete(send, headers, body):
         return

@@ -50,7 +50,7 @@ class StreamEndpoint:
         self._media = Media(*_TYPES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call. Errors end the stream; only a content type not of streams is refused with 415."""
+        """Answer one call. Errors end the stream; only a content type that is not for streams is refused with 415."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         call = HttpCall(scope, headers, self._ids)
         extra_headers = [request_id_header(call)] if b"x-request-id" in headers else []

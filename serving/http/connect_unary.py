@@ -27,7 +27,7 @@ from serving.http.asgi import (
 from serving.limiting.admission import LARGE_BYTES
 
 _TYPES: Final = ("application/json", "application/proto", "application/x-protobuf")
-# A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
+# The method keeps the deadline itself: it knows whether a write was stored. Later than this we cut it off.
 _DEADLINE_GRACE_S: Final = 0.25
 
 

@@ -40,8 +40,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._max_header_bytes = self.limits.max_header_bytes
         self._head_bytes = 0  # of headers that are still incomplete
         self._body_open = False
-        self._body_bytes = 0  # of a body that is still incomplete, with all that is around it
-        self._unwanted_bytes = 0  # of a body that goes on behind its answer
+        self._body_bytes = 0  # of a body that is still incomplete, framing included
+        self._unwanted_bytes = 0  # of a body that goes on after its answer
         self._head_suspect = False
         self._retire_at = self.loop.time() + self.limits.max_connection_age_s
         self._slow_timer: asyncio.TimerHandle | None = None
@@ -109,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._slow_timer = self.loop.call_later(self.limits.slow_request_s, self._slow)
 
     def _body_is_too_long(self, size_bytes: int) -> bool:
-        """Nobody has answered it yet, and one within its limit would have come to its end, in all but tiny pieces."""
+        """Whether it is unanswered, and longer than any body within the limit, unless that came in tiny pieces."""
         self._body_bytes = self._body_bytes + size_bytes if self._body_open else 0
         is_open = self.cycle is not None and not self.cycle.response_complete
         return is_open and self._body_bytes > 2 * self.limits.max_request_bytes + self._max_header_bytes
@@ -118,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.headers = Trailers()  # those that came before the body belong to the call
 
     def _drop(self, size_bytes: int) -> bool:
-        """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
+        """More bytes that nobody reads: as many as one request may have are let through; then the sender must wait."""
         self._unwanted_bytes += size_bytes
         is_too_much = self._unwanted_bytes > self.limits.max_request_bytes
         if is_too_much:
@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return is_too_much
 
     def _hang_up(self) -> None:
-        """Answered already, and going on as if nothing had been said."""
+        """Hang up on a client that goes on sending although it was answered already."""
         self._refused = True
         self._complete()
         self._unset_keepalive_if_required()
@@ -190,14 +190,14 @@ class BoundedProtocol(HttpToolsProtocol):
         return not cycle.response_started or (cycle.response_complete and not cycle.more_body)
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer with an error, listen to nothing any more, and hang up."""
+        """Answer with an error, stop reading, and hang up."""
         self.admission.count(error)
         self._refused = True
         self._complete()
         self._unset_keepalive_if_required()
         answer = _raw_answer(error) if self._may_answer() else b""
         if self.cycle is not None:
-            self.cycle.disconnected = True  # what its task still says goes nowhere
+            self.cycle.disconnected = True  # what its task still sends goes nowhere
         if self._task is not None:
             self._task.cancel()
         if not answer or not self.transport.can_write_eof():

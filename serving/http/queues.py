@@ -1,4 +1,4 @@
-"""What waits in an HTTP/1.1 connection: requests behind the one ahead of them, answers that their reader leaves."""
+"""What waits in an HTTP/1.1 connection: requests behind the one ahead of them, answers that nobody reads."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class ReadPausing(FlowControl):
 
 
 class Trailers(list[tuple[bytes, bytes]]):
-    """Takes header lines that come behind a body, and keeps none: they are not those that a proxy has looked at."""
+    """Takes header lines that come after a body, and keeps none: a proxy may not have checked them."""
 
     def append(self, line: tuple[bytes, bytes]) -> None:
         pass
 
 
 class Stall:
-    """The watch over what one connection still has to send. It ends the connection when nothing of it goes in time."""
+    """Watches what one connection still has to send, and ends the connection if none of it is taken in time."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, admission: Admission, wait_s: float
@@ -55,11 +55,11 @@ class Stall:
         self._timer: asyncio.TimerHandle | None = None
 
     def __bool__(self) -> bool:
-        """It is watching."""
+        """Whether it is watching."""
         return self._timer is not None
 
     def watch(self) -> None:
-        """Begin, if there is anything to send and it has not begun."""
+        """Begin, if there is anything to send and it is not watching yet."""
         left_bytes = self._transport.get_write_buffer_size()
         if left_bytes and self._timer is None:
             self._timer = self._loop.call_later(self._wait_s, self._look, left_bytes)

@@ -53,7 +53,7 @@ class HttpServer:
         """Listen on host:port, with TLS if there is a context; return the port, which matters for port 0.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be bound.
         """
         self._socket = await bound(address, reuse_port=self._reuse_port)
         self._server = server = uvicorn.Server(self._config(tls))

@@ -1,1 +1,1 @@
-"""How much one caller may, and all together."""
+"""How much one caller may use, and all together."""

@@ -133,7 +133,7 @@ class Admission:
             self.bodies_of.give_back(peer, size_bytes)
 
     def hold_answer(self, peer: str, size_bytes: int) -> None:
-        """Count a large answer in that its peer is about to be sent.
+        """Count in a large answer that is about to be sent to its peer.
 
         Raises:
             Overloaded: all of them together, or those to this peer, are over their limit; nothing was counted.
@@ -145,7 +145,7 @@ class Admission:
         self.answers_bytes += size_bytes
 
     def weigh(self, peer: str, change: int) -> bool:
-        """More or less waits to be taken by a peer. False: it is more than it, or all together, may leave lying."""
+        """More or less waits to be taken by a peer. False: more than it, or all together, may leave unread."""
         self.answers_bytes += change
         self.answers_of.count(peer, change)
         return change <= 0 or (self.answers_bytes <= self.max_answers_bytes and self.answers_of.has_room(peer))

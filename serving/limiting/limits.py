@@ -42,12 +42,12 @@ class Limits:
     max_connection_age_grace_s: float = 300.0  # gRPC: how long calls may go on after that
     max_connection_idle_s: float = 900.0  # gRPC: without any call
     max_stream_age_s: float = 3_600.0  # a stream over HTTP ends then, to be resumed anywhere
-    keep_alive_s: float = 75.0  # HTTP: between two requests; longer than balancers', who are to close first
+    keep_alive_s: float = 75.0  # HTTP: between two requests; longer than load balancers', so that they close first
 
     # --- patience ---
     slow_request_s: float = 20.0  # from the first byte of a request to its last
-    stalled_write_s: float = 60.0  # a reader that takes less than the least for so long is cut off
-    min_read_bytes_per_s: int = 1 * KIB  # the least that a reader for whom bytes wait must take
+    stalled_write_s: float = 60.0  # a reader that takes less than the minimum for this long is cut off
+    min_read_bytes_per_s: int = 1 * KIB  # the minimum that a reader with bytes waiting must take
     send_buffer_bytes: int = 256 * KIB  # of the system, for one connection
     ping_interval_s: float = 30.0  # gRPC: idle connections are asked whether they are still there
     ping_timeout_s: float = 20.0  # gRPC: and closed if they do not answer
@@ -58,7 +58,7 @@ class Limits:
     gzip_level: int = 1
 
     def for_agents(self) -> Limits:
-        """Of a listener that only agents use: each of them has a connection, a watch, and a call now and then."""
+        """Those of a listener that only agents use: each of them has a connection, a watch, and a call now and then."""
         most = self.max_agents
         return replace(
             self,

@@ -25,12 +25,12 @@ def host_of(peer: str) -> str:
 
 
 def address_of(host: str) -> str:
-    """The one way to write an address, whichever transport says it: no brackets, IPv4 as such."""
+    """An address in one form, whichever transport it comes from: no brackets, IPv4 as such."""
     return host.strip("[]").removeprefix("::ffff:") if ":" in host else host
 
 
 def peer_of(sock: socket.socket | None, address: Any) -> Peer:
-    """Who is at the other end of a socket, whose address there is this; None: the peer has left already."""
+    """Who is at the other end of a socket, at this address; None: the peer has left already."""
     if sock is not None and sock.family == socket.AF_UNIX:
         if not hasattr(socket, "SO_PEERCRED"):
             return Peer("unix", "unix")

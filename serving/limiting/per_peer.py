@@ -30,7 +30,7 @@ class Shares:
             self._held[peer] = held
 
     def check(self, peer: str, amount: int) -> None:
-        """Whether as much more could be counted in. Raises Overloaded: as `take`."""
+        """Whether this much more could be counted in. Raises Overloaded: as `take`."""
         if self._held.get(peer, 0) + amount > self._most:
             raise self._over(peer)
 
@@ -48,11 +48,11 @@ class Shares:
             self._held.pop(peer, None)
 
     def has_more(self, peer: str) -> bool:
-        """One more would still be within the limit."""
+        """Whether one more would still be within the limit."""
         return self._held.get(peer, 0) < self._most
 
     def has_room(self, peer: str) -> bool:
-        """The peer holds no more than it may."""
+        """Whether the peer holds no more than it may."""
         return self._held.get(peer, 0) <= self._most
 
     def give_back(self, peer: str, amount: int = 1) -> None:
@@ -68,12 +68,12 @@ class Shares:
         return self._held.get(peer, 0)
 
 
-_BURST_S: Final = 2.0  # a caller that was quiet may send so many seconds' worth at once
+_BURST_S: Final = 2.0  # a caller that was quiet may send this many seconds' worth at once
 _MAX_CALLERS: Final = 10_000
 
 
 class PeerRate:
-    """Lets each caller make so many calls per second on average."""
+    """Lets each caller make `per_s` calls per second on average."""
 
     def __init__(self, per_s: float, clock: Clock) -> None:
         self._per_s = per_s

@@ -1,4 +1,4 @@
-"""A fair queue for what many ask for at one moment: who works next, and how much of one turn of the event loop."""
+"""A fair queue for work that comes all at once: who is next, and how much is done in one turn of the event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SLICE_S: Final = 0.002  # of work that takes long
 
 
 class Turns:
-    """One line for all who share it. Whoever does not (other servers of the process, the store) comes between."""
+    """One queue for all who share it. Everybody else (other servers of the process, the store) runs in between."""
 
     def __init__(self) -> None:
         self.left = _MOST  # requests until others have their turn; at 0 or below: `wait`
@@ -23,12 +23,12 @@ class Turns:
         self._is_coming = False
 
     def wait(self, act: Callable[[], None]) -> None:
-        """To be called when those in line before had their turn."""
+        """Call `act` when those in line before have had their turn."""
         self._line.append(act)
         self._call()
 
     async def next(self) -> None:
-        """Return when those in line before had their turn; what follows takes a whole one."""
+        """Return when those in line before have had their turn; what follows takes a whole one."""
         begins = asyncio.get_running_loop().create_future()
 
         def begin() -> None:
@@ -64,7 +64,7 @@ class Turns:
                 self._line.popleft()()
                 if self.left <= 0 or time() > until:
                     break
-        finally:  # whatever one of them raised is the loop's to tell
+        finally:  # the loop reports whatever one of them raised
             if self._line:
                 self.left = 0
                 self._call()

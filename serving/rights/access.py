@@ -26,15 +26,15 @@ class Scope:
 
     @property
     def is_all(self) -> bool:
-        """It leaves nothing out, but for other clusters."""
+        """Whether it leaves nothing out, except other clusters."""
         return self.services is None and self.nodes is None
 
     def covers(self, service: str, node: str) -> bool:
-        """An instance of this service on this node is within it."""
+        """Whether an instance of this service on this node is within it."""
         return (self.services is None or service in self.services) and (self.nodes is None or node in self.nodes)
 
     def covers_filter(self, services: Collection[str], nodes: Collection[str]) -> bool:
-        """Whatever matches a filter with these is within it; a filter without any leaves nothing out."""
+        """Whether everything that matches a filter with these is within it; a filter without any leaves nothing out."""
         return _proven(self.services, services) and _proven(self.nodes, nodes)
 
 
@@ -69,7 +69,7 @@ class Access:
         return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
 
     def covers(self, service: str, node: str, roles: Iterable[Role] = READERS) -> bool:
-        """An instance of this service on this node is within reach in one of these roles."""
+        """Whether an instance of this service on this node is within reach in one of these roles."""
         return not self.is_checked or any(scope.covers(service, node) for scope in self._scopes(roles))
 
     def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
@@ -78,7 +78,7 @@ class Access:
             self.deny(f"instance {instance_id}", roles, instance_id, f"{OUTSIDE} (its service or node)")
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
-        """Whatever matches a filter with these services and nodes is within reach."""
+        """Whether everything that matches a filter with these services and nodes is within reach."""
         return self.is_unlimited or any(scope.covers_filter(services, nodes) for scope in self._scopes(READERS))
 
     def check_filter(self, services: Collection[str], nodes: Collection[str]) -> None:
@@ -88,11 +88,11 @@ class Access:
             self.deny("this filter", scope=limits)
 
     def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
-        """All of the node is within reach in one of these roles."""
+        """Whether all of the node is within reach in one of these roles."""
         return not self.is_checked or any(s.services is None and s.covers("", node) for s in self._scopes(roles))
 
     def named_nodes(self, roles: Iterable[Role]) -> list[str]:
-        """The nodes that are within reach by their full names."""
+        """The nodes within reach that are granted by their full names."""
         return [node for s in self._scopes(roles) if s.services is None and s.nodes for node in s.nodes.exact]
 
     def check_all(self) -> None:
@@ -140,7 +140,7 @@ class Identity:
 
     Attributes:
         name: the SPIFFE id of the certificate, or the subject of the token.
-        expires_at: Unix time in seconds at which the proof ends; any allowance for skew is in it.
+        expires_at: Unix time in seconds at which the proof ends; any allowance for skew is included.
         key: which of the issuer's keys signed the token, by its contents; certificates have none.
     """
 

@@ -38,7 +38,7 @@ class Patterns:
 
 
 def _matches(parts: Sequence[str], name: str) -> bool:
-    """The parts stand in the name in this order, the first at its beginning, the last at its end.
+    """Whether the parts occur in the name in this order, the first at its beginning, the last at its end.
 
     A regular expression would try each way to part the name, which takes minutes for a long one.
     """
@@ -68,6 +68,6 @@ class IdentityPattern:
         self._regex = re.compile(quoted)
 
     def match(self, name: str) -> dict[str, str] | None:
-        """What the identity's name says (its node, if the pattern asks for it); None: it is another one."""
+        """What the identity's name contains (its node, if the pattern has one); None: it does not match."""
         found = self._regex.fullmatch(name)
         return None if found is None else found.groupdict()

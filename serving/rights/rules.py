@@ -1,7 +1,7 @@
 """Which roles a call is for. Each call names one of these rules where its table of methods defines it.
 
-A call without a rule has NOBODY's: with security on, everyone is refused. What lies within the reach of a role
-(services, nodes, clusters) the policy says, and `access.py` compares.
+A call without a rule has NOBODY's: with security on, everyone is refused. The policy says what is within reach
+of a role (services, nodes, clusters), and `access.py` compares.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ class Role(StrEnum):
 
 
 class Record(Enum):
-    """What of the calls that are let in goes into the audit log; those that are denied all do."""
+    """Which of the calls that are let in go into the audit log; those that are denied all do."""
 
     NOTHING = auto()
     DENIALS = auto()  # and those of items of a batch, too
     WRITES = auto()
-    ORDERS = auto()  # and unless it can be recorded, it is not done
+    ORDERS = auto()  # and an order that cannot be recorded is refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """Whoever has one of the roles may call. Each is itself only, so that looking one up costs little.
+    """Callers with one of the roles may call. Compared by identity, so that looking one up costs little.
 
     Attributes:
         name: as the audit log and error messages say it.
-        is_open: everybody may, without saying who they are.
+        is_open: everybody may, without authentication.
     """
 
     name: str

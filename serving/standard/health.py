@@ -53,7 +53,7 @@ class HealthCalls:
         self._wake()  # those who know already that it does not serve: their streams end, too
 
     def _known(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
-        """Whether the service is one of ours; its name is kept nowhere, for it may be as long as a caller likes."""
+        """Whether the service is one of ours; its name is never kept, since it may be as long as a caller likes."""
         return lambda body: parse(body).service in self._services
 
     def _check(self, is_known: bool, _: Call) -> Answer:
@@ -64,7 +64,7 @@ class HealthCalls:
     async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:
         told: int | None = None
         while True:
-            self._look()  # what is told here must be what changes are measured by
+            self._look()  # changes must be measured against what is sent here
             changed, status = self._changed, self._last if is_known else _STATUS.SERVICE_UNKNOWN
             if status != told:
                 told = status
@@ -109,7 +109,7 @@ class Health(Protocol):
         ...
 
     def doubt(self) -> str:
-        """Why what can be read may lack almost everything; empty: it may be believed."""
+        """Why the readable data may be largely incomplete; empty: they can be trusted."""
         ...
 
     def why(self) -> str:
@@ -118,14 +118,14 @@ class Health(Protocol):
 
 
 def livez(health: Health) -> tuple[int, str]:
-    """HTTP status and text: does the process live?"""
+    """HTTP status and text: is the process alive?"""
     return (200, "ok\n") if health.live() else (503, f"not live: {_why(health)}\n")
 
 
 def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[int, str]:
     """HTTP status and text: can reads be served, and (with `fresh`) from data no older than that?
 
-    With `trusted`: and has the store not become another one that holds far less, and that nobody has confirmed?
+    With `trusted`: and was the store not replaced by one that holds far less, and that nobody has confirmed?
 
     Raises:
         InvalidRequest: `fresh` is not a duration.

@@ -1,4 +1,4 @@
-"""Plain pages beside the calls: health, metrics, and what others add."""
+"""Plain pages besides the calls: health, metrics, and what others add."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from serving.standard import health as health_pages
 from serving.standard.health import Health
 
 VITAL: Final = frozenset((b"/livez", b"/readyz", b"/metrics"))
-"""Pages that are answered on connections beyond the limit, too: by them others decide whether to restart us."""
+"""Pages that are answered on connections beyond the limit, too: others decide by them whether to restart us."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _MAX_PARAMETERS: Final = 100
@@ -113,7 +113,7 @@ class Pages:
 
 
 def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, Page]:
-    """The pages that every server has, by path; `note` says what an operator should know beside the health."""
+    """The pages that every server has, by path; `note` says what an operator should know besides the health."""
 
     async def livez(_: PageRequest) -> PageAnswer:
         return _text(*health_pages.livez(health))
@@ -132,7 +132,7 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
 
 
 def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
-    """What there is, for whoever looks at the port with a browser or curl."""
+    """A list of the calls and pages, for somebody who opens the port in a browser or with curl."""
     services: dict[str, list[str]] = {}
     for call in calls:
         service, _, name = call.partition("/")
@@ -151,7 +151,7 @@ def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     try:
         return choose_encoder(accept)
-    except (TypeError, ValueError):  # the library stumbles over versions that are no numbers
+    except (TypeError, ValueError):  # the library fails on versions that are not numbers
         return choose_encoder("")
 
 

@@ -1,4 +1,4 @@
-"""grpc.reflection, v1 and v1alpha: what tools ask to find services and messages. Everybody may ask, nobody stay."""
+"""grpc.reflection, v1 and v1alpha: what tools ask to find services and messages. Open to all; streams end in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_FOUND: Final = 5
 
 
 def methods(services: Sequence[str], patience_s: float) -> list[Method]:
-    """Both versions; their messages are the same to the byte. Services without a descriptor are not described."""
+    """Both versions; their messages are byte for byte the same. Services without a descriptor are not described."""
     reflecting = Reflection([*filter(_is_known, services), *_SERVICES], patience_s)
     parsers = parse_proto(_REQUEST), parse_json(_REQUEST)
     return [Duplex(f"{name}/ServerReflectionInfo", *parsers, reflecting.run, OPEN) for name in _SERVICES]

@@ -1,6 +1,6 @@
 """access.v1: who a caller is here, and which roles it has for a service and node; a method like any other.
 
-Pages and commands ask it so that they offer no order that would be refused. The order itself is decided anew.
+Pages and commands ask it so that they offer no order that would be refused. The order itself is checked again.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def _answer(request: Any, call: Call) -> Answer:
 
 
 def _reaches(scope: Scope, service: str, node: str) -> bool:
-    """What is not named is meant as a whole."""
+    """Whether a scope covers this service and node; one that is not named means all of them."""
     covers_service = scope.services is None or (bool(service) and service in scope.services)
     return covers_service and (scope.nodes is None or (bool(node) and node in scope.nodes))

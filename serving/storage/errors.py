@@ -1,4 +1,4 @@
-"""What callers of a server are told when its store fails."""
+"""The errors that callers of a server get when its store fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SEEN_AS: Final[dict[type[StoreError], type[ServiceError]]] = {
 
 
 def served(error: StoreError) -> ServiceError:
-    """The same, as an error that reaches a caller."""
+    """The error of the store, as one for callers."""
     if isinstance(error, Unavailable):
         kind = WriteGuarded if isinstance(error, Guarded) else StoreUnavailable
         return kind(str(error), error.retry_delay_s)

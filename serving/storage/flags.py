@@ -1,4 +1,4 @@
-"""Flags of every command that speaks with etcd, and what they say."""
+"""Flags of every command that talks to etcd, and the configuration made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.etcd import EtcdConfig
 
 
 def etcd_flags(flags: Flags) -> Callable[[F], F]:
-    """Which etcd, and how to speak with it."""
+    """Which etcd, and how to talk to it."""
     option = flags.under("Storage").option
     return together(
         option(
@@ -33,7 +33,7 @@ def etcd_flags(flags: Flags) -> Callable[[F], F]:
 
 
 def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
-    """Raises UsageError for a list of no members, BadSecurity for files of no use, OSError for the password's file."""
+    """Raises UsageError for an empty list of members, BadSecurity for unusable files, OSError for the password file."""
     password_file = given["etcd_password_file"]
     ca, cert, key = given["etcd_ca"], given["etcd_cert"], given["etcd_key"]
     return EtcdConfig(

@@ -1,4 +1,4 @@
-"""A store that counts what is asked of it: calls by method and outcome, their times, the newest revision it told."""
+"""A store that counts its calls, by method and outcome, with their times and the newest revision it returned."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MeasuredStore:
     Attributes:
         calls: by (method, outcome).
         seconds: by (method,), of calls that succeeded.
-        head: the store's revision as an answer told it last.
+        head: the store's revision, as the last answer gave it.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -56,7 +56,7 @@ class MeasuredStore:
 
     @property
     def files_fault(self) -> str:
-        """Why the store's files for TLS as they are now are not in force; empty: they are, or it has none."""
+        """Why the current contents of the store's TLS files are not in force; empty: they are, or it has none."""
         return str(getattr(self._store, "files_fault", ""))
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
@@ -91,7 +91,7 @@ class MeasuredStore:
 
     @asynccontextmanager
     async def _watched(self, opening: AbstractAsyncContextManager[WatchStream]) -> AsyncIterator[WatchStream]:
-        # A watch always ends with an error: which one is the outcome. The own one of whoever reads it is none.
+        # A watch always ends with an error: which one is the outcome. An error of the reader's own is not.
         try:
             async with opening as stream:
                 yield stream

@@ -37,7 +37,7 @@ class EtcdTls:
         return self._files.fault
 
     def changed(self) -> bool:
-        """Whether `current` is another one since this was asked; the files are looked at once a second at most."""
+        """Whether `current` has changed since the last call; the files are checked once a second at most."""
         now = self._now()
         if now < self._look_at:
             return False

@@ -1,1 +1,1 @@
-"""What a process tells of itself: metrics, logs, traces."""
+"""What a process reports about itself: metrics, logs, traces."""

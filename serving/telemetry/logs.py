@@ -1,4 +1,4 @@
-"""How a server logs: lines for people or JSON for programs, each with the call that it is about. See docs/logs.md."""
+"""How a server logs: lines for people or JSON for programs, each with the call that it belongs to. See docs/logs.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMATS: Final = ("text", "json")
 
 
 class CallFields(logging.Filter):
-    """Notes on each record which call it is about: `request_id` and `trace_id`; empty outside of calls."""
+    """Notes on each record which call it belongs to: `request_id` and `trace_id`; empty outside of calls."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id, record.trace_id = current.request_id(), current.trace_id()
@@ -53,7 +53,7 @@ class TextFormatter(logging.Formatter):
 
 def json_formatter() -> logging.Formatter:
     """One JSON object: time (RFC 3339, UTC), level, logger, message, request_id, trace_id, exc_info."""
-    from pythonjsonlogger.json import JsonFormatter  # 20 ms that only those pay who want JSON
+    from pythonjsonlogger.json import JsonFormatter  # takes 20 ms, which only JSON logs need
 
     class Formatter(JsonFormatter):
         def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ _MOST_KINDS: Final = 1_000
 
 
 class _Kind:
-    """Records of one place in the code: since when, how many were let through, the last that was not."""
+    """Records of one place in the code: since when, how many were let through, the last one that was not."""
 
     __slots__ = ("last", "left_out", "since", "told")
 
@@ -92,7 +92,7 @@ class _Kind:
 
 
 class RepeatFilter(logging.Handler):
-    """Hands records on to another handler: of each kind so many within a window, then one with their number.
+    """Hands records on to another handler: of each kind at most `most` per window, then one that counts the rest.
 
     A kind is a logger, a level and a message without its arguments.
     """
@@ -111,7 +111,7 @@ class RepeatFilter(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         now = self._now()
         self._tell_old(now)
-        # What is passed on as it came ("%s") is of no kind but its own: lines of the audit log must not be left out.
+        # A message passed on as it is ("%s") is a kind of its own: lines of the audit log must not be left out.
         key = (record.name, record.levelno, record.getMessage() if record.msg == "%s" else str(record.msg))
         kind = self._kinds.get(key)
         if kind is None:
@@ -123,7 +123,7 @@ class RepeatFilter(logging.Handler):
             kind.left_out, kind.last = kind.left_out + 1, record
 
     def close(self) -> None:
-        """Tell the rest."""
+        """Report the rest."""
         self._tell_old(float("inf"))
         self._target.close()
         super().close()

@@ -58,7 +58,7 @@ class Declared(Generic[T]):
     labels: tuple[str, ...] = ()
 
     def family(self, subject: T) -> Metric:
-        """As it stands now."""
+        """Its current values."""
         values = self.read(subject)
         told = values if isinstance(values, Mapping) else {(): values}
         if self.kind == "histogram":

@@ -1,4 +1,4 @@
-"""What every server's process says of itself on /metrics: its traffic, event loop, log, memory and version."""
+"""What every server's process says about itself on /metrics: its traffic, event loop, log, memory and version."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EVERY_S: Final = 0.1
 
 
 class LoopLag:
-    """Sleeps and looks how much too long it slept."""
+    """Sleeps, and measures how much longer it slept than it should have."""
 
     def __init__(self) -> None:
         self.seconds = Histogram(BOUNDS_S)
@@ -69,7 +69,7 @@ LOOP_LAG_METRICS: Final[tuple[Declared[LoopLag], ...]] = (
 
 
 class LogCounts(logging.Handler):
-    """Counts records from warnings on, by level; on the root logger while a server serves."""
+    """Counts records of warnings and above, by level; on the root logger while a server serves."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

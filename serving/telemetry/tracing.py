@@ -41,7 +41,7 @@ class Tracing:
         return cls(BatchSpanProcessor(exporter), service, instance)
 
     def traced(self, methods: Sequence[Method]) -> list[Method]:
-        """The same methods, each call of theirs a span."""
+        """The same methods, with a span for each call."""
         tracer = self._provider.get_tracer("hq")
         return [_traced(method, tracer) for method in methods]
 

@@ -20,7 +20,7 @@ class CallStats:
 
     Attributes:
         seconds: how long those took that succeeded.
-        answered: counts one more of them, after so many seconds.
+        answered: counts one more of them, given its seconds.
     """
 
     __slots__ = ("answered", "codes", "seconds")
@@ -54,7 +54,7 @@ class Traffic:
         return {(limit,): count for limit, count in total.items()}
 
     def under_way(self, what: Callable[[Admission], int]) -> int:
-        """On all listeners together."""
+        """The sum over all listeners."""
         return sum(map(what, self.admissions))
 
     def calls(self) -> dict[tuple[str, ...], float]:
@@ -66,7 +66,7 @@ class Traffic:
         return ended
 
     def seconds(self) -> dict[tuple[str, ...], Histogram]:
-        """Of those that were called at all."""
+        """The times of those that were called at all."""
         return {labels: stats.seconds for labels, stats in self._stats.items() if any(stats.seconds.counts)}
 
 

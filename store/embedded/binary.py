@@ -20,14 +20,14 @@ class EtcdNotFound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EtcdBinary:
-    """An etcd that ran and said its version, as in (3, 4, 23)."""
+    """An etcd that ran and reported its version, as in (3, 4, 23)."""
 
     path: Path
     version: tuple[int, int, int]
 
     @property
     def is_for_trying(self) -> bool:
-        """Nobody should keep what matters in it: older patches are known to lose or corrupt data (README)."""
+        """Whether it is unfit for data that matter: older patches are known to lose or corrupt data (README)."""
         return self.version < _SOUND
 
     def __str__(self) -> str:

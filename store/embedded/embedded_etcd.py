@@ -103,7 +103,7 @@ class EmbeddedEtcd:
     def _new_process(self, binary: EtcdBinary) -> EtcdProcess:
         client_port, peer_port = self._ports()
         # A new name at every start, so that no other etcd, not even our predecessor, is taken for this one.
-        # A single member minds neither that nor that the member list keeps its first peer address.
+        # A single member tolerates that, and that the member list keeps its first peer address.
         name = f"embedded-{secrets.token_hex(8)}"
         data_dir = self.data_dir / "etcd"
         member = Member(

@@ -54,7 +54,7 @@ def on_sigterm(_signal: int, _frame: object) -> NoReturn:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """On Linux, a second line of defence: etcd dies with this process. It holds, for we have one thread."""
+    """On Linux, a second line of defence: etcd dies with this process. It works because we have one thread."""
     if sys.platform != "linux":
         return None
     try:

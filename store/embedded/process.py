@@ -142,7 +142,7 @@ class EtcdProcess:
         self._pid = int(self._parent.stdout.readline() or 0)
 
     async def until_it_serves(self) -> None:
-        """Return when this member, no stranger on its port, answers; in a cluster that needs a majority."""
+        """Return when this member, not a stranger on its port, answers; in a cluster that needs a majority."""
         while True:
             if not self.is_running:
                 raise self._failure()

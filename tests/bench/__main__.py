@@ -134,7 +134,8 @@ async def _measure(bench: Bench, names: list[str]) -> None:
     for name in names:
         try:
             await _GROUPS[name](bench)
-            bench.results.dates[name] = bench.results.header["date"]
+            header = bench.results.header
+            bench.results.dates[name] = f"{header['date'][:10]}, {header['machine'].split(', ')[1]}"
         except Exception as error:
             if os.environ.get("BENCH_RAISE"):
                 raise

@@ -35,12 +35,12 @@ def blocks(results: Results) -> dict[str, str]:
 
 
 def _figures(results: Results) -> str:
-    rows: list[tuple[str, ...]] = [("what", "target", "figure", "spread", "", "date", "command")]
+    rows: list[tuple[str, ...]] = [("what", "target", "figure", "spread", "", "date, machine", "command")]
     for figure in FIGURES:
         found = figure.find(results)
         verdict = "" if found is None else "reached" if figure.is_reached(found) else "**missed**"
         command = f"`make bench CASES={figure.group}`"
-        date = results.dates.get(figure.group, "")[:10]
+        date = re.sub(r" \d\d:\d\d UTC|\(R\)| Processor", "", results.dates.get(figure.group, ""))
         rows.append(
             (figure.what, figure.told_target(), figure.told(found), figure.told_spread(found), verdict, date, command)
         )

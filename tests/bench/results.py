@@ -67,7 +67,7 @@ class Fact:
 
 @dataclass
 class Results:
-    """Everything of one run. `curves`: points for plots by name; `dates`: when each group was measured."""
+    """Everything of one run. `curves`: points for plots by name; `dates`: when each group was measured, on what."""
 
     header: dict[str, str] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)

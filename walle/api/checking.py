@@ -1,6 +1,6 @@
-"""Orders are checked here, before anything is stored: what is wrong is named by its field, and who may order what.
+"""Orders are checked here, before anything is stored: faults are named by field, and authorization is enforced.
 
-A project is its owners'; what concerns all takes an administrator.
+A project belongs to its owners; orders that concern all projects need an administrator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TELL: Final = Rule("report checks", frozenset({Role.AGENT, Role.OPERATOR, Role.A
 
 
 def who(call: Call) -> str:
-    """As it is stored with orders; without authentication: the caller's address."""
+    """The caller's name as stored with orders; without authentication: its address."""
     identity = call.access.identity
     return identity.name if identity is not None else call.host or "anybody"
 

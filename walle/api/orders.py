@@ -1,4 +1,4 @@
-"""Orders, and what checks say: checked, stored as events, answered once they took effect."""
+"""Orders and reports of checks: validated, stored as events, answered once they took effect."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class Telling:
         return MessageAnswer(pb.ReportChecksResponse(unknown=unknown))
 
     async def _alerts(self, request: pb.TakeAlertsRequest, call: Call) -> Answer:
-        """What cannot be understood is answered, not refused: Alertmanager would repeat the whole group for ever."""
+        """Unusable alerts are answered, not refused: otherwise Alertmanager would resend the whole group for ever."""
         reports, unknown = checks_of(request.alerts)
         unknown += await self._walle.tell(list(_valid(reports, unknown)), who(call))
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))

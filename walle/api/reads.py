@@ -1,4 +1,4 @@
-"""Reads, answered by every process from memory: also decisions, forecasts and what was used of limits."""
+"""Reads, answered by every process from memory: also decisions, forecasts and usage of limits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def decisions(walle: Automaton, project: Project) -> Iterator[tuple[Host, Decisi
 
 
 def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
-    """With what would be done, also after a fuse has tripped."""
+    """A host with what would be done about it, even after a fuse has tripped."""
     decision = decided(walle, host)
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
@@ -50,7 +50,7 @@ def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
 def forecast_of(
     walle: Automaton, project: Project, automation: Automation, credits_: Iterable[Credit]
 ) -> list[Waiting]:
-    """What switching on would do to those who wait and are not held back by anything else, for all their checks."""
+    """What switching on would do to hosts that only wait for that, for all their checks."""
     now_ms = walle.ledger.now().ms
     free = [(host, one) for host, one in decisions(walle, project) if one.step and not one.blocked]
     waiting = [
@@ -60,7 +60,7 @@ def forecast_of(
 
 
 def usages(fuse: Fuse, limits: Limits, now_ms: int, *, is_global: bool) -> list[Usage]:
-    """Every pair of every counter that is set or was used."""
+    """Usage of every limit that is set or was used."""
     named = set(GLOBAL_NAMES) if is_global else set(limits)
     shown = []
     for counter in sorted(named | {mark.counter for mark in fuse.mark}):

@@ -1,1 +1,1 @@
-"""Leave from CMSs: their protocol, what several of them say together, and the default one."""
+"""Leave from CMSs: their protocol, the combined verdict of several, and the default one."""

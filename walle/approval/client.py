@@ -36,7 +36,7 @@ class _Reply:
 
 
 class HttpCms:
-    """One CMS of one project, as configured. All methods raise CmsFailure; what was done is then not known."""
+    """One CMS of one project, as configured. All methods raise CmsFailure; whether the CMS acted is then unknown."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class HttpCms:
     async def _send(
         self, action: str, method: str, url: str, body: object = None, query: Mapping[str, str] | None = None
     ) -> _Reply:
-        """The whole call takes 10 s at most, however slowly its bytes come."""
+        """The whole call takes 10 s at most, however slowly its bytes arrive."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._exchange(method, url, body, query)
@@ -139,7 +139,7 @@ class HttpCms:
 
 
 def _parsed(content: bytes) -> Any:
-    """None: nothing, or not JSON; whoever needs a body finds out."""
+    """None: no content, or not JSON; callers that need a body check for that."""
     try:
         return json.loads(content) if content else None
     except (ValueError, RecursionError):

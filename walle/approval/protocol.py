@@ -1,6 +1,6 @@
-"""What a CMS is to the rest of Wall-E, v1.0 to v1.4: its calls, their messages as JSON, and an event for each.
+"""The interface of a CMS, v1.0 to v1.4: its calls, their messages as JSON, and an event for each.
 
-What breaks the schema is a failure, never guessed at.
+Violations of the schema are failures: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from wallepb.v1.host_pb2 import (
     Verdict,
 )
 
-TIMEOUT_S: Final = 10.0  # the protocol's promise: a CMS answers within it
+TIMEOUT_S: Final = 10.0  # the protocol requires an answer within this time
 DEFAULT: Final = "default"
 VERSIONS: Final = ("v1.0", "v1.1", "v1.2", "v1.3", "v1.4")
 
-# Kinds that a CMS learns of from this version on; the others all know.
+# Kinds that CMSs know from this version on; the others are known to all.
 _SINCE: Final[Mapping[OperationKind, str]] = {
     OPERATION_KIND_PREPARE: "v1.1",
     OPERATION_KIND_DEACTIVATE: "v1.1",
@@ -38,7 +38,7 @@ _SINCE: Final[Mapping[OperationKind, str]] = {
 
 
 class CmsFailure(Exception):
-    """No answer, or one that breaks the schema. What the CMS did with the request is not known."""
+    """No answer, or one that breaks the schema. Whether the CMS acted on the request is unknown."""
 
 
 class UnknownTask(CmsFailure):
@@ -47,7 +47,7 @@ class UnknownTask(CmsFailure):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A task to ask for. `is_running`: its work has begun, the CMS lost it and is told again."""
+    """A task to request. `is_running`: its work has begun, but the CMS lost the task and is told again."""
 
     id: str
     hosts: tuple[str, ...]
@@ -83,7 +83,7 @@ class Cms(Protocol):
         """What the answer would be; nothing is stored."""
 
     async def create(self, request: Request) -> Answer:
-        """Store the task. Sent twice, it is one task."""
+        """Store the task. Idempotent: sent twice, it is one task."""
 
     async def poll(self, task_id: str) -> Answer:
         """Raises UnknownTask."""
@@ -92,14 +92,14 @@ class Cms(Protocol):
         """Make a provisional ok final; anything but OK takes it back. Raises UnknownTask."""
 
     async def delete(self, task_id: str) -> None:
-        """Give it back. One that is not there is deleted."""
+        """Give it back. A missing task counts as deleted."""
 
     async def tasks(self) -> Mapping[str, tuple[str, ...]]:
-        """The hosts of all tasks there, by id; not only of ours."""
+        """The hosts of all tasks there, by id; not only ours."""
 
 
 def is_told(version: str, kind: OperationKind) -> bool:
-    """Whether a CMS of this version is asked about such an operation. A DNS fix takes no host away."""
+    """Whether a CMS of this version is asked about such an operation. A DNS fix does not disrupt the host."""
     return kind != OPERATION_KIND_DNS_FIX and VERSIONS.index(version) >= VERSIONS.index(_SINCE.get(kind, "v1.0"))
 
 
@@ -186,8 +186,8 @@ class CmsEvent:
     """One call.
 
     Attributes:
-        host: names the CMS, made of its URL.
-        is_ok: it answered in time and as the schema says.
+        host: the CMS's name, derived from its URL.
+        is_ok: it answered in time and according to the schema.
         description: the failure, or what it answered.
     """
 
@@ -213,7 +213,7 @@ def cms_name(url: str) -> str:
 
 
 def event_of(action: str, project: str, url: str, version: str, *, failure: str = "", answer: str = "") -> CmsEvent:
-    """`action` as `get_tasks`; `failure` empty: it went well."""
+    """`action` as `get_tasks`; `failure` empty: it succeeded."""
     name = cms_name(url)
     tags = (action, project, name, f"version.{version}")
     return CmsEvent(PREFIX + name, tuple(PREFIX + tag for tag in tags), not failure, failure or answer)

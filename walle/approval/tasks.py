@@ -1,4 +1,4 @@
-"""Tasks of one operation, what several CMSs say of them together, and tasks that belong to no operation. Pure."""
+"""Tasks of one operation, the combined verdict of several CMSs, and tasks without an operation. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Cms
 
-AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the one before it
+AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the previous one
 _TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
 
@@ -34,7 +34,7 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKind, cms: Sequence[Cms]) -> list[Task]:
-    """One per CMS that knows this kind of operation. Each CMS gets an id of its own."""
+    """One per CMS that knows this kind of operation. Each CMS gets its own id."""
     prefix = id_prefix(installation)
     return [
         Task(id=f"{prefix}{operation_id}-{step}-{index}", cms=one.url)
@@ -44,7 +44,7 @@ def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKi
 
 
 def id_prefix(installation: str) -> str:
-    """What the ids of all our tasks begin with. The dot ends the name: `prod` must not delete tasks of `prod-2`."""
+    """The prefix of all our tasks' ids. The dot ends the name: `prod` must not delete tasks of `prod-2`."""
     return f"walle-{installation}."
 
 
@@ -54,7 +54,7 @@ def new_id(now_ms: int) -> str:
 
 
 def is_ahead(installation: str, task_id: str, now_ms: int) -> bool:
-    """Whether a task of ours is from a time that the ledger has not come to: then the ledger is an old one."""
+    """Whether a task of ours is from the ledger's future: then the ledger was restored to an older state."""
     found = _TIMED.fullmatch(task_id.removeprefix(id_prefix(installation)).partition("-")[0])
     return found is not None and int(found[1], 16) > now_ms + AHEAD_MS
 
@@ -76,7 +76,7 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
 
 
 def given_back(task: Task, not_before_ms: int) -> Task:
-    """The task as it is asked for again later. A new id: the CMS may still be forgetting the old one."""
+    """The task to request again later. A new id: the CMS may still be forgetting the old one."""
     stem, _, attempt = task.id.partition("~")
     message = "returned, since another CMS did not approve within 5 minutes; Wall-E asks again within 3"
     return Task(id=f"{stem}~{int(attempt or 0) + 1}", cms=task.cms, not_before_ms=not_before_ms, message=message)
@@ -104,9 +104,9 @@ def lost(task: Task) -> Task:
 
 
 class Collector:
-    """What was seen without an operation at the last look, per CMS.
+    """Tasks seen without an operation at the last look, per CMS.
 
-    Twice, because an operation may have been stored after the list was made, or ended just before.
+    They are deleted when seen twice: an operation may be stored after the list was made, or ended just before.
     """
 
     def __init__(self, installation: str) -> None:
@@ -121,7 +121,7 @@ class Collector:
         return sorted(stray & before)
 
     def unknown(self, listed: Iterable[str], wanted: Collection[str]) -> set[str]:
-        """Ours, and of nothing that we know."""
+        """Our tasks that belong to nothing known."""
         return {task for task in listed if task.startswith(self._prefix) and task not in wanted}
 
     def strays(self) -> int:

@@ -1,1 +1,1 @@
-"""How work on a machine is done: Redfish, programs, webhooks, DNS updates."""
+"""Ways to work on a machine: Redfish, programs, webhooks, DNS updates."""

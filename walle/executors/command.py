@@ -22,7 +22,7 @@ class CommandConfig:
     """A program. Arguments may hold {host}, {bmc}, {inventory}, {operation} and {id}.
 
     Attributes:
-        repeatable: it may be run again when the process that ran it died; else its outcome is left to the check.
+        repeatable: it may be run again when the process that ran it died; otherwise the check decides the outcome.
     """
 
     argv: Sequence[str]
@@ -31,7 +31,7 @@ class CommandConfig:
 
 
 class Command:
-    """The executor. Programs are children of this process: their fate is known here only."""
+    """The executor. Programs are children of this process: only this process knows their outcome."""
 
     def __init__(self, name: str, config: CommandConfig) -> None:
         self.name, self._config = name, config
@@ -74,7 +74,7 @@ class Command:
         return Seen(Progress.DONE, "the process that ran it has ended; its check will show whether it helped")
 
     async def close(self) -> None:
-        """Programs that run are ended with us."""
+        """Running programs end with this process."""
         for run in self._runs.values():
             run.cancel()
         await asyncio.gather(*self._runs.values(), return_exceptions=True)

@@ -23,7 +23,7 @@ from wallepb.v1.host_pb2 import Host
 
 _TIMEOUT_S: Final = 5.0
 _TYPES: Final = {4: "A", 6: "AAAA"}
-_KNOWN: Final = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)  # anything else says nothing of the records
+_KNOWN: Final = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)  # anything else says nothing about the records
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class DnsConfig:
 
 
 class Dns:
-    """The executor. What is right already is done: sending the same update again changes nothing."""
+    """The executor. Correct records count as done: sending the same update again changes nothing."""
 
     def __init__(self, name: str, config: DnsConfig) -> None:
         self.name, self._config = name, config

@@ -1,4 +1,4 @@
-"""Work that is ordered over HTTP: from management controllers by Redfish, and from anybody's service by a webhook.
+"""Work that is ordered over HTTP: from management controllers by Redfish, and from any service by a webhook.
 
 A reset that was sent is recognised by what the machine shows: the time of its last reset, where the controller tells
 it, else the boot id that its agent reports. So a process that died after the call does not send a second one.
@@ -57,7 +57,7 @@ class Redfish:
         target, allowed = _reset_action(system)
         chosen = next((one for one in wanted if one in allowed), "")
         if system.get("PowerState") == "Off" and host.operation.kind != OPERATION_KIND_POWER_OFF:
-            chosen = "On"  # what is off cannot be restarted
+            chosen = "On"  # a machine that is off cannot be restarted
         if not chosen:
             raise ExecutorFailure(f"the controller offers {', '.join(allowed) or 'nothing'}, not {wanted[0]}")
         await self._call("POST", host, target, {"ResetType": chosen})
@@ -74,7 +74,7 @@ class Redfish:
         if intent.before and shown != intent.before:
             return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
         if not intent.before:
-            # Nothing tells whether it restarted. The check will: a second reset would be a guess.
+            # It is unknown whether it restarted; the check will show that. A second reset would be a guess.
             return Seen(
                 Progress.DONE, "this controller does not report restarts; its check will show whether it helped"
             )
@@ -82,7 +82,7 @@ class Redfish:
         return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s))
 
     def _perhaps(self, intent: Intent, age_s: float, shows_s: float) -> Progress:
-        """The machine does not show the work, so far."""
+        """The progress while the machine shows no sign of the work."""
         return Progress.RUNNING if intent.handle or age_s < shows_s else Progress.NOT_BEGUN
 
     async def _system(self, host: Host) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What does the work of an operation, and finds out whether it took place."""
+"""The interface that does the work of an operation, and finds out whether it took place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wallepb.v1.host_pb2 import Host
 
 
 class ExecutorFailure(Exception):
-    """The work failed, or could not be begun. Whether it takes place may be unknown: `look` tells."""
+    """The work failed, or could not be begun. Whether it took place may be unknown: `look` finds out."""
 
 
 class Progress(StrEnum):
@@ -31,7 +31,7 @@ class Seen:
 
 
 class Executor(Protocol):
-    """All methods raise ExecutorFailure and may be called again at any time. `host.operation` says what is wanted.
+    """All methods raise ExecutorFailure and may be called again at any time. `host.operation` is the work to do.
 
     Attributes:
         name: as configured; stored with the intent.
@@ -40,15 +40,15 @@ class Executor(Protocol):
     name: str
 
     async def before(self, host: Host) -> str:
-        """What the machine shows now and will show otherwise after the work: a boot id; empty: nothing does."""
+        """Something that the work will change on the machine, e.g. its boot id; empty: there is nothing."""
 
     async def begin(self, host: Host) -> str:
-        """Begin the work; returns a handle to ask about it, which is stored. Called only when `look` may be asked."""
+        """Begin the work; returns a handle for `look`, which is stored. Called only if `look` can be used."""
 
     async def look(self, host: Host, age_s: float) -> Seen:
-        """Whether work that was begun, or may have been begun by a process that died, took place.
+        """Whether work took place that was begun, or may have been begun by a process that died.
 
-        `age_s`: how long ago the intent was stored. No handle in it: whether it was begun is not known.
+        `age_s`: how long ago the intent was stored. Without a handle it is unknown whether it was begun.
         """
 
 

@@ -1,6 +1,6 @@
-"""One decision on one automatic action, by both fuses; and the forecast of what they would decide.
+"""One decision on one automatic action, by both fuses; and a forecast of their decisions.
 
-Whoever stores the result compares the versions of both fuses in the same transaction: two processes that decide on
+The transaction that stores the result compares the versions of both fuses: two processes that decide on
 the tenth and the eleventh at the same moment cannot both store.
 """
 
@@ -33,7 +33,7 @@ class Action:
     Attributes:
         kind: the operation; None: the host is declared dead.
         state: of the host: only assigned hosts use limits.
-        continues: the next step of a firing that was counted already: only the global limit counts it.
+        continues: the next step for a failure that was already counted: only the global limit counts it.
     """
 
     host: str
@@ -71,9 +71,9 @@ class Fuses:
 class Admission:
     """Attributes:
     is_allowed: the action may be asked for.
-    project, everywhere: the fuses as they must be stored, also when it is not allowed.
+    project, everywhere: the fuses to be stored, even if it is not allowed.
     reason: why not.
-    tripped: the fuse that tripped just now: its id.
+    tripped: the id of the fuse that just tripped.
     """
 
     is_allowed: bool
@@ -84,7 +84,7 @@ class Admission:
 
 
 def switched_off(fuses: Fuses, automation: Automation) -> str:
-    """Why this automation may do nothing at all; empty: it may."""
+    """Why this automation is switched off; empty: it is on."""
     for fuse in (fuses.everywhere, fuses.project):
         switch = switch_of(fuse, automation)
         if switch.off:
@@ -134,8 +134,8 @@ class Waiting:
     """The hosts that wait for one counter.
 
     Attributes:
-        passes: how many of them the limit and the given credits let through now.
-        credit_needed: credits that would let all of them pass; 0: the limit does.
+        passes: how many of them the limit and the given credits admit now.
+        credit_needed: credits needed to admit all of them; 0: the limit suffices.
     """
 
     counter: str
@@ -167,11 +167,11 @@ class Waiting:
 def forecast(
     fuses: Fuses, actions: Iterable[Action], automation: Automation, credits_: Iterable[Credit], now_ms: int
 ) -> list[Waiting]:
-    """Per counter, those that trip first, if this project's automation were switched on with these credits."""
+    """Waiting hosts by counter, those that trip first on top, if automation were switched on with these credits."""
     counted = [a for a in actions if a.automation is automation and a.state == HOST_STATE_ASSIGNED]
     given = {credit.counter: credit.left for credit in credits_}
     mine, everyones = _by_counter(counted)
-    # Switching on from off begins at nothing; while it is on, what was used counts.
+    # Switching on resets the counters; if it is already on, previous use counts.
     project = Fuse() if switch_of(fuses.project, automation).off else fuses.project
     everywhere, limits = fuses.everywhere, fuses.global_limits
     waiting = [
@@ -196,7 +196,7 @@ def _by_counter(actions: Iterable[Action]) -> tuple[dict[str, set[str]], dict[st
 
 
 def _free(fuse: Fuse, limits: Limits, counter: str, hosts: set[str], now_ms: int) -> int:
-    """How many of these hosts fit; those that are in a window already use nothing new."""
+    """How many of these hosts fit; those already in a window use nothing more."""
     return min(
         max(0, pair.count - len(hosts_in_window(fuse, counter, pair.period_s, now_ms) - hosts))
         for pair in limit_of(limits, counter).pair

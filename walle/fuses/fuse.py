@@ -1,7 +1,7 @@
 """A fuse: limits, the switches that they trip, and the credits that go beyond them.
 
 Functions take a fuse and return a changed copy. A window is (now - period, now] on the ledger's clock, which only
-the acting process moves on, so that a wrong wall clock sets nothing back. A host counts once per window, however
+the acting process advances, so that a wrong wall clock resets nothing. A host counts once per window, however
 often its check fires.
 """
 
@@ -25,7 +25,7 @@ _KEPT_SWITCHINGS: Final = 50
 
 
 class Automation(StrEnum):
-    """What has a switch of its own."""
+    """The automations, each with its own switch."""
 
     HEALING = "healing"
     DNS = "dns"
@@ -33,7 +33,7 @@ class Automation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time of the ledger, and what the wall clock said then (for people only)."""
+    """A time on the ledger's clock, and the wall clock's at that moment (for people only)."""
 
     ms: int
     wall: Timestamp
@@ -41,7 +41,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What wants to use a limit: an operation about to be asked for, or a host about to be declared dead."""
+    """An intended use of a limit: an operation about to be requested, or a host about to be declared dead."""
 
     counter: str
     host: str
@@ -59,16 +59,16 @@ def switch_of(fuse: Fuse, automation: Automation) -> Switch:
 
 
 def hosts_in_window(fuse: Fuse, counter: str, period_s: int, now_ms: int) -> set[str]:
-    """Who used the limit within (now - period, now], without what credits paid for.
+    """The hosts that used the limit within (now - period, now], except those paid by credits.
 
-    A mark of the future is in it, too: the process before us may have been some seconds ahead.
+    Marks in the future are included: the previous process may have been some seconds ahead.
     """
     begin = now_ms - period_s * 1000
     return {m.host for m in fuse.mark if m.counter == counter and not m.by_credit and begin < m.at_ms}
 
 
 def exceeded(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> str:
-    """Which pair would be over its count with this use; empty: none."""
+    """Which pair this use would exceed; empty: none."""
     for pair in limit_of(limits, use.counter).pair:
         hosts = hosts_in_window(fuse, use.counter, pair.period_s, now_ms)
         if use.host not in hosts and len(hosts) >= pair.count:
@@ -91,7 +91,7 @@ def charge(fuse: Fuse, limits: Limits, use: Use, now: Moment) -> Fuse | None:
 
 
 def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
-    """A credit that is neither spent nor over."""
+    """A credit that is neither spent nor expired."""
     return next((c for c in fuse.credit if c.counter == counter and c.left and now_ms < c.until_ms), None)
 
 
@@ -107,7 +107,7 @@ def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment) -> Fuse:
 
 
 def switch_off(fuse: Fuse, automation: Automation, by: str, reason: str, now: Moment) -> Fuse:
-    """Switched off by a person; off already: by whom and why stays."""
+    """Switched off by a person; if already off, the earlier author and reason are kept."""
     changed = copy_of(fuse)
     if not switch_of(changed, automation).off:
         switch_of(changed, automation).CopyFrom(Switch(off=True, reason=reason, by=by, time=now.wall))
@@ -124,10 +124,10 @@ def switch_on(
     now: Moment,
     credits_: Sequence[Credit] = (),
 ) -> Fuse:
-    """Switched on by a person: its counters begin again at nothing. New credits replace the old ones.
+    """Switched on by a person: its counters restart at zero. New credits replace the old ones.
 
-    `counters`: those that this automation uses. On already: nothing is set back, so that nobody gets around a limit
-    by switching on again and again; only credits change.
+    `counters`: those that this automation uses. Already on: nothing is reset, so that nobody gets around a limit
+    by switching on repeatedly; only credits change.
     """
     changed = copy_of(fuse)
     was_off, mine = switch_of(changed, automation).off, set(counters)
@@ -157,7 +157,7 @@ def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: Use, now_ms: int) ->
 
 
 def _marked(fuse: Fuse, use: Use, now: Moment, *, by_credit: bool) -> Fuse:
-    """The newest mark of a host is the only one that a window needs: it leaves last."""
+    """A window needs only a host's newest mark, as it expires last."""
     for mark in [m for m in fuse.mark if (m.counter, m.host, m.by_credit) == (use.counter, use.host, by_credit)]:
         fuse.mark.remove(mark)
     fuse.mark.append(
@@ -174,7 +174,7 @@ def _marked(fuse: Fuse, use: Use, now: Moment, *, by_credit: bool) -> Fuse:
 
 
 def _forget(fuse: Fuse, limits: Limits, now_ms: int) -> Fuse:
-    """Drop what is in no window any more; paid marks stay for the ledger, up to a number."""
+    """Drop marks that are in no window any more; paid ones are kept for the ledger, up to a limit."""
     paid = [m for m in fuse.mark if m.by_credit][:-_KEPT_CREDIT_MARKS]
     old = [m for m in fuse.mark if m.at_ms <= now_ms - _longest_ms(limits, m.counter)]
     for mark in [*paid, *(m for m in old if m not in paid)]:

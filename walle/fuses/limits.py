@@ -24,7 +24,7 @@ MAX_DEAD_HOSTS: Final = "max_dead_hosts"
 MAX_COUNT: Final = 1000  # marks are kept in the fuse's record, which must stay small
 MAX_PERIOD_S: Final = 90 * 86400
 
-# What counts in all projects together, by kind of operation; other kinds have no global limit.
+# Counters over all projects, by kind of operation; other kinds have no global limit.
 GLOBAL_COUNTERS: Final[Mapping[OperationKind, str]] = {
     OPERATION_KIND_REBOOT: "max_rebooted_hosts",
     OPERATION_KIND_PROFILE: "max_profiled_hosts",
@@ -56,7 +56,7 @@ def parse_period(text: str) -> int:
 
 
 def parse_pair(text: str) -> PeriodCount:
-    """`1d:10`. A count of 0 lets nothing through: the first one trips. Raises BadLimit."""
+    """`1d:10`. A count of 0 admits nothing: the first use trips. Raises BadLimit."""
     period, colon, count = text.partition(":")
     if not colon or not count.isascii() or not count.isdigit() or int(count) > MAX_COUNT:
         raise BadLimit(f"{text!r} is not a valid limit: write PERIOD:COUNT with a count of 0 to {MAX_COUNT} (1d:10)")
@@ -71,7 +71,7 @@ def parse_limit(texts: Iterable[str]) -> Limit:
 
 
 def check_limit(limit: Limit) -> None:
-    """Raises BadLimit: what came over the wire cannot be a limit."""
+    """Raises BadLimit: a limit from a request is invalid."""
     periods = [pair.period_s for pair in limit.pair]
     if not periods:
         raise BadLimit("a limit without a period: write at least one PERIOD:COUNT (1d:10)")
@@ -97,12 +97,12 @@ DEFAULT: Final = parse_limit(["1d:10"])
 
 
 def limit_of(limits: Limits, counter: str) -> Limit:
-    """What holds for a counter; 1d:10 if nobody said anything."""
+    """The limit of a counter; 1d:10 if none was set."""
     return limits.get(counter, DEFAULT)
 
 
 def project_counter(kind: OperationKind, check: str) -> str:
-    """What an operation uses in its project: DNS fixes are counted together, repairs by the check that asked."""
+    """An operation's counter in its project: DNS fixes share one, repairs are counted by the check that asked."""
     return DNS_FIXES if kind == OPERATION_KIND_DNS_FIX else check
 
 

@@ -1,6 +1,6 @@
 """What should be done about a host now: the next step of its scheme for a failing check; after the last it is dead.
 
-Worked out also after a fuse has tripped: then it is shown and not done.
+Also computed after a fuse has tripped: then it is shown but not done.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Step:
     Attributes:
         kind: None: nothing is left to try, the host is dead.
         number: its place in the check's steps, from 0.
-        why: for people.
+        why: the reason, for people.
     """
 
     check: str
@@ -122,7 +122,7 @@ _HEALED_STATES: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What would be done about a host, and what is in the way apart from fuses.
+    """What would be done about a host, and what blocks it apart from fuses.
 
     Attributes:
         step: None: there is nothing to do.
@@ -155,7 +155,7 @@ def decide(host: Host, project: Project, incidents: Incidents, now_ms: int, sett
 
 
 def awaited(host: Host, project: Project, now_ms: int) -> list[Step]:
-    """The next step of every failing check: when the first is repaired, the others still ask for theirs."""
+    """The next step of every failing check: after the first is repaired, the others still request theirs."""
     failing = {check.name for check in host.check if check.failing}
     return [next_step(host, name, steps, now_ms) for name, steps in scheme_of(project).items() if name in failing]
 

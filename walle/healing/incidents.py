@@ -1,6 +1,6 @@
-"""Hosts that fail together: when most of a rack or of a switch's hosts fail, it is not the hosts.
+"""Hosts that fail together: if most hosts of a rack or a switch fail, the hosts are not the cause.
 
-Such an incident is shown, and no host in it is touched. Hosts that still fail when it is over are counted as failing
+Such an incident is shown, and no host in it is touched. Hosts that still fail when it is over count as failing
 from its end, so that those that are just starting are not rebooted.
 """
 
@@ -53,13 +53,13 @@ def places_of(location: Location) -> list[Place]:
 
 
 def is_failing(host: Host) -> bool:
-    """A check of it fails, however briefly. Hosts of a scenario fail as planned."""
+    """A check of it fails, however briefly. Hosts in a scenario do not count: they fail as planned."""
     return not host.scenario and any(check.failing for check in host.check)
 
 
 @dataclass(slots=True)
 class Incidents:
-    """The incidents now, and when the past ones ended. `observe` moves on; all of it is plain data.
+    """The incidents now, and when the past ones ended. `observe` updates them; all of it is plain data.
 
     Attributes:
         watched_since_ms: since when this process looks; before that an incident may have ended unseen.
@@ -93,7 +93,7 @@ class Incidents:
 
 
 def count(hosts: Iterable[Host]) -> Mapping[Place, tuple[int, int]]:
-    """How many hosts of each place fail, of how many in use; those given up or in somebody's hands say nothing."""
+    """How many hosts of each place fail, of how many in use; those given up or under manual work do not count."""
     counted: dict[Place, tuple[int, int]] = {}
     for host in hosts:
         if host.state not in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) or host.status == HOST_STATUS_DEAD:

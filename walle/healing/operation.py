@@ -1,4 +1,4 @@
-"""One operation of a host: how it is made, what it must do next, and what becomes of it. Pure."""
+"""One operation of a host: its creation, its next effects, and its outcome. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Project
 
-MAX_FAILURES: Final = 3  # the work itself failed so often in a row
+MAX_FAILURES: Final = 3  # the work itself failed this many times in a row
 LEFT_TO_COLLECTOR_MS: Final = 600_000  # a CMS that does not let us delete a task must not hold the host
 # Work that takes longer than this has failed; other kinds have a day.
 LONGEST_MS: Final = {
@@ -50,7 +50,7 @@ LONGEST_MS: Final = {
     OPERATION_KIND_DNS_FIX: 1_800_000,
 }
 ISSUER: Final = "wall-e"
-VERIFY_MS: Final = 900_000  # a check that is not fine this long after the work was not repaired by it
+VERIFY_MS: Final = 900_000  # if the check still fails this long after the work, the work did not help
 _KEPT: Final = 20
 _ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
 
@@ -95,7 +95,7 @@ def begin(step: Step, host: Host, project: Project, installation: str, operation
 
 
 def request_of(operation: Operation, task: Task, hosts: tuple[str, ...]) -> Request:
-    """What a CMS is asked. `failure` names the check: with it a CMS knows a repair from planned work."""
+    """The request to a CMS. `failure` names the check, by which a CMS tells a repair from planned work."""
     return Request(
         id=task.id,
         hosts=hosts,
@@ -134,7 +134,7 @@ def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
 
 
 def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int) -> Event | None:
-    """What has happened to it by now; None: it waits.
+    """The event that has happened by now; None: it waits.
 
     `is_fine`: no check asks for it any more. `is_off`: its automation is off. CONFIRMED is not among the events: the
     caller stores it with a look at the fuses in the same transaction, when `is_confirmed`.
@@ -151,7 +151,7 @@ def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int)
 
 
 def _from_work(operation: Operation, now_ms: int) -> Event | None:
-    """Work that never ends is given up: by then its machine is worth nothing anyway."""
+    """Work that never ends is given up: by then its machine is unusable anyway."""
     if operation.intent.done:
         return Event.EXECUTED
     is_late = now_ms - operation.since_ms >= LONGEST_MS.get(operation.kind, 86_400_000)
@@ -159,7 +159,7 @@ def _from_work(operation: Operation, now_ms: int) -> Event | None:
 
 
 def _from_tasks(operation: Operation, now_ms: int) -> Event | None:
-    """What cannot be deleted for long is left to the collector of garbage."""
+    """Tasks that cannot be deleted for long are left to the garbage collector."""
     is_left = bool(operation.task or operation.old_task) and now_ms - operation.since_ms < LEFT_TO_COLLECTOR_MS
     return Event.TASKS_DELETED if operation.stage == STAGE_ENDING and not is_left else None
 
@@ -174,7 +174,7 @@ def _from_verdicts(operation: Operation) -> Event | None:
 
 
 def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | None:
-    """Planned work is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
+    """Planned work needs no check afterwards. GAVE_UP may become NEXT_STEP: the caller decides."""
     if not operation.check:
         return Event.COMPLETE
     if is_fine:
@@ -183,7 +183,7 @@ def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | 
 
 
 def is_confirmed(operation: Operation) -> bool:
-    """Every CMS that wanted to be asked once more has said yes."""
+    """Every CMS that requires a confirmation has given it."""
     is_ok = combine(task.verdict for task in operation.task) == VERDICT_OK
     settled = all(task.confirmed or not task.provisional for task in operation.task)
     return operation.stage == STAGE_CONFIRMING and is_ok and settled
@@ -209,7 +209,7 @@ def with_task(operation: Operation, old: Task, new: Task | None) -> Operation:
 
 
 def finish(host: Host, now: Moment) -> Host:
-    """The host after its operation: what it was is kept, and where the scheme goes on."""
+    """The host after its operation, which goes into its history, with the place where the scheme continues."""
     after = Host()
     after.CopyFrom(host)
     operation = host.operation
@@ -223,13 +223,13 @@ def finish(host: Host, now: Moment) -> Host:
 
 
 def keep(host: Host, operation: Operation, now: Moment) -> None:
-    """An operation that is over becomes the newest of the host's history."""
+    """Add a finished operation to the host's history as the newest."""
     host.history.insert(0, _finished(operation, now.wall))
     del host.history[_KEPT:]
 
 
 def _become(host: Host, operation: Operation) -> None:
-    """What the operation was for: into use, out of use, into another project."""
+    """Apply the operation's purpose: into use, out of use, into another project."""
     host.state = operation.after.state or host.state
     host.project = operation.after.project or host.project
     if operation.kind == OPERATION_KIND_POWER_OFF:

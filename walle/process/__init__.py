@@ -1,1 +1,1 @@
-"""Wall-E as a process: what it drives, and how it is started and stopped."""
+"""Wall-E as a process: its reconcilers, and how it is started and stopped."""

@@ -77,7 +77,7 @@ class Handling:
         return (host.name for host in self._hosts.values() if host.project == project)
 
     def _hosts_behind(self, order: AddScenarioRequest) -> Iterator[str]:
-        """Those that the order names; else all behind its switch."""
+        """The hosts that the order names; else all behind its switch."""
         if order.hosts:
             yield from order.hosts
             return
@@ -88,7 +88,7 @@ class Handling:
 
 LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
-LOOK_AGAIN_S: Final = 10.0  # at tasks that nobody knows, until somebody has looked
+LOOK_AGAIN_S: Final = 10.0  # interval for unknown tasks, until a person has reviewed them
 _WORKERS: Final = 32
 
 
@@ -97,7 +97,7 @@ class Automaton:
 
     Attributes:
         orders: subjects are `host/NAME`, `project/ID`, `scenario/ID` and `global`.
-        world: what decisions know beside the records.
+        world: what decisions know in addition to the records.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Automaton:
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
         looking = controller.reconcile("garbage", self._look_at_tasks, lambda: list(self.projects), while_closed=True)
-        # Those that came before are looked at when this process begins to act; new ones have nothing to collect yet.
+        # Existing ones are checked when this process begins to act; new ones have nothing to collect yet.
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
         self.scenarios.listen(planning.trigger)
@@ -148,7 +148,7 @@ class Automaton:
         await self.parts.close()
 
     async def tell(self, reports: Iterable[HostChecks], by: str) -> list[str]:
-        """Store what changes something; returns the hosts that are not known."""
+        """Store reports that change something; returns the unknown hosts."""
         unknown = []
         for report in reports:
             host = self.hosts.get(report.host)
@@ -170,7 +170,7 @@ class Automaton:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look_at_tasks(self, project: str) -> float | None:
-        """Delete tasks of ours that belong to nothing; in a restored store, only after people have looked at them."""
+        """Delete our tasks that belong to nothing; in a restored store, only after people have reviewed them."""
         setting, epoch = self.projects.get(project), self.world.epoch()
         if setting is None:
             return None
@@ -182,11 +182,11 @@ class Automaton:
                 listed = {} if one.url == DEFAULT else await self.parts.cms(project, one.url).tasks()
                 await self._compare(project, one.url, listed)
             except CmsFailure:
-                continue  # its owners were told; the next look tries again
+                continue  # its owners were notified; the next run tries again
         return COLLECT_EVERY_S if is_looked_at(self.restored.get(project), epoch) else LOOK_AGAIN_S
 
     async def _compare(self, project: str, url: str, listed: Mapping[str, tuple[str, ...]]) -> None:
-        """The tasks of a CMS with what is known here."""
+        """Compare the tasks of a CMS with what is known here."""
         epoch, wanted = self.world.epoch(), set(self._wanted())
         strays, now_ms = sorted(self._collector.unknown(listed, wanted)), self.ledger.now().ms
         restored = self.restored.get(project)

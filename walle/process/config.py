@@ -27,7 +27,7 @@ class BadConfig(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WebhookConfig:
-    """Somebody else's service."""
+    """An external service to call."""
 
     url: str
     token: str = ""
@@ -42,10 +42,10 @@ class FileConfig:
 
     Attributes:
         executors: by name.
-        operations: which of them does which kind of operation; kinds that are not named cannot be done,
-            but for prepare and deactivate, which take no work.
+        operations: the executor of each kind of operation; other kinds cannot be done,
+            except prepare and deactivate, which need no work.
         cms_tokens: by the `tvm_app_id` of CMS settings.
-        recipients: who hears what concerns all projects.
+        recipients: who is notified of what concerns all projects.
     """
 
     global_limits: Limits = field(default_factory=dict)

@@ -27,7 +27,7 @@ from wallepb.v1.host_pb2 import STAGE_REQUESTED, STAGE_RUNNING, Host, OperationK
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-LOOK_S: Final = (1.0, 10.0)  # at an operation: soon after it moved, then less and less often
+LOOK_S: Final = (1.0, 10.0)  # between looks at an operation: short after it moved on, then growing
 
 
 class MayBegin(Protocol):
@@ -44,7 +44,7 @@ class Store(Protocol):
         """As in memory; shared, not to be changed."""
 
     def why_nothing_begins(self) -> str:
-        """Frozen or stopped: no operation is begun, those that run end."""
+        """Why nothing begins (frozen or stopped): no operation is begun, running ones finish."""
 
     async def transact(self, decide: Callable[[Book], T]) -> T:
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""

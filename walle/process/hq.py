@@ -27,12 +27,12 @@ class Hq:
     `suspend` and `resume` raise ServiceError: the planned work waits and shows it.
 
     Attributes:
-        doubts: why silence is not believed now, by location; empty: it is.
+        doubts: why silence is not trusted now, by location; empty: it is.
     """
 
     def __init__(self, locations: Mapping[str, Client]) -> None:
         self._clients = locations
-        self._nodes: dict[str, set[str]] = {}  # by location, as it was looked at last
+        self._nodes: dict[str, set[str]] = {}  # by location, as of the last look
         self.doubts = dict.fromkeys(locations, "HQ has not been asked yet")
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
@@ -44,12 +44,12 @@ class Hq:
             await _translated(client.admin.resume_node(node))
 
     def _of(self, node: str) -> list[Client]:
-        """Where the node has instances; everywhere, while that is not known."""
+        """The locations where the node has instances; all of them while that is unknown."""
         known = [client for name, client in self._clients.items() if node in self._nodes.get(name, ())]
         return known or list(self._clients.values())
 
     async def run(self, tell: Callable[[list[HostChecks], str], Awaitable[object]], acts: Callable[[], bool]) -> None:
-        """Look every half minute at the acting process, and tell what HQ says of nodes."""
+        """Every half minute, on the acting process only, report what HQ says about nodes."""
         while True:
             if acts():
                 await asyncio.gather(*(self._look(name, tell) for name in self._clients))
@@ -64,7 +64,7 @@ class Hq:
             log.warning("location %s: %s", name, self.doubts[name])
 
     async def _silent_nodes(self, name: str) -> list[HostChecks]:
-        """What one location says of its nodes; nothing while it is not believed."""
+        """What one location says about its nodes; nothing while it is not trusted."""
         client, instances, sources = self._clients[name], list[Instance](), list[Source]()
         async for page in client.find(fields=_FIELDS):
             instances += page.instances

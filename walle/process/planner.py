@@ -1,4 +1,4 @@
-"""Reconciles one scenario: asks all CMSs, tells HQ, says when the work may begin, gives everything back."""
+"""Reconciles one scenario: asks all CMSs, informs HQ, says when the work may begin, and gives everything back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wallepb.v1.project_pb2 import (
 POLL_S: Final = 5.0
 AT_ONCE: Final = 10  # calls of CMSs by one scenario
 RESUME_MS: Final = 900_000
-SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour, and a quarter for everybody to come back
+SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour of work, and 15 minutes for all hosts to come back
 
 
 class Silence(Protocol):
@@ -89,7 +89,7 @@ class Planner:
         self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
 
     async def _suspend(self, name: str, held: Sequence[str]) -> None:
-        """HQ does not count silence. An HQ that does not take this is shown as what is waited for."""
+        """HQ does not count silence. If HQ does not accept this, the scenario shows that it waits for HQ."""
         try:
             await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
         except ServiceError as error:
@@ -98,7 +98,7 @@ class Planner:
             raise
 
     async def _resume(self, scenario: Scenario, held: Sequence[str]) -> None:
-        """HQ counts silence again. An HQ that is away does not hold the hosts: suspensions end by themselves."""
+        """HQ counts silence again. If HQ is away, the hosts are not kept waiting: suspensions expire by themselves."""
         calls = (self._silence.resume(one, f"scenario {scenario.id}") for one in held)
         failed = [one for one in await asyncio.gather(*calls, return_exceptions=True) if one is not None]
         if failed and self._now().ms - scenario.since_ms < RESUME_MS:
@@ -108,7 +108,7 @@ class Planner:
         self._notify(await self._storing.transact(lambda book: settle_scenario(book, name, self._now())))
 
     async def _ask_all(self, name: str, scenario: Scenario) -> None:
-        """All at once, a few at a time, and what they answered in one transaction: a rack has minutes, not an hour."""
+        """Ask all, a few in parallel, and store the answers in one transaction: a rack has minutes, not an hour."""
         room = asyncio.Semaphore(AT_ONCE)
         answers = await asyncio.gather(*(self._ask(room, scenario, *pair) for pair in effects(scenario)))
         now = self._now()

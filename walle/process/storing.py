@@ -1,4 +1,4 @@
-"""The kit's records: transactions, of which what a decision puts is one change; and the ledger's clock."""
+"""The kit's records: each decision's puts are one transaction; and the ledger's clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ATTEMPTS: Final = 5
 
 
 class Storing:
-    """Transactions of the acting process. All raise what the kit raises; nothing was stored then, unless it says so."""
+    """Transactions of the acting process. All raise the kit's errors; nothing was stored, unless the error says so."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -53,7 +53,7 @@ class Storing:
 
 
 class _Noting:
-    """A change that knows whether it changes anything: most looks at a host do not, and cost no transaction."""
+    """A change that knows whether it changes anything: most looks at a host do not, and so cost no transaction."""
 
     def __init__(self, change: Change) -> None:
         self.change, self.is_changed = change, False
@@ -80,7 +80,7 @@ _ONE = "time"
 class LedgerClock:
     """Milliseconds that only processes of this installation move on.
 
-    While none runs it stands still: windows get longer then, never shorter.
+    While none runs it stands still, so windows get longer, never shorter.
     """
 
     def __init__(self, controller: Controller) -> None:

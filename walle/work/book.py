@@ -44,7 +44,7 @@ class Book(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that people are told.
+    """A notification to people.
 
     Attributes:
         project: whose owners; empty: the administrators.
@@ -58,12 +58,12 @@ class Notice:
 
 @dataclass(slots=True)
 class World:
-    """What decisions know beside the records.
+    """What decisions know in addition to the records.
 
     Attributes:
-        installation: in the ids of our tasks.
+        installation: our name in the ids of tasks.
         new_id: a fresh id of an operation.
-        epoch: of a store that was restored or replaced; empty: it is the first.
+        epoch: the epoch of a store that was restored or replaced; empty: it is the first.
     """
 
     installation: str
@@ -82,7 +82,7 @@ def fuses_of(book: Book, project: Project, world: World) -> Fuses:
 
 
 def put_fuses(book: Book, before: Fuses, admission: Admission) -> None:
-    """Store what a decision made of the fuses."""
+    """Store the fuses that a decision changed."""
     if admission.project is not before.project:
         book.put(FUSE, before.project.id, admission.project)
     if admission.everywhere is not before.everywhere:

@@ -1,6 +1,6 @@
 """The default CMS: any operation with any host of the project, but at most `max_busy_hosts` hosts at a time.
 
-It is a CMS of version v1.0 whose tasks lie in one record per project, so that granting is one transaction.
+It is a CMS of version v1.0 whose tasks are in one record per project, so that granting is one transaction.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def create(held: DefaultCmsTasks, request: Request, max_busy_hosts: int, others:
 
 
 def poll(held: DefaultCmsTasks, task_id: str, max_busy_hosts: int, others: Set[str] = frozenset()) -> Answer:
-    """The verdict now; grants in the order of creation what there is room for. Raises UnknownTask."""
+    """The current verdict; grants in the order of creation, as far as there is room. Raises UnknownTask."""
     task = _find(held, task_id)
     if task is None:
         raise UnknownTask(f"task {task_id} does not exist")
@@ -64,7 +64,7 @@ def _grant(held: DefaultCmsTasks, max_busy_hosts: int, others: Set[str]) -> None
     for task in held.task:
         after = _busy(held) | others | set(task.host)
         if not task.granted:
-            # First come, first served: a task for many hosts is not overtaken for ever by tasks for one.
+            # First come, first served: a task for many hosts must not be overtaken for ever by tasks for one.
             if len(after) > max_busy_hosts and not set(task.host) <= _busy(held):
                 return
             task.granted = True

@@ -1,4 +1,4 @@
-"""What people order about hosts. Each function is one transaction; Refused changes nothing and says why."""
+"""People's orders about hosts. Each function is one transaction; Refused changes nothing and says why."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
         host.state, host.state_reason = order.state, f"{by}: {order.reason}"
     if order.status:
         host.status, host.status_reason = order.status, f"{by}: {order.reason}"
-        host.ClearField("last_repair")  # a person has looked: the scheme begins anew
+        host.ClearField("last_repair")  # a person has looked at it: the scheme starts over
     book.put(HOST, host.name, host)
 
 
 def start_operation(book: Book, order: StartOperationRequest, by: str, world: World, now: Moment) -> None:
-    """By hand: no limit is used, and no fuse is in the way."""
+    """Start an operation by hand: no limit is used, and no fuse blocks it."""
     host = _idle(book, order.host)
     if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
         raise Refused(f"{NAMES.get(order.kind, 'this operation')} cannot be requested", "INVALID_ARGUMENT")
@@ -118,7 +118,7 @@ def cancel_operation(book: Book, order: CancelOperationRequest, by: str, now: Mo
 
 
 def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
-    """What checks say now; a check that says the same as before keeps its time."""
+    """Store the results of checks; an unchanged one keeps its time."""
     host = _host(book, report.host)
     if report.boot_id:
         host.boot_id = report.boot_id
@@ -135,7 +135,7 @@ def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
 
 
 def says_news(host: Host, report: HostChecks) -> bool:
-    """Most reports say what is known already; they cost no write."""
+    """Whether the report is news. Most are not, and cost no write."""
     known = {check.name: check.failing for check in host.check}
     is_news = any(known.get(one.name, False) != one.failing for one in report.check)
     return is_news or report.boot_id not in ("", host.boot_id)

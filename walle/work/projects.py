@@ -1,4 +1,4 @@
-"""What people order about projects and switches. Each function is one transaction; Refused changes nothing."""
+"""People's orders about projects and switches. Each function is one transaction; Refused changes nothing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def delete_project(book: Book, order: DeleteProjectRequest, hosts: Iterable[str]
 
 
 def switch_automation(book: Book, order: SwitchAutomationRequest, by: str, now: Moment) -> None:
-    """On: counters begin again at nothing, and credits are given. Off: nothing more begins."""
+    """On: counters restart at zero, and credits are given. Off: nothing more begins."""
     fuse_id = order.project or GLOBAL
     if order.project:
         _project(book, order.project)

@@ -32,7 +32,7 @@ Notices = list[Notice]
 
 
 def consider(book: Book, name: str, world: World, now: Moment) -> Notices:
-    """Begin what is to be done about a host that nothing is done about, if both fuses allow it."""
+    """Begin the due operation of a host that has none, if both fuses allow it."""
     host, project = _host_and_project(book, name)
     if host is None or project is None:
         return []
@@ -43,7 +43,7 @@ def consider(book: Book, name: str, world: World, now: Moment) -> Notices:
 
 
 def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
-    """Move the operation of a host on by what is known; ends it, or begins the next step."""
+    """Advance a host's operation by what is known; end it, or begin the next step."""
     host, project = _host_and_project(book, name)
     if host is None or project is None or not host.HasField("operation"):
         return []
@@ -90,7 +90,7 @@ def start_work(book: Book, name: str, executor: str, before: str, world: World, 
 
 
 def is_fine(host: Host) -> bool:
-    """The check that asked for the host's operation does not fail (any more)."""
+    """The check that asked for the host's operation does not fail, or no longer."""
     return not any(check.failing and check.name == host.operation.check for check in host.check)
 
 
@@ -101,7 +101,7 @@ def automation_of(operation: Operation) -> Automation:
 def _act(
     book: Book, host: Host, project: Project, decision: Decision, world: World, now: Moment, *, continues: bool
 ) -> Notices:
-    """Ask both fuses, and store what they said with what follows from it."""
+    """Ask both fuses, and store their decision with its consequences."""
     if why_untouched(book.get(RESTORED, project.id), host, project, world):
         return []
     operation_id = world.new_id()

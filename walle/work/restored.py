@@ -1,7 +1,7 @@
-"""After the store was restored or replaced: what it has forgotten may still be under way.
+"""After the store was restored or replaced: work that it has forgotten may still be in progress.
 
-CMSs hold tasks of operations that were asked for after the backup. Until people have looked, all fuses have tripped, no
-task is collected as garbage, and the hosts of tasks that nobody knows count as busy.
+CMSs hold tasks of operations requested after the backup. Until people have reviewed that, fuses are tripped, no
+task is collected as garbage, and the hosts of unknown tasks count as busy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
 def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
-    """Trip the fuse of a project and the global one: once per epoch, and again for each further evidence."""
+    """Trip the fuse of a project and the global one: once per epoch, and again for each new piece of evidence."""
     notices = []
     for owner in (project, GLOBAL):
         restored = book.get(RESTORED, owner)
@@ -39,7 +39,7 @@ def _replaced(epoch: str) -> str:
 
 
 def is_looked_at(restored: Restored | None, epoch: str) -> bool:
-    """Whether nothing of a project waits for people since the store was restored; also if it never was."""
+    """Whether a project has nothing left to review since the store was restored, or if it never was."""
     if restored is None or restored.epoch != epoch:
         return not epoch
     return restored.looked
@@ -59,23 +59,23 @@ def take_listing(book: Book, project: str, epoch: str, cms: str, unknown: Sequen
 
 
 def release_tasks(book: Book, order: ReleaseTasksRequest, by: str) -> None:
-    """An operator looked: the tasks may be collected, and their hosts touched."""
+    """An operator reviewed the tasks: they may be collected, and their hosts touched."""
     restored = book.get(RESTORED, order.project)
     if restored is None or restored.looked:
         raise Refused(f"project {order.project}: no tasks wait to be looked at")
     restored.looked, restored.by, restored.reason = True, by, order.reason
-    for task in restored.task:  # their ids stay: what was looked at is no evidence again
+    for task in restored.task:  # their ids are kept, so that reviewed tasks do not count as new evidence
         del task.host[:]
     book.put(RESTORED, order.project, restored)
 
 
 def busy_hosts(restored: Restored | None) -> set[str]:
-    """Hosts of tasks that nobody knows."""
+    """Hosts of unknown tasks."""
     return {host for task in (restored.task if restored else ()) for host in task.host}
 
 
 def why_busy(restored: Restored | None, host: str) -> str:
-    """The task that nobody knows and that holds this host, and what to do; empty: none does."""
+    """The unknown task that holds this host, and what to do; empty: none does."""
     for task in restored.task if restored else ():
         if host in task.host:
             since = f"task {task.id} of {task.cms} has held it since before the store was restored"
@@ -109,7 +109,7 @@ def why_unclear(
 ) -> str:
     """Why planned work may not begin on these hosts since the store was restored; empty: it may.
 
-    Work that it has forgotten may be under way there, with leave or without.
+    Work that it has forgotten may be in progress there, with or without leave.
     """
     for host in [hosts[name] for name in names if name in hosts]:
         project = projects.get(host.project) or Project(id=host.project)

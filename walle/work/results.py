@@ -1,4 +1,4 @@
-"""What CMSs and executors told, put into the operation: one transaction each."""
+"""Results of CMSs and executors, stored in the operation: one transaction each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def take_dry_runs(book: Book, name: str, operation_id: str, answers: Sequence[An
 def take_answer(
     book: Book, name: str, operation_id: str, effect: Effect, result: Result, jitter: float, now: Moment
 ) -> None:
-    """One answer about one task. `jitter` 0 to 1: when an ok that was given back is asked for again."""
+    """One answer about one task. `jitter` 0 to 1: when to request again an ok that was given back."""
     host = _host_with(book, name, operation_id)
     if host is None:
         return
@@ -61,13 +61,13 @@ def take_answer(
 
 
 def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: str) -> None:
-    """A CMS did not answer as it should: what it did is not known, it is asked again."""
+    """A CMS gave no valid answer: whether it acted is unknown, so it is asked again."""
     host = _host_with(book, name, operation_id)
     if host is not None and host.operation.message != text:
         for task in host.operation.task:
             if task.id == task_id:
                 task.message = shortened(text)
-        if host.operation.stage != STAGE_ENDING:  # why it ended stays to be read
+        if host.operation.stage != STAGE_ENDING:  # keep showing why it ended
             host.operation.message = shortened(text)
         book.put(HOST, name, host)
 
@@ -127,7 +127,7 @@ def take_handle(book: Book, name: str, operation_id: str, handle: str) -> None:
 
 
 def take_work_failure(book: Book, name: str, operation_id: str, text: str) -> None:
-    """It could not be begun; after three times in a row it is given up."""
+    """It could not be begun; after three failures in a row it is given up."""
     host = _running(book, name, operation_id)
     if host is not None:
         _fail(host, text)
@@ -135,7 +135,7 @@ def take_work_failure(book: Book, name: str, operation_id: str, text: str) -> No
 
 
 def take_seen(book: Book, name: str, operation_id: str, seen: Seen) -> None:
-    """What the world shows of the work."""
+    """Store the observed progress of the work."""
     host = _running(book, name, operation_id)
     if host is None or seen.progress in (Progress.RUNNING, Progress.NOT_BEGUN):
         return

@@ -85,7 +85,7 @@ def end_scenario(book: Book, order: EndScenarioRequest, by: str, now: Moment) ->
 
 
 def agree_scenario(book: Book, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
-    """By hand, for the hosts of one project whose CMSs cannot be asked; a refusal forbids the work."""
+    """By hand, for the hosts of one project whose CMSs cannot be asked; a refusal cancels the work."""
     scenario = _scenario(book, order.scenario)
     if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")
@@ -101,7 +101,7 @@ def agree_scenario(book: Book, order: AgreeScenarioRequest, by: str, now: Moment
 
 
 def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
-    """Move it on by what is known."""
+    """Advance it by what is known."""
     scenario = book.get(SCENARIO, name)
     if scenario is None or scenario.stage in OVER:
         return []
@@ -118,7 +118,7 @@ def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
 
 
 def may_begin(book: Book, name: str, now: Moment) -> list[Notice]:
-    """CONFIRMED: everybody agreed, and HQ does not count silence. Who asked is told."""
+    """CONFIRMED: everybody agreed, and HQ does not count silence. The requester is notified."""
     scenario = book.get(SCENARIO, name)
     if scenario is None or not is_confirmed(scenario):
         return []
@@ -136,7 +136,7 @@ def take_scenario_answer(book: Book, name: str, effect: Effect, result: Result, 
 
 
 def step_wave(book: Book, name: str, world: World, now: Moment) -> None:
-    """Work in waves: what ended is noted, and as many begin as may be in work at once."""
+    """Work in waves: record what ended, and begin as many as may be in work at once."""
     scenario = book.get(SCENARIO, name)
     if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
         return
@@ -213,7 +213,7 @@ def show_waiting(book: Book, name: str, text: str) -> None:
 
 
 def take_scenario_failure(book: Book, name: str, task_id: str, text: str) -> None:
-    """A CMS did not answer as it should: it is asked again, and shown as who blocks."""
+    """A CMS gave no valid answer: it is asked again, and shown as blocking."""
     scenario = book.get(SCENARIO, name)
     if scenario is None:
         return

@@ -1,11 +1,11 @@
-"""Where the ready instances of a service are: kept by a watch, at hand even when HQ is away.
+"""Where the ready instances of a service are: kept up to date by a watch, available even when HQ is away.
 
     async with Discovery(["hq-1:7071", "hq-2:7071"]).service("web", port="http") as web:
         await web.ready(10)
         with web.using() as endpoint:
             await ask(endpoint.host, endpoint.port)
 
-What is not here: connections (see `balanced` for gRPC, examples/discovery for httpx) and retries.
+Not included: connections (see `balanced` for gRPC, examples/discovery for httpx) and retries.
 """
 
 from hqclient.discovery.discovery import Discovery, DiscoverySettings

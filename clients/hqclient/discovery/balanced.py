@@ -1,14 +1,14 @@
 """A gRPC channel whose calls go to the endpoints of a service.
 
 Why not gRPC's own balancing: its channels take a list of addresses once (`ipv4:a,b` with round_robin). A new list is a
-new channel, which drops every connection and stream, of the unchanged endpoints too; and it knows neither node nor
-labels nor uses. Here each endpoint has a channel of its own that lives as long as the endpoint, and each call is picked
-by the handle's policy. Generated stubs do not see a difference.
+new channel, which drops every connection and stream, even to unchanged endpoints; and it knows neither nodes nor
+labels nor uses. Here each endpoint has its own channel for as long as it exists, and the handle's policy picks an
+endpoint for each call. Generated stubs see no difference.
 
     async with Discovery(servers).service("greeter", port="grpc") as greeter, BalancedChannel(greeter) as channel:
         answer = await GreeterStub(channel).SayHello(request, timeout=1)
 
-What is not here: retries. A call that ends as UNAVAILABLE calls its endpoint failing, so the caller's next goes
+Not included: retries. A call that ends as UNAVAILABLE marks its endpoint as failing, so the caller's next goes
 elsewhere.
 """
 
@@ -34,8 +34,8 @@ _SAYS_NOTHING = frozenset({grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_E
 class BalancedChannel(grpc.aio.Channel):
     """Calls over the endpoints of an entered Service. Close it before the Service is left.
 
-    A call while there is no endpoint ends as UNAVAILABLE. Streams stay at the endpoint where they began; one that is
-    removed may finish its calls for `drain_s` seconds.
+    A call while there is no endpoint fails with UNAVAILABLE. Streams stay on the endpoint where they began; one that is
+    removed gets `drain_s` seconds to finish its calls.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BalancedChannel(grpc.aio.Channel):
         await self.close()
 
     async def close(self, grace: float | None = None) -> None:
-        """End the calls and connections; calls under way may take `grace` seconds more."""
+        """End the calls and connections; calls in progress get `grace` more seconds."""
         self._unsubscribe()
         for task in list(self._draining):
             task.cancel()
@@ -81,7 +81,7 @@ class BalancedChannel(grpc.aio.Channel):
         return next((state for state in order if state in states), grpc.ChannelConnectivity.IDLE)
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """Not supported: the state of many connections has no one change. Follow the Service instead."""
+        """Not supported: many connections have no single state that changes. Follow the Service instead."""
         raise NotImplementedError("a balanced channel has many states: use Service.on_change or Service.ready")
 
     async def channel_ready(self) -> None:
@@ -102,7 +102,7 @@ class BalancedChannel(grpc.aio.Channel):
         return _Method(self, "stream_stream", method, arguments, options)
 
     def begin(self) -> tuple[Use, grpc.aio.Channel]:
-        """An endpoint for one call. Raises AioRpcError, UNAVAILABLE."""
+        """An endpoint for one call. Raises AioRpcError (UNAVAILABLE)."""
         try:
             use = self._service.take()
         except NoEndpoints as error:

@@ -49,10 +49,10 @@ class Discovery:
 
     Args:
         servers: `host:port` of each replica.
-        state_dir: keeps the last good list of each watch, for restarts while HQ is away; None: nowhere. One
+        state_dir: where the last good list of each watch is kept, for restarts while HQ is away; None: nowhere. One
             directory per installation; several processes may share it.
         credentials: TLS, a client certificate, a token; all renewed from their files.
-        metadata: called for each request; what it says is sent beside the credentials.
+        metadata: called for each request; its result is sent along with the credentials.
         channel_factory: opens the channel to a replica, instead of the credentials.
         wall: seconds since 1970, to tell the age of a saved list.
     """
@@ -79,7 +79,7 @@ class Discovery:
         self._users = 0
         self._feeds: dict[Subject, Feed] = {}
         self._followers: dict[Subject, int] = {}
-        self._lock = asyncio.Lock()  # two handles that come and go at once
+        self._lock = asyncio.Lock()  # two handles may open or close concurrently
 
     def __repr__(self) -> str:
         return f"Discovery({self._servers}, {list(self._feeds.values())})"
@@ -128,7 +128,7 @@ class Discovery:
         """All instances of these services, ready or not; enter it.
 
         Args:
-            names: the services; none: all there are.
+            names: the services; none: all services.
             follow: called with each step, a `Delta`, in order, from inside the event loop.
         """
         subject = Subject(frozenset(names), ready_only=False)
@@ -145,7 +145,7 @@ class Discovery:
             await self._one_user_less()
 
     async def opened(self, subject: Subject) -> Feed:
-        """For handles: the one feed of it."""
+        """For handles: the shared feed of a subject."""
         async with self._lock:
             if subject not in self._feeds:
                 self._feeds[subject] = self._started(subject)
@@ -154,7 +154,7 @@ class Discovery:
             return self._feeds[subject]
 
     async def released(self, subject: Subject) -> None:
-        """For handles: one fewer follows it."""
+        """For handles: one of them no longer follows the feed."""
         async with self._lock:
             self._followers[subject] -= 1
             try:

@@ -1,4 +1,4 @@
-"""Whether a snapshot of another epoch is believed. A store that was lost comes back empty and looks healthy. No I/O."""
+"""Whether a snapshot of another epoch is trusted. A store that was lost comes back empty and looks healthy. No I/O."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ BELIEVE_AFTER_S = 3600.0
 
 
 class Doubts:
-    """What is believed of each cluster's store, and what is not yet.
+    """Which epoch of each cluster's store is trusted, and which is not yet.
 
-    HQ says so itself (`Source.trust`) if anybody there remembers what was lost. If all replicas were started anew, they
-    do not; then this is judged by what was known here: another epoch, and less than half of it.
+    HQ reports the loss itself (`Source.trust`) if any replica remembers it. After a restart of all replicas none does;
+    then a snapshot is doubted if it has another epoch and less than half of the instances known here.
 
     Attributes:
-        believed: by cluster, the epoch whose snapshots are taken as they are.
+        believed: by cluster, the epoch whose snapshots are accepted as they are.
     """
 
     def __init__(self, believe_after_s: float) -> None:
-        """`believe_after_s`: nothing is doubted for longer."""
+        """`believe_after_s`: the longest time for which an epoch is doubted."""
         self._believe_after_s = believe_after_s
         self.believed: dict[str, str] = {}
         self._doubted: dict[str, tuple[str, float, str]] = {}  # by cluster: epoch, since when, why
 
     def shown(self, source: service_pb2.Source, count: int, known: int, now: float) -> bool:
         """A snapshot of a cluster is complete, with `count` instances where `known` were known: is it doubted?"""
-        if not source.epoch:  # a gateway says this of a location of which it has no word
+        if not source.epoch:  # a gateway reports no epoch for a location that it cannot reach
             return False
         believed = self.believed.get(source.cluster, "")
         is_other = bool(believed) and believed != source.epoch
@@ -41,7 +41,7 @@ class Doubts:
         return False
 
     def believes(self, source: service_pb2.Source, now: float) -> bool:
-        """A later message of that cluster: is it believed, or is it now?"""
+        """A later message from that cluster: whether its epoch is trusted, perhaps only from this message on."""
         if source.cluster in self._doubted:
             _, since, _ = self._doubted[source.cluster]
             is_confirmed = source.trust == service_pb2.EPOCH_TRUST_CONFIRMED

@@ -13,13 +13,13 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownInstance:
-    """What is kept of an instance. Versions are not: a change that changes nothing here is none.
+    """What is kept of an instance. Not its version: an update that changes none of these fields is not a change.
 
     Attributes:
-        host: its own name or address, else its node's; empty: it has none.
+        host: its own name or address, else its node's; empty: neither is known.
         ports: allocated numbers by name.
         revisions: ids of the revisions that are ready, the one wanted READY first.
-        is_ready: False only where instances that are not ready were asked for, too.
+        is_ready: False only if instances that are not ready were requested, too.
     """
 
     cluster: str
@@ -47,7 +47,7 @@ class Endpoint:
         host: name or address.
         port: number of the port asked for by name.
         revision: the ready revision; the one wanted READY if two are.
-        uid: an instance that is recreated under the same id has another one.
+        uid: an instance that is recreated under the same id gets a new one.
     """
 
     service: str
@@ -72,7 +72,7 @@ class Endpoint:
 
     @property
     def identity(self) -> tuple[str, str, int, str, int]:
-        """Who answers there: what is learnt of an endpoint's health ends where this differs."""
+        """Who answers there: the endpoint's health record is discarded when this changes."""
         return self.cluster, self.instance_id, self.uid, self.host, self.port
 
 
@@ -82,7 +82,7 @@ def ready_instance(instance: instance_pb2.Instance) -> KnownInstance | None:
 
 
 def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
-    """The same of any instance, ready or not."""
+    """The same for any instance, ready or not."""
     meta, spec = instance.meta, instance.spec
     return KnownInstance(
         cluster=meta.cluster,
@@ -136,11 +136,11 @@ class EndpointChanges:
 
     Attributes:
         service: whose.
-        added: were not there before; of the first call for a subscriber: everything that is there.
-        removed: are not there any more, as they were last.
+        added: new endpoints; in a subscriber's first call: all that exist.
+        removed: endpoints that are gone, in their last state.
         changed: (before, after) of those whose address, revision, labels or uid differ.
         resync: why continuity was lost before this step; empty: it was not.
-        collapsed: steps in between may be left out: HQ or the subscriber was too slow for each, or a resync.
+        collapsed: steps in between may be missing: HQ or the subscriber could not keep up, or there was a resync.
     """
 
     service: str
@@ -151,12 +151,12 @@ class EndpointChanges:
     collapsed: bool = False
 
     def __bool__(self) -> bool:
-        """Something differs, or may have differed in between."""
+        """Something changed, or may have changed in between."""
         return bool(self.added or self.removed or self.changed or self.resync or self.collapsed)
 
 
 class NotReady(TimeoutError):
-    """`ready` waited in vain; str() says for what, and what is known instead."""
+    """`ready` timed out; str() says what it waited for and what is known instead."""
 
 
 class NoEndpoints(LookupError):

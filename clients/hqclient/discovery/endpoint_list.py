@@ -15,10 +15,10 @@ from hqclient.discovery.roster import Delta
 
 
 class EndpointList:
-    """Picks from the roster what its service, port and revision make of it.
+    """The endpoints that the roster's instances have for one service, port and revision.
 
     Attributes:
-        generation: moves with every change of the endpoints.
+        generation: increases with every change of the endpoints.
     """
 
     def __init__(self, service: str, port: str, revision: str = "") -> None:
@@ -44,7 +44,7 @@ class EndpointList:
 
     @property
     def without_port(self) -> int:
-        """Ready instances that are left out because no port of that name was allocated to them, or no host."""
+        """Ready instances that are left out because they have no port of that name, or no host."""
         return len(self._without_port)
 
     def begin(self, instances: Mapping[Key, KnownInstance]) -> None:
@@ -52,7 +52,7 @@ class EndpointList:
         self.show(Delta({key: (None, instance) for key, instance in instances.items()}))
 
     def show(self, delta: Delta) -> EndpointChanges:
-        """Follow a step of the roster. False if it changed nothing here."""
+        """Apply a step of the roster. The result is false if it changed nothing here."""
         added, removed, changed = [], [], []
         for key in sorted(delta.changes):
             before, after = self._by_key.get(key), self._made_of(key, delta.changes[key][1])
@@ -95,7 +95,7 @@ class EndpointList:
 
 
 def difference(service: str, before: Mapping[Key, Endpoint], after: tuple[Endpoint, ...]) -> EndpointChanges:
-    """One step from one list to another, whatever lay between."""
+    """The single step from one list to another, whatever happened in between."""
     now = {e.key: e for e in after}
     return EndpointChanges(
         service,
@@ -114,7 +114,7 @@ _log = logging.getLogger(__name__)
 class Subscription:
     """Calls a function with each step. One that is slower than the changes gets them collapsed into one.
 
-    The first call has everything that is there as added, so that nothing lies between looking and subscribing.
+    The first call has all existing endpoints as added, so that no change is missed between listing and subscribing.
     """
 
     def __init__(self, listing: EndpointList, callback: Callback) -> None:
@@ -137,7 +137,7 @@ class Subscription:
         self._wake.set()
 
     def end(self) -> None:
-        """Call no more; a call under way is cancelled, unless it is the one that asks."""
+        """Make no more calls; a running call is cancelled, unless it is the one that called `end`."""
         self._ended = True
         if self._task is not asyncio.current_task():
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""One watch for a set of services: keeps the roster, tells the listings, and keeps the file."""
+"""One watch for a set of services: keeps the roster, notifies the listeners, and saves the list to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     """What a feed follows.
 
     Attributes:
-        services: empty: all there are.
+        services: empty: all.
         ready_only: False: instances that are not ready, too.
     """
 
@@ -53,10 +53,10 @@ class FeedSettings:
     """How a feed behaves.
 
     Attributes:
-        save_after_s: a change is in the file at most so much later.
-        save_every_s: without changes the file's time is renewed so often.
-        believe_after_s: what HQ shows no more since its store became another one is kept so long at most, unless HQ
-            says before that it is gone.
+        save_after_s: a change is in the file after at most this time.
+        save_every_s: without changes, the file's timestamp is renewed at this interval.
+        believe_after_s: instances missing since HQ's store was replaced are kept for at most this time, unless HQ
+            confirms earlier that they are gone.
         refused_s: about how long to wait after HQ refused the watch (a token that expired, for example).
     """
 
@@ -67,7 +67,7 @@ class FeedSettings:
 
 
 class Feed:
-    """Start it, follow it, close it. Nothing that HQ says or does not say ends it.
+    """Start it, follow it, close it. No error or silence of HQ ends it.
 
     Attributes:
         error: why there is no stream at the moment; None: there is one.
@@ -119,11 +119,11 @@ class Feed:
             await self._save()
 
     def attach(self, listener: Listener) -> None:
-        """Tell it every step from now on."""
+        """Notify it of every step from now on."""
         self._listeners.append(listener)
 
     def detach(self, listener: Listener) -> None:
-        """Tell it no more."""
+        """Stop notifying it."""
         self._listeners.remove(listener)
 
     def age_s(self) -> float:
@@ -131,7 +131,7 @@ class Feed:
         return self.roster.age_s(self._clock.now())
 
     def silent_s(self) -> float:
-        """HQ said nothing for so many seconds, not even that nothing happens."""
+        """Seconds since HQ last sent anything, even a bookmark."""
         return self._clock.now() - self._heard_at
 
     async def moved(self) -> None:
@@ -145,7 +145,7 @@ class Feed:
             except HqApiError as error:
                 self._refused(error)
             except Exception as error:
-                # The caller's own source of metadata may fail, too. What is known of the list is in doubt: anew.
+                # The caller's metadata callback may fail, too. The state of the list is uncertain, so start over.
                 _log.exception("the watch of %s failed; starting over", self._subject)
                 self._token = ""
                 self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
@@ -168,7 +168,7 @@ class Feed:
         self.error = error
         self.roster.apply(Interrupted(error, 0.0), self._clock.now())
         if error.code is grpc.StatusCode.INVALID_ARGUMENT:
-            # It may be the token that it cannot read: one of another HQ, or of another version of it.
+            # HQ may be unable to read the resume token: it may come from another HQ or another version.
             self._token = ""
         if not self._token:
             self.roster.apply(Resync(error.message), self._clock.now())
@@ -181,7 +181,7 @@ class Feed:
         for delta in deltas:
             for listener in tuple(self._listeners):
                 listener.step(delta)
-        # Whoever hears nothing of HQ has nothing newer than the file, which another process may have written meanwhile.
+        # Without news from HQ this list is no newer than the file, which another process may have written meanwhile.
         is_due = self._clock.now() - self._saved_at >= self._settings.save_every_s
         if deltas or (is_due and self.roster.origin is Origin.LIVE):
             self._dirty.set()
@@ -222,7 +222,7 @@ class Feed:
             tuple(self.roster.instances.values()),
             self.roster.epochs,
         )
-        # Shielded: a write that was given up would go on in its thread and end after a later one.
+        # Shielded: a cancelled write would continue in its thread and could finish after a later one.
         self._writing = asyncio.create_task(asyncio.to_thread(save, self._path, state), name=f"write {self._path.name}")
         try:
             await asyncio.shield(self._writing)

@@ -13,16 +13,16 @@ class Feeds(Protocol):
     """Where a handle gets its feed from."""
 
     async def opened(self, subject: Subject) -> Feed:
-        """The one feed of it; it runs."""
+        """The shared feed of a subject, running."""
         ...
 
     async def released(self, subject: Subject) -> None:
-        """One fewer follows it."""
+        """One handle no longer follows the feed."""
         ...
 
 
 class Followed:
-    """Something that is followed while it is entered."""
+    """Base of the handles: follows a feed while it is entered."""
 
     def __init__(self, feeds: Feeds, subject: Subject, stale_after_s: float) -> None:
         self._feeds, self._subject, self._stale_after_s = feeds, subject, stale_after_s
@@ -48,7 +48,7 @@ class Followed:
 
     @property
     def doubt(self) -> str:
-        """Why endpoints are kept that HQ shows no more: its store may have lost them. Empty: none are for that."""
+        """Why endpoints are kept that HQ no longer shows: its store may have lost them. Empty: there are none."""
         return self._feed.roster.doubt() if self._feed_or_none else ""
 
     @property

@@ -1,4 +1,4 @@
-"""The handle of all instances of some services, ready or not: for whoever shows them to others."""
+"""The handle of all instances of some services, ready or not: for programs that show them to others."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Follow = Callable[[Delta], None]
 
 
 class Instances(Followed):
-    """The instances by cluster and id. A context manager; in the block it follows HQ by itself.
+    """The instances by cluster and id. A context manager; inside the block it follows HQ.
 
     Args:
-        follow: called with each step, in order, from inside the event loop; first with all that a file held.
+        follow: called with each step, in order, from inside the event loop; first with everything that the file held.
     """
 
     def __init__(self, feeds: Feeds, subject: Subject, stale_after_s: float, follow: Follow) -> None:
@@ -48,22 +48,22 @@ class Instances(Followed):
 
     @property
     def is_known(self) -> bool:
-        """There is a list, be it empty: a saved one, or all that the locations which answer have shown."""
+        """There is a list, possibly empty: a saved one, or complete snapshots of all locations that answer."""
         return self.source is not Origin.NONE
 
     @property
     def heard(self) -> frozenset[str]:
-        """Clusters that have shown all that they have, to this process: what they lack here they do not have."""
+        """Clusters that have shown this process a complete snapshot: what is missing here does not exist there."""
         return self._feed.roster.heard
 
     @property
     def unheard(self) -> frozenset[str]:
-        """Clusters that are known to exist and have not: of them the list may lack anything."""
+        """Known clusters that have not: any of their instances may be missing here."""
         return self._feed.roster.unheard
 
     @property
     def away(self) -> frozenset[str]:
-        """Clusters of which a federation gateway has no word at present: their instances are kept as they were."""
+        """Clusters that a federation gateway currently cannot reach: their instances are kept as they were."""
         return self._feed.roster.away
 
     async def moved(self) -> None:
@@ -71,5 +71,5 @@ class Instances(Followed):
         await self._feed.moved()
 
     def step(self, delta: Delta) -> None:
-        """The feed's word; not for callers."""
+        """Called by the feed; not for callers."""
         self._follow(delta)

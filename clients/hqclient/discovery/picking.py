@@ -1,4 +1,4 @@
-"""Which endpoint a caller gets: by policy and nearness, those that fail passed over. Decisions only, no I/O."""
+"""Which endpoint a caller gets: by policy and nearness, skipping those that fail. Decisions only, no I/O."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Picker(Protocol):
     """A way to choose. A picker may remember; use one per service handle."""
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
-        """One of `among`, which is not empty and in order of keys. `uses`: how many are under way at an endpoint."""
+        """One of `among`, which is not empty and in order of keys. `uses`: an endpoint's uses in progress."""
         ...
 
 
 class RoundRobin:
-    """One after the other, beginning anywhere. Endpoints that come and go do not disturb the turn of the others."""
+    """One after the other, starting at random. Endpoints that come and go do not disturb the order of the others."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
@@ -36,7 +36,7 @@ class RoundRobin:
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
         if self._last is None:
-            # Else every client that starts begins with the same endpoint.
+            # Otherwise every new client would begin with the same endpoint.
             picked = self._rng.choice(among)
         else:
             picked = among[bisect_right(among, self._last, key=lambda e: e.key) % len(among)]
@@ -45,7 +45,7 @@ class RoundRobin:
 
 
 class Random:
-    """Any."""
+    """A random one."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
@@ -55,10 +55,10 @@ class Random:
 
 
 class LeastUsed:
-    """The one with the fewest uses under way (`using` counts them); any of those that tie.
+    """The one with the fewest uses in progress (`using` counts them); ties are broken at random.
 
-    Of more than SAMPLE endpoints, the least used of SAMPLE random ones: nearly as even, and it does not cost more with
-    every endpoint.
+    Of more than SAMPLE endpoints, the least used of SAMPLE random ones: nearly as even, and the cost does not grow with
+    the number of endpoints.
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
@@ -71,7 +71,7 @@ class LeastUsed:
 
 
 def near(*, node: str = "", labels: Mapping[str, str] | None = None) -> Rank:
-    """Same node first, then those with the most of these labels alike."""
+    """Same node first, then those that share the most of these labels."""
     wanted = dict(labels or {})
 
     def rank(endpoint: Endpoint) -> tuple[int, ...]:
@@ -94,12 +94,12 @@ Identity = tuple[str, str, int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class EjectionSettings:
-    """How long, and how many at once.
+    """How long failing endpoints are skipped, and how many at once.
 
     Attributes:
         first_s: about how long at first; it doubles with each further time.
         max_s: upper limit of that.
-        max_share: at most this share of the endpoints at once. One of two may always be passed over; all never.
+        max_share: at most this share of the endpoints at once. One of two may always be skipped; never all.
     """
 
     first_s: float = 5.0
@@ -114,7 +114,7 @@ class _Record:
 
 
 class Ejections:
-    """Remembers who failed. HQ's word that an instance is ready is not contradicted: this is one caller's view."""
+    """Remembers who failed. This is one caller's view: it does not dispute HQ's verdict that an instance is ready."""
 
     def __init__(self, clock: Clock, rng: random.Random, settings: EjectionSettings) -> None:
         self._clock, self._rng, self._settings = clock, rng, settings
@@ -124,7 +124,7 @@ class Ejections:
         return f"Ejections({self._records})"
 
     def failed(self, endpoint: Endpoint) -> None:
-        """A caller could not reach it: pass it over, for longer each time."""
+        """A caller could not reach it: skip it, for longer each time."""
         now, settings = self._clock.now(), self._settings
         record = self._records.setdefault(endpoint.identity, _Record())
         # A hundred calls that fail together are one failure, not a hundred.
@@ -137,7 +137,7 @@ class Ejections:
         record.until = now + pause_s * self._rng.uniform(0.8, 1.2)
 
     def succeeded(self, endpoint: Endpoint) -> None:
-        """It answered: its past is forgotten."""
+        """It answered: its failures are forgotten."""
         if self._records:
             self._records.pop(endpoint.identity, None)
 
@@ -148,7 +148,7 @@ class Ejections:
             self._records = {who: record for who, record in self._records.items() if who in there}
 
     def excluded(self, endpoints: Sequence[Endpoint]) -> frozenset[Identity]:
-        """Whom to pass over now; where that were too many, those who failed longest ago are let back in."""
+        """Endpoints to skip now; if that would be too many, those that failed longest ago are let back in."""
         if not self._records:
             return frozenset()
         now = self._clock.now()
@@ -161,7 +161,7 @@ class Ejections:
 
 
 class Chooser:
-    """Picks from a listing: those that fail passed over, of the rest the nearest, of those by the picker."""
+    """Picks from a listing: skips those that fail, keeps the nearest of the rest, and lets the picker choose."""
 
     def __init__(self, listing: EndpointList, picker: Picker, prefer: Rank | None, ejections: Ejections) -> None:
         self.ejections = ejections
@@ -176,7 +176,7 @@ class Chooser:
         return self._picker.pick(candidates, self.uses) if candidates else None
 
     def uses(self, endpoint: Endpoint) -> int:
-        """How many uses of it are under way."""
+        """How many uses of it are in progress."""
         return self._uses.get(endpoint.identity, 0)
 
     def began(self, endpoint: Endpoint) -> None:
@@ -190,7 +190,7 @@ class Chooser:
             del self._uses[endpoint.identity]
 
     def _nearest(self) -> Sequence[Endpoint]:
-        """What to pick from, computed anew only when something changed."""
+        """What to pick from; recomputed only when something changed."""
         endpoints = self._listing.endpoints
         excluded = self.ejections.excluded(endpoints)
         if self._seen != (self._listing.generation, excluded):
@@ -210,7 +210,7 @@ class Use:
         chooser.began(endpoint)
 
     def done(self, *, failed: bool | None = None) -> None:
-        """It is over. `failed`: the endpoint could not be reached; None: says nothing of the endpoint."""
+        """End the use. `failed`: the endpoint could not be reached; None: nothing is known about it."""
         if self._is_done:
             return
         self._is_done = True

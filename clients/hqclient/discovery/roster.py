@@ -1,4 +1,4 @@
-"""The instances of the services watched: what a watch's items make of them. Decisions only, no I/O."""
+"""The instances of the services watched: built from the items of a watch. Decisions only, no I/O."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Origin(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """One step: (before, after) of each instance that differs; None: it is not in the list.
+    """One step: (before, after) of each instance that differs; None: not in the list.
 
     Attributes:
-        version: HQ's version of the step; 0: of a snapshot.
+        version: HQ's version of the step; 0: the step comes from a snapshot.
         resync: why continuity was lost before this step; empty: nothing is left out.
-        collapsed: HQ itself left steps out before this one.
+        collapsed: HQ itself omitted steps before this one.
     """
 
     changes: Mapping[Key, tuple[KnownInstance | None, KnownInstance | None]]
@@ -47,13 +47,13 @@ class Delta:
 class Roster:
     """The list, and how far it can be trusted.
 
-    A snapshot is built apart and takes the list's place when it is complete: until then the old list stands.
+    A snapshot is built separately and replaces the list when it is complete; until then the old list stays in use.
     """
 
     def __init__(self, believe_after_s: float = BELIEVE_AFTER_S, keep: Keep = ready_instance) -> None:
-        """`believe_after_s`: so long at most is kept what another epoch of the store does not have.
+        """`believe_after_s`: how long instances are kept at most that a new epoch of the store lacks.
 
-        `keep`: what is kept of an instance; None: nothing, it is not in the list.
+        `keep`: reduces an instance to what is kept; None: leave it out of the list.
         """
         self._keep = keep
         self._doubts = Doubts(believe_after_s)
@@ -63,53 +63,53 @@ class Roster:
         self.source_is_stale = False
         self._as_of = -math.inf  # the list was complete at this moment
         self._snapshot: dict[Key, KnownInstance] | None = {}  # being built; None: none is expected
-        self._anew: dict[str, dict[Key, KnownInstance]] = {}  # by cluster that a gateway shows by itself: being built
-        self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
-        self._away: set[str] = set()  # of these, those of which a gateway gets no word
-        self._heard: set[str] = set()  # clusters that have shown all they have, to this process
+        self._anew: dict[str, dict[Key, KnownInstance]] = {}  # by cluster: a gateway's snapshot, being built
+        self._members: set[str] = set()  # clusters that the server says it answers for
+        self._away: set[str] = set()  # of these, those that a gateway cannot reach
+        self._heard: set[str] = set()  # clusters that have sent this process a complete snapshot
         self._resync = ""
-        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
+        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was unreachable: kept from an older list
 
     def __repr__(self) -> str:
         return f"Roster({len(self.instances)} instances, {self.origin.name}, resyncs={self.resyncs})"
 
     @property
     def is_known(self) -> bool:
-        """There is a list, be it empty."""
+        """There is a list, possibly an empty one."""
         return self.origin is not Origin.NONE
 
     @property
     def is_whole(self) -> bool:
-        """No snapshot is under way, but of clusters that are away: a resume token belongs to this list."""
+        """No snapshot is in progress, except of unreachable clusters: a resume token belongs to this list."""
         return self._snapshot is None and self._anew.keys() <= self._away
 
     @property
     def is_resumable(self) -> bool:
-        """The list is all that the token says was shown: nothing in it is kept from an older one."""
+        """The list is exactly what the token covers: nothing in it is kept from an older list."""
         return self.is_whole and not any(self._unconfirmed.values())
 
     @property
     def away(self) -> frozenset[str]:
-        """Clusters of which a federation gateway has no word at present."""
+        """Clusters that a federation gateway currently cannot reach."""
         return frozenset(self._away)
 
     @property
     def heard(self) -> frozenset[str]:
-        """Clusters that have shown all that they have, to this process: what they lack in the list they do not have."""
+        """Clusters that have sent this process a complete snapshot: what is missing here does not exist there."""
         return frozenset(self._heard)
 
     @property
     def unheard(self) -> frozenset[str]:
-        """Clusters that are known to exist and have not: of them the list may lack anything."""
+        """Known clusters that have not: any of their instances may be missing in the list."""
         return frozenset(self._members - self._heard)
 
     @property
     def epochs(self) -> Mapping[str, str]:
-        """By cluster, the epoch of the store that is believed."""
+        """By cluster, the epoch of the store that is trusted."""
         return self._doubts.believed
 
     def doubt(self) -> str:
-        """Why instances are kept that HQ does not show any more; empty: none are for that."""
+        """Why instances are kept that HQ no longer shows; empty: there are none."""
         return self._doubts.words()
 
     def age_s(self, now: float) -> float:
@@ -119,7 +119,7 @@ class Roster:
     def restore(
         self, instances: Iterable[KnownInstance], *, as_of: float, resumable: bool, epochs: Mapping[str, str]
     ) -> None:
-        """Begin with a list of an earlier process. `resumable`: the watch goes on from where that list ended."""
+        """Start from an earlier process's list. `resumable`: the watch continues from where that list ended."""
         self._doubts.believed.update(epochs)
         self.instances = {instance.key: instance for instance in instances}
         self.origin, self._as_of = Origin.SAVED, as_of
@@ -127,7 +127,7 @@ class Roster:
             self._snapshot = None
 
     def apply(self, item: WatchItem, now: float) -> list[Delta]:
-        """The steps that an item of the watch makes, each applied."""
+        """Apply an item of the watch; return the steps that it made."""
         match item:
             case SnapshotPart():
                 self._collect(item)
@@ -149,7 +149,7 @@ class Roster:
     def _resynced(self, item: Resync) -> None:
         if not item.cluster:
             self._restarted(item.reason)
-        elif self._snapshot is not None:  # what other clusters have shown of it is not shown again
+        elif self._snapshot is not None:  # keep the other clusters' parts: they are not sent again
             self._snapshot = {key: shown for key, shown in self._snapshot.items() if key[0] != item.cluster}
         else:
             self._anew[item.cluster] = {}
@@ -175,7 +175,7 @@ class Roster:
         building.update((instance.key, instance) for instance in found if instance is not None)
 
     def _synced(self, item: Synced, now: float) -> list[Delta]:
-        # After a resume what was missed is still to come: only the bookmark or change behind it makes the list fresh.
+        # After a resume, missed changes are still to come: only the bookmark or change after them makes the list fresh.
         if self._snapshot is None:
             return self._synced_anew(item, now)
         new, self._snapshot = self._snapshot, None
@@ -187,7 +187,7 @@ class Roster:
         return [delta] if delta.changes or delta.resync else []
 
     def _set_apart(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source]) -> None:
-        """A gateway completes its locations one by one: of those still to come the old list stands."""
+        """A gateway completes its locations one by one: keep the old list for those still to come."""
         to_come = self._members - {source.cluster for source in sources}
         for cluster in to_come:
             keys = [key for key in new if key[0] == cluster]
@@ -204,7 +204,7 @@ class Roster:
         self._keep_some(new, [s for s in item.sources if s.replica and s.cluster in clusters], now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
-        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the gateway knows it no more
+        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the gateway no longer knows it
             self._members, self._away, self._heard = self._members - gone, self._away - gone, self._heard - gone
             self.origin = Origin.LIVE if self.is_whole else self.origin
         else:
@@ -246,7 +246,7 @@ class Roster:
         return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
     def _keep_some(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source], now: float) -> None:
-        """What a snapshot lacks stays, of a location that does not answer, or whose store may have lost it."""
+        """Keep instances missing from a snapshot if their location does not answer or its store may have lost them."""
         for source in sources:
             old = {key for key in self.instances if key[0] == source.cluster}
             shown = sum(key[0] == source.cluster for key in new)
@@ -256,7 +256,7 @@ class Roster:
             new.update((key, self.instances[key]) for key in self._unconfirmed[source.cluster])
 
     def _released(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
-        """A location is back and has said everything, or its store is believed: what it did not confirm is gone."""
+        """A location is back and complete, or its store is trusted again: drop instances that it did not confirm."""
         gone: dict[Key, tuple[KnownInstance | None, KnownInstance | None]] = {}
         for source in sources:
             if self._doubts.believes(source, now) and not (source.error and source.trust != _DOUBTED):
@@ -271,7 +271,7 @@ class Roster:
         if self._snapshot is None:
             self._heard |= answering - self._anew.keys()
         self.source_is_stale = bool(self._away) or any(source.stale or source.error for source in sources)
-        # While a new snapshot is under way the old list is shown, and it is as old as it is.
+        # While a new snapshot is in progress the old list is shown, and its age keeps growing.
         if self.is_whole:
             self.origin, self._as_of = Origin.LIVE, now - staleness_s
 
@@ -289,7 +289,7 @@ class Roster:
 
 
 def _is_away(source: service_pb2.Source) -> bool:
-    """A gateway says this of a location of which it has no word; no replica says it of itself."""
+    """Only a gateway reports this, for a location that it cannot reach."""
     return bool(source.error and not source.replica)
 
 

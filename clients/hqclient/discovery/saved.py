@@ -20,7 +20,7 @@ _LONGEST_NAME = 150
 
 
 class Unusable(Exception):
-    """The file is there, but not to be used; str() says why."""
+    """The file exists but cannot be used; str() says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class SavedState:
     """A list that was complete at a moment.
 
     Attributes:
-        services: whose instances they are; empty: all services'.
+        services: the services whose instances they are; empty: all.
         as_of: that moment, in seconds of wall time.
-        resume_token: a watch may go on behind it; empty: it may not.
-        epochs: by cluster, the epoch of the store that it is of.
+        resume_token: a watch may continue after it; empty: it may not.
+        epochs: by cluster, the epoch of the store that the list came from.
     """
 
     services: tuple[str, ...]
@@ -42,7 +42,7 @@ class SavedState:
 
 
 def file_name(services: Iterable[str], *, ready_only: bool = True) -> str:
-    """The name for the state of these services (none: all there are): legible where that is possible."""
+    """The file name for the state of these services (none: all services): readable where possible."""
     suffix = "" if ready_only else "+any"  # no id of a service has a plus sign
     names = [quote(service, safe="@") for service in sorted(services)]
     legible = "+".join(names) + suffix if names else f"all{suffix}+services"
@@ -52,10 +52,10 @@ def file_name(services: Iterable[str], *, ready_only: bool = True) -> str:
 
 
 def save(path: Path, state: SavedState) -> None:
-    """Write it; whoever reads sees the old file or the new one, whole.
+    """Write it atomically: readers see the old file or the new one, complete.
 
     Raises:
-        OSError: the old file stands.
+        OSError: the old file is unchanged.
     """
     document = {
         "format": FORMAT,
@@ -83,7 +83,7 @@ def load(path: Path, services: Iterable[str]) -> SavedState | None:
     """What was saved for exactly these services; None: nothing was.
 
     Raises:
-        Unusable: it cannot be read, is of another format or of other services, or holds what no HQ would say.
+        Unusable: it cannot be read, is of another format or of other services, or contains what HQ never sends.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -108,7 +108,7 @@ def _state(document: Any, services: tuple[str, ...]) -> SavedState:
 
 
 def _instance(entry: Any, services: tuple[str, ...]) -> KnownInstance:
-    entry = {"is_ready": True, **entry}  # what was written before there was a choice
+    entry = {"is_ready": True, **entry}  # older files have no is_ready
     for name, kind in _FIELDS.items():
         _expect(type(entry[name]) is kind, f"{name} is malformed")
     _expect(not services or entry["service"] in services, f"{entry['id']} belongs to another service")

@@ -17,7 +17,7 @@ from hqclient.discovery.roster import Delta, Origin
 
 
 class Service(Followed):
-    """The ready endpoints of a service at a named port. A context manager; in the block it follows HQ by itself.
+    """The ready endpoints of a service at a named port. A context manager; inside the block it follows HQ.
 
     Attributes:
         name: the service.
@@ -60,19 +60,19 @@ class Service(Followed):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All of them, those that callers call failing included, in a steady order."""
+        """All of them, including those marked as failing, in a stable order."""
         return self._listing.endpoints
 
     @property
     def without_port(self) -> int:
-        """Ready instances that are left out because no port of that name was allocated to them, or no host."""
+        """Ready instances that are left out because they have no port of that name, or no host."""
         return self._listing.without_port
 
     async def ready(self, timeout_s: float | None = 10.0, *, at_least: int = 1, live: bool = False) -> None:
-        """Return when so many endpoints are known (0: when the list is, be it empty).
+        """Return when at least this many endpoints are known (0: when the list is known, even if it is empty).
 
         Args:
-            timeout_s: how long to wait; None: without an end.
+            timeout_s: how long to wait; None: for ever.
             live: a saved or kept list does not count.
 
         Raises:
@@ -88,7 +88,7 @@ class Service(Followed):
     # --- changes ----------------------------------------------------------------------------------------------
 
     def on_change(self, callback: Callback) -> Callable[[], None]:
-        """Call a function, plain or async, with each change; first with all that is there, as added.
+        """Call a function, plain or async, with each change; first with all existing endpoints, as added.
 
         Calls come one after the other, in order, from a task of their own. What a call raises is logged. Returns a
         function that ends it (a call under way is cancelled).
@@ -105,7 +105,7 @@ class Service(Followed):
         return end
 
     async def changes(self) -> AsyncGenerator[EndpointChanges, None]:
-        """The same as an iterator without an end."""
+        """The same as an endless iterator."""
         queue: asyncio.Queue[EndpointChanges] = asyncio.Queue(maxsize=1)
         end = self.on_change(queue.put)
         try:
@@ -115,7 +115,7 @@ class Service(Followed):
             end()
 
     def step(self, delta: Delta) -> None:
-        """The feed's word; not for callers."""
+        """Called by the feed; not for callers."""
         if changes := self._listing.show(delta):
             if changes.removed or changes.changed:
                 self._chooser.ejections.keep_only(self._listing.endpoints)
@@ -125,7 +125,7 @@ class Service(Followed):
     # --- picking ----------------------------------------------------------------------------------------------
 
     def pick(self) -> Endpoint:
-        """One endpoint, by the policy of this handle; those called failing are passed over while others are left.
+        """One endpoint, by the policy of this handle; those marked as failing are skipped while others are left.
 
         Raises:
             NoEndpoints: there is none at all.
@@ -136,12 +136,12 @@ class Service(Followed):
         return picked
 
     def take(self) -> Use:
-        """Pick one and count its use until `done`, for uses that no block of code encloses. Raises NoEndpoints."""
+        """Pick one and count its use until `done`, for uses that do not fit in one block. Raises NoEndpoints."""
         return Use(self._chooser, self.pick())
 
     @contextmanager
     def using(self, *, failures: type[BaseException] | tuple[type[BaseException], ...] = OSError) -> Iterator[Endpoint]:
-        """Pick one and count its use in this block. An exception among `failures` calls it failing and goes on.
+        """Pick one and count its use in this block. An exception among `failures` marks it as failing and propagates.
 
         Raises:
             NoEndpoints: there is none at all.
@@ -158,11 +158,11 @@ class Service(Followed):
         use.done(failed=False)
 
     def uses(self, endpoint: Endpoint) -> int:
-        """How many uses of an endpoint are under way, by this handle."""
+        """How many uses of an endpoint are in progress, by this handle."""
         return self._chooser.uses(endpoint)
 
     def failing(self, endpoint: Endpoint) -> None:
-        """It could not be reached: pass it over for a short while, as long as others are left."""
+        """It could not be reached: skip it for a short while, as long as others are left."""
         self._chooser.ejections.failed(endpoint)
 
     def succeeded(self, endpoint: Endpoint) -> None:
@@ -187,7 +187,7 @@ class Service(Followed):
 
 
 class Services(Mapping[str, Service]):
-    """Handles by name of their services. A context manager; in the block they follow HQ by themselves."""
+    """Handles by name of their services. A context manager; inside the block they follow HQ."""
 
     def __init__(self, handles: Iterable[Service]) -> None:
         self._handles = {handle.name: handle for handle in handles}

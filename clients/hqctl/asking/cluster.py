@@ -1,4 +1,4 @@
-"""--cluster: which location of a gateway is meant."""
+"""--cluster: which of a gateway's locations to ask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEY = "hqctl.cluster"
 
 
 def cluster_option() -> click.Option:
-    """The option, whose value `named_cluster` tells: all commands have it, so it is no argument of theirs."""
+    """The option. All commands have it, so it is not passed as an argument: `named_cluster` returns its value."""
     text = "Cluster to call, where a federation gateway serves several; replicas of other clusters refuse."
     return click.Option(["--cluster"], metavar="NAME", expose_value=False, callback=_remember, help=text)
 
@@ -35,7 +35,7 @@ def named_cluster(context: click.Context) -> str:
 
 
 def name_cluster(context: click.Context, cluster: str) -> None:
-    """As if --cluster had said so."""
+    """Set the value as if --cluster had been given."""
     context.meta[_KEY] = cluster
 
 

@@ -22,7 +22,7 @@ def _tell(text: str) -> None:
 
 
 def telling(open_channel: Callable[..., grpc.aio.Channel], tell: Tell = _tell) -> ChannelFactory:
-    """A factory of channels that tell their calls. `open_channel(address, interceptors)` opens one."""
+    """A factory of channels that print their calls. `open_channel(address, interceptors)` opens one."""
 
     def factory(address: str) -> grpc.aio.Channel:
         tell(f"connecting to {address}")
@@ -32,7 +32,7 @@ def telling(open_channel: Callable[..., grpc.aio.Channel], tell: Tell = _tell) -
 
 
 class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
-    """Tells calls that have one answer."""
+    """Prints unary calls."""
 
     def __init__(self, address: str, tell: Tell) -> None:
         self._address, self._tell = address, tell
@@ -50,7 +50,7 @@ class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg
 
 
 class Stream(grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
-    """Tells the beginning of streams."""
+    """Prints the start of streams."""
 
     def __init__(self, address: str, tell: Tell) -> None:
         self._address, self._tell = address, tell
@@ -87,6 +87,6 @@ def channel_factory(credentials: Credentials, *, verbose: bool) -> ChannelFactor
 
 
 def metadata_source(cluster: str) -> Callable[[], Sequence[tuple[str, str]]]:
-    """What is sent with each call beside the credentials."""
+    """What is sent with each call in addition to the credentials."""
     named = ((CLUSTER_HEADER, cluster),) if cluster else ()
     return lambda: named

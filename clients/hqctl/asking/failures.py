@@ -16,7 +16,7 @@ _BY_WORDS = {
     "is not suspended": "See `hqctl suspensions`.",
     "has no revision": "List them with `hqctl revision show INSTANCE`.",
 }
-# Fields of requests that were never written as such: what the user typed instead.
+# Request fields that users do not write themselves, and what they typed instead.
 _TYPED = {
     "duration": "--for",
     "reason": "--reason",
@@ -33,12 +33,12 @@ _BY_STATUS = {
 
 
 def sentence(error: HqApiError, *, writing: bool, look: str = LOOK) -> str:
-    """One line for people: what happened, the fields to blame, what to do next. `look`: what shows the written."""
+    """One line for people: what happened, the fields to blame, what to do next. `look`: how to see the result."""
     return " ".join(part for part in (_what(error), _next(error, writing, look)) if part)
 
 
 def _what(error: HqApiError) -> str:
-    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
+    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own message does not help
         return f"{error.endpoint or 'the server'} did not respond in time."
     if error.violations and all(v.field in _TYPED for v in error.violations):
         typed = dict.fromkeys(f"{_TYPED[v.field]}: {v.description}" for v in error.violations)
@@ -51,7 +51,7 @@ def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
         return "Is HQ running there (usually port 7071)? Name other replicas with --server, HQ_SERVER or --context."
     if "hqctl quarantine" in error.message:
-        return ""  # it says itself what to do, and later is no better
+        return ""  # the message says what to do, and retrying later does not help
     if surely_not_stored(error) and error.reason.startswith("STORE_"):
         return "Is the store available? See `hqctl status`."
     if writing and error.outcome_unknown and not surely_not_stored(error):

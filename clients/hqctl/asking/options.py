@@ -1,4 +1,4 @@
-"""Options that several commands share: servers, spans of time, and which instances are meant."""
+"""Options that several commands share: servers, spans of time, and instance filters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _said(_context: click.Context, _param: click.Parameter, text: str) -> str:
 
 
 def _caller() -> str:
-    """The caller, as far as this machine knows."""
+    """The caller, as known to this machine."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
@@ -85,7 +85,7 @@ def selecting_by_options(function: F) -> F:
         services: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
-        if kwargs.get("ids") and len(clusters) == 1:  # which of those that have these ids, not a choice of many
+        if kwargs.get("ids") and len(clusters) == 1:  # it says which cluster's ids are meant, and is no filter
             name_cluster(click.get_current_context(), clusters[0])
             clusters = ()
         where = pb.InstanceFilter(

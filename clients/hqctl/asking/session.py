@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVER = "127.0.0.1:7071"
 DEFAULT_TIMEOUT_S = 10.0
-A_CALL_S = 0.001  # no call is shorter; 0 would read as the default
+A_CALL_S = 0.001  # the shortest timeout; 0 would mean the default
 
 F = TypeVar("F", bound=Callable[..., Any])
 Work = Callable[["Client"], Awaitable[Exit]]
 
 
 class WrongCluster(Exception):
-    """Whoever answered is of another cluster than the one that was named; str() says which, and what to do."""
+    """The server that answered belongs to another cluster than the one named; str() says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Session:
     cluster: str = ""
 
     def of_cluster(self, where: pb.InstanceFilter) -> Session:
-        """With ids, --cluster is no filter: it names the cluster that is meant, and is taken out of the filter."""
+        """With ids, --cluster is no filter: it names the cluster to ask, and is removed from the filter."""
         if len(where.cluster) != 1:
             return self
         cluster = where.cluster.pop()
@@ -66,7 +66,7 @@ class Session:
             sys.exit(Exit.INTERRUPTED)
 
     def client(self, servers: tuple[str, ...] = ()) -> Client:
-        """A client of these servers; none named: of all. Raises BadCredentials."""
+        """A client of these servers; if none are given, of all. Raises BadCredentials."""
         # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.
         from hqclient.client import Client, ClientSettings, Credentials
         from hqclient.retry import RetrySettings
@@ -76,7 +76,7 @@ class Session:
         return Client(
             servers or self.servers,
             timeout_s=self.timeout_s,
-            # A person waits: three rounds over all replicas, then the truth.
+            # A person waits: three rounds over all replicas, then the error.
             settings=ClientSettings(retry=RetrySettings(max_rounds=3)),
             credentials=credentials,
             channel_factory=channel_factory(credentials, verbose=self.verbose),
@@ -178,7 +178,7 @@ def _session(
     credentials: CredentialFiles,
 ) -> Session:
     context = _context(named, context_name)
-    # A token of the environment is not for whatever installation a context names.
+    # A token from the environment must not be sent to the installation that a context names.
     known = context.credentials if context.name else CredentialFiles.of_environment()
     return Session(
         addresses(named or context.servers),
@@ -204,7 +204,7 @@ def _context(named: tuple[str, ...], context_name: str) -> Context:
 
 
 def loaded_config() -> Config:
-    """The user's config file, as it stands."""
+    """The user's config file."""
     try:
         return load(config_path())
     except BadConfig as fault:

@@ -1,4 +1,4 @@
-"""Expiries and recoveries as the replicas that are named remember them, in one list."""
+"""Expiries and recoveries that the named replicas remember, merged into one list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hqctl.asking.session import Session
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
-STRAGGLERS_S = 1.0  # for those that are slower than the first one that answers
+STRAGGLERS_S = 1.0  # how much longer to wait after the first answer
 
 
 class Remembered(NamedTuple):
@@ -21,12 +21,12 @@ class Remembered(NamedTuple):
 
 
 def identity(transition: admin_pb2.Transition) -> tuple[int, str, str]:
-    """Version, instance and revision: the same transition has the same at any replica."""
+    """Version, instance and revision: a transition's identity, the same at every replica."""
     return transition.version, transition.instance_id, transition.revision_id
 
 
 def merged_transitions(answers: Iterable[admin_pb2.ListTransitionsResponse], limit: int) -> Remembered:
-    """Each transition once: a replica that was started lately knows of few."""
+    """Each transition once: a recently started replica knows only a few."""
     told = list(answers)
     found = {identity(one): one for answer in told for one in answer.transitions}
     newest = sorted(found.values(), key=identity, reverse=True)

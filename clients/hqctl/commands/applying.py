@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hqclient.client import Client
 
 _READ_AGAIN = ": read it again and retry"  # HQ's advice to programs
-_IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
+_IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request, which the user never sees
 BATCH_ITEMS = 100
 BATCH_BYTES = 1024 * 1024
 OUTCOMES = {
@@ -81,13 +81,13 @@ async def _apply(session: Session, client: Client, documents: list[WrittenInstan
         results += answer.result
     _progress(len(results), len(documents))
     _sum_up(results)
-    with suppress(HqApiError):  # all is stored: a warning that cannot be had is no failure
+    with suppress(HqApiError):  # everything is stored: failing to check for warnings is no failure
         await _warn_of_ports(client, documents)
     return worst(exits)
 
 
 def _progress(done: int, count: int) -> None:
-    """How far it is, where nothing else tells: the results go into a file or pipe and somebody looks on."""
+    """Show progress if the results go to a file or pipe while somebody watches the terminal."""
     if count > BATCH_ITEMS and sys.stderr.isatty() and not sys.stdout.isatty():
         click.echo(f"\r{done} of {count} sent", nl=done == count, err=True)
 
@@ -116,7 +116,7 @@ def batches(documents: Sequence[WrittenInstance]) -> Iterator[list[WrittenInstan
 
 
 def tell(document: WrittenInstance, result: pb.ApplyResult, dry_run: bool) -> Exit:
-    """Print the result of one item: on stdout if it was stored, on stderr if not."""
+    """Print the result of one item: to stdout if it was stored, to stderr if not."""
     name = document.instance.meta.id
     if not result.HasField("error"):
         at = " (dry run)" if dry_run else f" (version {result.version})"

@@ -140,7 +140,7 @@ async def _put(cms: Cms, wanted: list[pb.Budget]) -> Exit:
 
 
 def _idle_row(budget: pb.Budget) -> list[str]:
-    """Of one that no instance matches."""
+    """The row of a budget that no instance matches."""
     rule = f"min_ready {budget.min_ready}" if budget.min_ready else f"max_unavailable {budget.max_unavailable}"
     return [budget.name, rule, "0", "0", "0", "0", "-", "0"]
 

@@ -94,7 +94,7 @@ async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
 
 
 def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
-    """A person says yes; a script that named each id has said so."""
+    """Ask for confirmation; a script that named each id needs none."""
     if not sys.stdin.isatty():
         if chosen:
             complain(

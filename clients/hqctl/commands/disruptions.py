@@ -267,7 +267,7 @@ def task_story(answer: pb.WhyTaskResponse) -> Iterator[str]:
 
 
 def _order(cms: Cms, method: str, request: Any, told: str, *, resumes: bool = False) -> None:
-    """`resumes`: it has granting go on, if that was stopped."""
+    """`resumes`: the order resumes granting if that was stopped."""
 
     async def work() -> Exit:
         goes_on = resumes and not (await cms.call("GetStatus", pb.GetStatusRequest())).closed

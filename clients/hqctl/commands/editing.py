@@ -33,7 +33,7 @@ class Draft:
     """An instance under edit.
 
     Attributes:
-        file: where the text lies while the editor has it, and afterwards if it could not be stored.
+        file: where the text is while the editor is open, and afterwards if it could not be stored.
         base: the instance that the text was made from.
     """
 
@@ -89,9 +89,9 @@ def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
 
 
 async def _edited(client: Client, draft: Draft) -> Exit:
-    """Rounds of editing until it is stored, given up or hopeless."""
+    """Reopen the editor until the text is stored, abandoned or beyond repair."""
     before = draft.text()
-    refused = Exit.OK  # why the text that lies there was not stored
+    refused = Exit.OK  # why the text in the file was not stored
     while True:
         _open_editor(draft.file)
         if draft.text() == before:
@@ -134,7 +134,7 @@ async def _attempt(client: Client, draft: Draft) -> _Fault | None:
 
 
 class _Unusable(Exception):
-    """The text is no instance, or another one."""
+    """The text is not an instance, or is a different one."""
 
 
 def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
@@ -162,7 +162,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
         newer = pb.ReadOptions(min_version=stored.current_version or 0)
         theirs = (await client.get(base.meta.id, read=newer)).instance
         if theirs.meta.version == wanted.meta.version:
-            raise stored  # nothing newer can be shown, so there is nothing to merge
+            raise stored  # no newer version can be read, so there is nothing to merge
         wanted = _merge(base, wanted, theirs)
         base = theirs
         click.echo(f"{base.meta.id} changed meanwhile (now version {base.meta.version}): merged.", err=True)
@@ -171,7 +171,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
 
 
 async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
-    """As stored; an error: somebody else has changed it meanwhile."""
+    """The instance as stored, or the error that somebody else has changed it meanwhile."""
     from hqclient.client import HqApiError
 
     try:
@@ -196,7 +196,7 @@ def _merge(
 
 
 async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> str:
-    """Put both changes on the newest version; the complaint says what others wrote in the same fields."""
+    """Apply both changes to the newest version; the returned message says what others wrote in the same fields."""
     from hqctl.commands.diffing import unified
 
     theirs = (await client.get(draft.base.meta.id)).instance
@@ -209,7 +209,7 @@ async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> s
 
 
 def _asks_again(complaint: str) -> bool:
-    """Open the editor once more? Only a person at a terminal can say yes."""
+    """Whether to reopen the editor. Only a person at a terminal can say yes."""
     complain(complaint)
     return sys.stdin.isatty() and click.confirm("Edit again?", default=True, err=True)
 

@@ -90,7 +90,7 @@ def decision_words(transition: admin_pb2.Transition) -> str:
 
 
 async def _watch(client: Client, instance_id: str, limit: int, output: str) -> Exit:
-    """Ask again and again; a transition is the same one by its version and revision, at any replica."""
+    """Poll; a transition is identified by its version and revision, at every replica."""
     seen: set[tuple[int, str, str]] = set()
     while True:
         answer = await client.admin.list_transitions(instance_id, page_size=1000 if seen else limit)

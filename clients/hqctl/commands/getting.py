@@ -97,7 +97,7 @@ async def _list(
 async def _get_each(
     session: Session, client: Client, ids: tuple[str, ...], strong: bool
 ) -> tuple[list[pb.GetInstanceResponse], Exit]:
-    """The answers, in order; what is not found is told, and makes the exit code."""
+    """The answers, in order; instances not found are reported and determine the exit code."""
     from hqclient.client import STRONG, HqApiError
 
     answers, worst = [], Exit.OK

@@ -36,7 +36,7 @@ class Reporter:
     status: instance_pb2.RevisionStatus
 
     async def report(self) -> pb.ReportStatusResponse:
-        """Say the status once more."""
+        """Report the status once more."""
         self.status.sequence += 1
         return await self.client.report(self.instance_id, self.status, uid=self.uid, node=self.node)
 
@@ -75,7 +75,7 @@ def report(
     every_s = _every(every)
     status = instance_pb2.RevisionStatus(
         id=revision_id,
-        # The reason is that of READY; of INSTALLED, too, where both say the same.
+        # The reason belongs to READY; also to INSTALLED if both have the same value.
         installed=_condition(installed, *((reason, message) if installed == ready else (BY_HAND, ""))),
         ready=_condition(ready, reason, message),
     )
@@ -129,7 +129,7 @@ async def _begin(
 
 
 async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
-    """Report until HQ says stop or somebody presses Ctrl-C."""
+    """Keep reporting until HQ says stop or somebody presses Ctrl-C."""
     from hqclient.client import HqApiError
 
     while True:

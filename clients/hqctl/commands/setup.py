@@ -75,7 +75,7 @@ def view(output: str) -> None:
 
 
 def _existing() -> Config:
-    """The config, or the end of the process if there is no file."""
+    """The config; exits if there is no file."""
     found = loaded_config()
     if not found.exists:
         complain(f"{found.lacks_file()}.")

@@ -53,7 +53,7 @@ def status(session: Session, output: str) -> None:
 
 
 async def survey(session: Session, client: Client) -> Facts:
-    """Ask everybody at once; whoever does not answer is a fact, too."""
+    """Ask all servers at once; a server that does not answer is a fact, too."""
     facts = Facts(reached=list(await asyncio.gather(*(_reach(session, address) for address in session.servers))))
     if not facts.sources():
         return facts
@@ -81,7 +81,7 @@ async def survey(session: Session, client: Client) -> Facts:
 
 
 async def _reach(session: Session, address: str) -> Reached:
-    """What one address says of itself: a count of nothing is the cheapest question."""
+    """What one address says of itself: a count with no matches is the cheapest request."""
     from hqclient.client import HqApiError
 
     nothing = pb.InstanceFilter(instance_id=["-"])
@@ -102,7 +102,7 @@ async def _or_error(call: Awaitable[T]) -> T | str:
 
 
 def as_data(facts: Facts, found: list[Finding]) -> dict[str, Any]:
-    """The same for programs."""
+    """The same as data, for programs."""
     return {
         "findings": [{"what": f.what, "next": f.next, "severe": f.severe} for f in found],
         "instances": {"total": facts.total, "ready": facts.ready, "unknown": sum(one.unknown for one in facts.counts)},
@@ -139,7 +139,7 @@ def _print(facts: Facts, found: list[Finding]) -> None:
             print_table(names, rows)
     if facts.refused:
         click.echo("\nFederation gateway: replicas, store and guard belong to each location: ask there.")
-    if facts.guard is not None and not facts.guard.holding:  # else it is among the findings
+    if facts.guard is not None and not facts.guard.holding:  # otherwise it is among the findings
         click.echo(f"\nGuard: {guard_words(facts.guard)}")
 
 

@@ -1,4 +1,4 @@
-"""epoch and quarantine: whether what the store holds is believed, and what of it cannot be read."""
+"""epoch and quarantine: whether the store's contents are trusted, and which of them cannot be read."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _LONG_S = 24 * 3600.0
 
 
 class TokenGroup(click.Group):
-    """`hqctl token` with options signs; `inspect` and `jwks` are commands of it."""
+    """`hqctl token` with options signs a token; `inspect` and `jwks` are its subcommands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -118,7 +118,7 @@ def _emit(signed: str, out: Path | None) -> None:
     if out is None:
         click.echo(signed)
         return
-    # A new file that takes the old one's place: a client that reads it meanwhile sees the one or the other.
+    # Written to a new file that replaces the old one, so that readers see either one, complete.
     made = out.with_name(f".{out.name}.{os.getpid()}")
     with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(signed + "\n")

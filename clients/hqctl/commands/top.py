@@ -31,7 +31,7 @@ REDRAW_S = 2.0
 
 @dataclass(slots=True)
 class Service:
-    """One line: what there is, and what happened to it lately.
+    """One line: a service's instances, and how they changed lately.
 
     Attributes:
         spec_changes: instances whose spec was written lately.
@@ -51,7 +51,7 @@ class Service:
         self.ready += truth(instance.status.ready) == "yes"
         self.unknown += truth(instance.status.ready) == "unknown"
         self.spec_changes += instance.meta.modification_time.seconds >= since_s
-        ready = instance.status.ready  # unknown: it never changed, its time is that of the creation
+        ready = instance.status.ready  # unknown: it never changed, its time is the creation's
         self.ready_changes += bool(ready.status) and ready.last_transition_time.seconds >= since_s
 
     def row(self) -> list[str]:

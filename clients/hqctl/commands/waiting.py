@@ -1,4 +1,4 @@
-"""`hqctl wait`: instances that somebody waits for, and which of them are where they shall be."""
+"""`hqctl wait`: the instances waited for, and which of them have reached the goal."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ABSENT = "does not exist"
 
 @dataclass(slots=True)
 class Awaited:
-    """Which instances are where they shall be.
+    """Which instances have reached the goal.
 
     Attributes:
-        holds: what is waited for; None: that they are gone.
-        named: ids that are waited for; empty: whatever the watch shows.
-        met: those that are there.
-        trouble: why HQ is not heard at the moment, so that all this may be old; empty: it is.
-        anything: some instance was ever shown.
+        holds: the state that is waited for; None: that they are gone.
+        named: ids that are waited for; empty: all that the watch shows.
+        met: those that have reached it.
+        trouble: why there is no news from HQ at the moment, so that all this may be stale; empty: there is.
+        anything: at least one instance was shown.
     """
 
     holds: Callable[[instance_pb2.Instance], bool] | None
@@ -42,7 +42,7 @@ class Awaited:
     anything: bool = False
 
     def took(self, item: WatchItem) -> list[str]:
-        """Something came: the ids of those that have just got there."""
+        """Apply an item; return the ids of those that have just reached the goal."""
         self.shown.took(item)
         self.anything |= bool(self.shown.instances)
         self.trouble = item.error.message if isinstance(item, Interrupted) else ""
@@ -58,13 +58,13 @@ class Awaited:
         return []
 
     def missing(self) -> dict[str, str]:
-        """Those that are not there yet, with the state they are in."""
+        """Those that have not reached the goal yet, with their current state."""
         waiting = {i.meta.id: readiness(i) for key, i in self.shown.instances.items() if key not in self.met}
         absent = self._absent() if self.holds is not None else ()
         return {**dict.fromkeys(absent, ABSENT), **waiting}
 
     def is_done(self) -> bool:
-        """Everything is known, of every location, and as it shall be. Nothing is never ready."""
+        """Every location is known completely and every instance has reached the goal. No instances are never ready."""
         something = self.holds is None or bool(self.shown.instances)
         return self.shown.is_whole and something and not self.missing()
 
@@ -72,7 +72,7 @@ class Awaited:
         return self.named - {instance_id for _, instance_id in self.shown.instances}
 
     def _put(self, instance: instance_pb2.Instance) -> bool:
-        """Whether it has just got there."""
+        """Whether it has just reached the goal."""
         key = (instance.meta.cluster, instance.meta.id)
         if self.holds is None or not self.holds(instance):
             self.met.discard(key)
@@ -82,7 +82,7 @@ class Awaited:
         return is_new
 
     def _changed(self, event: pb.WatchEvent) -> str:
-        """The id of the one that has just got there; empty: none has."""
+        """The id of the one that has just reached the goal; empty: none has."""
         if event.HasField("put"):
             return event.put.meta.id if self._put(event.put) else ""
         gone = event.delete if event.HasField("delete") else event.left
@@ -106,7 +106,7 @@ class Goal(click.ParamType["Goal"]):
         self, word: str = "", holds: Callable[[instance_pb2.Instance], bool] | None = None, pending: str = ""
     ) -> None:
         self.word = word
-        self.pending = pending or f"not {word} yet"  # what is said of those that are not there
+        self.pending = pending or f"not {word} yet"  # what to print for those that have not reached it
         self.holds = holds  # None: that it is gone
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Goal:

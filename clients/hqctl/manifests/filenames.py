@@ -1,4 +1,4 @@
-"""The option -f FILE: reads instances and revisions, or ends the process and names every fault."""
+"""The option -f FILE: reads instances and revisions, or exits and names every fault."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def filenames(*, required: bool = True) -> Callable[[F], F]:
 def documents_or_exit(
     names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED, distinct: bool = False
 ) -> list[WrittenInstance]:
-    """All documents; if any is faulty, every fault is told and the process ends with `code`.
+    """All documents; if any is faulty, prints every fault and exits with `code`.
 
     Args:
         distinct: two documents that describe one instance are a fault.
@@ -52,7 +52,7 @@ def documents_or_exit(
 
 
 def revision_or_exit(name: str) -> tuple[str, InstanceRevision]:
-    """The one revision in a file, and its place; if it is faulty, every fault is told and the process ends."""
+    """The one revision in a file, and its place; if it is faulty, prints every fault and exits."""
     with _faults_told(Exit.REFUSED):
         return read_revision(name)
 

@@ -1,4 +1,4 @@
-"""Two people changed one thing: what both meant, where they do not contradict each other. No I/O."""
+"""Three-way merge of two people's changes to one object, unless they conflict. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Contradiction(Exception):
 
     Attributes:
         fields: their paths.
-        ours_first: all changes of both, with ours in these fields.
+        ours_first: the changes of both, with ours in these fields.
     """
 
     def __init__(self, fields: list[str], ours_first: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ def _dict(
 
 
 def _key_of(*lists: Any) -> str:
-    """The field that names the items of these lists; empty: there is none."""
+    """The field that identifies the items of these lists; empty: there is none."""
     for key in ("id", "name"):
         if all(isinstance(one, list) and all(isinstance(i, dict) and i.get(key) for i in one) for one in lists):
             return key

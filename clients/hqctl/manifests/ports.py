@@ -1,4 +1,4 @@
-"""Ports that two instances of one node were given. No I/O."""
+"""Ports allocated to two instances on one node. No I/O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hqpb.v1 import instance_pb2
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """One port number on a node, and the instances that were given it."""
+    """One port number on a node, and the instances that it was allocated to."""
 
     node: str
     port: int
@@ -27,7 +27,7 @@ def nodes_with_ports(instances: Iterable[instance_pb2.Instance]) -> list[str]:
 
 
 def clashes(instances: Iterable[instance_pb2.Instance]) -> list[Clash]:
-    """Ports given twice on a node, by node and port."""
+    """Ports allocated twice on a node, by node and port."""
     holders: dict[tuple[str, int], list[str]] = defaultdict(list)
     for instance in instances:
         for number in _own_ports(instance):
@@ -36,7 +36,7 @@ def clashes(instances: Iterable[instance_pb2.Instance]) -> list[Clash]:
 
 
 def _own_ports(instance: instance_pb2.Instance) -> list[int]:
-    """Ports on the node itself. An instance with an address of its own takes none of them."""
+    """Ports on the node itself. An instance with its own address uses none of them."""
     host = instance.spec.allocation.host
     if host and host != instance.spec.node_name:
         return []

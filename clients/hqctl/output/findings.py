@@ -1,4 +1,4 @@
-"""What hqctl status found out, what of it is wrong, since when, why, and what to do next. No I/O."""
+"""The facts of hqctl status: what is wrong, since when, why, and what to do next. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Finding:
     Attributes:
         what: what is wrong, since when and why, in a sentence.
         next: what to do about it.
-        severe: it needs somebody; otherwise it explains something.
+        severe: somebody has to act; otherwise it only explains something.
     """
 
     what: str
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """One address that was asked: what it answered, or why it did not."""
+    """One queried address: what it answered, or why it did not."""
 
     address: str
     sources: tuple[pb.Source, ...] = ()
@@ -36,7 +36,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Facts:
-    """What could be found out; what could not is empty.
+    """What could be found out; the rest is empty.
 
     Attributes:
         counts: by service.
@@ -72,7 +72,7 @@ class Facts:
 
 SILENT_PEER_S = 30.0
 FORGOTTEN_PEER_S = 600.0
-MANY = 0.2  # of all instances; the share at which the guard holds, too, unless told otherwise
+MANY = 0.2  # of all instances; also the guard's default threshold
 WORST = 3  # services that are named
 FILLING = 0.8  # of a limit
 
@@ -116,7 +116,7 @@ def _servers(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_address(one: Reached) -> str:
-    """Why a server does not respond; the sentence has named it already."""
+    """Why a server does not respond, without the address: the sentence has named it already."""
     return one.error.removeprefix(one.address).replace(f" to {one.address} ", " ").lstrip(" :")
 
 
@@ -260,7 +260,7 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
 
 
 def _not_ready(facts: Facts) -> Iterator[Finding]:
-    """A problem where they are many: some are always about to start or to end."""
+    """A problem only if there are many: some are always starting or stopping."""
     lacking = facts.total - facts.ready
     if not lacking:
         return

@@ -29,7 +29,7 @@ class Columns:
     cluster: bool = False
     label_keys: tuple[str, ...] = ()
     labels: bool = False
-    live: bool = False  # kept up to date by a watch, which is not told of heartbeats
+    live: bool = False  # kept up to date by a watch, which gets no heartbeats
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,19 +63,19 @@ class Columns:
 
 
 def spans_clusters(instances: Iterable[instance_pb2.Instance], source_clusters: Iterable[str]) -> bool:
-    """More than one cluster answers, so each line has to say which one it is from."""
+    """More than one cluster answers, so each line has to name its own."""
     return len({*source_clusters, *(instance.meta.cluster for instance in instances)} - {""}) > 1
 
 
 def readiness(instance: instance_pb2.Instance) -> str:
-    """`yes`, `no` with the reason, or `unknown` if nobody has reported yet."""
+    """`yes`, `no` with the reason, or `unknown` if nothing was reported yet."""
     condition = instance.status.ready
     word = truth(condition)
     return f"{word}:{reason}" if word == "no" and (reason := _reason(instance)) else word
 
 
 def revision(instance: instance_pb2.Instance) -> str:
-    """The revision wanted READY; another one that is ready in its place is named too."""
+    """The revision wanted READY; a different one that is ready in its place is also named."""
     wanted = wanted_ready(instance)
     others = [r.id for r in instance.status.revision if truth(r.ready) == "yes" and r.id != wanted]
     if wanted in ready_revisions(instance) or not others:
@@ -138,7 +138,7 @@ COLUMNS = tuple(_COLUMNS)
 
 
 def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb2.Instance]:
-    """Instances by a column or path, and by id where that is the same; what has no value comes last."""
+    """Instances by a column or path, and by id where that is the same; those without a value come last."""
     value = _COLUMNS.get(by.lower()) or _by_path(by)
     return sorted(instances, key=lambda i: (_key(value(i)), i.meta.id, i.meta.cluster))
 
@@ -213,7 +213,7 @@ class Showing:
 
 
 def showing(function: F) -> F:
-    """Give a command the options of a list, and what they say as argument `how`."""
+    """Give a command the options of a list, and their values as argument `how`."""
 
     @click.option("--limit", type=click.IntRange(1), help="Show at most this many.")
     @click.option(
@@ -235,7 +235,7 @@ def showing(function: F) -> F:
         if sort_by:
             from hqctl.output.rows import ordered
 
-            ordered([], sort_by)  # a fault of it is told before anything is asked
+            ordered([], sort_by)  # report a mistake in it before asking HQ
         keys = tuple(key for text in label_columns for key in text.split(",") if key)
         how = Showing(limit, sort_by, keys, show_labels, not no_headers)
         return function(*args, how=how, **kwargs)

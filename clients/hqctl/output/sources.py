@@ -1,4 +1,4 @@
-"""What an answer says about itself, and what it lacks: stale, partial, with old records, unknown services."""
+"""Warnings about an answer: stale, partial, with old records, unknown services."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def merged_sources(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
-    """The sources of several pages: of each replica what it said last."""
+    """The sources of several pages: the latest of each replica."""
     return list({(s.cluster, s.replica): s for page in pages for s in page}.values())
 
 
 def warn_of(sources: Iterable[pb.Source]) -> None:
-    """Say on stderr what is wrong with an answer, one line for each source concerned."""
+    """Print on stderr what is wrong with an answer, one line for each source concerned."""
     for source in sources:
         for text in faults(source):
             warn(text)
@@ -49,13 +49,13 @@ def faults(source: pb.Source) -> list[str]:
 
 
 def check_cluster(session: Session, *sources: pb.Source) -> None:
-    """Raises WrongCluster: an answer of these sources is of another cluster than --cluster names."""
+    """Raises WrongCluster: these sources belong to another cluster than --cluster names."""
     if wrong := not_of([session.cluster], sources):
         raise WrongCluster(wrong)
 
 
 def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
-    """Words if the answer is of none of the clusters that were named: a replica answers for its own alone."""
+    """A message if the answer comes from none of the named clusters: a replica answers only for its own."""
     wanted, answered = set(clusters) - {""}, {source.cluster for source in sources} - {""}
     if not wanted or not answered or wanted & answered:
         return ""
@@ -67,9 +67,9 @@ def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
 
 
 async def tell_unknown_services(client: Client, where: pb.InstanceFilter, sources: Iterable[pb.Source]) -> None:
-    """After an answer with nothing in it: say on stderr which services of the filter there are not.
+    """After an empty answer: print on stderr which services of the filter do not exist.
 
-    Only where every source answered and is fresh: a location that is missing may have them.
+    Only if every source answered and is fresh: a missing location may have them.
     """
     from hqclient.client import HqApiError
 
@@ -78,7 +78,7 @@ async def tell_unknown_services(client: Client, where: pb.InstanceFilter, source
     try:
         counted = await client.count(by=pb.COUNT_GROUP_SERVICE)
     except HqApiError:
-        return  # the question was answered; who may not see all services gets no hint
+        return  # the question was answered; callers who may not see all services get no hint
     if any(map(faults, counted.sources)):
         return
     known = [group.key for group in counted.groups if group.key]
@@ -88,8 +88,8 @@ async def tell_unknown_services(client: Client, where: pb.InstanceFilter, source
 
 
 def unknown_service(name: str, known: Iterable[str]) -> str:
-    """A sentence, with the closest of the names that there are."""
-    import difflib  # which an answer with something in it does not need
+    """A message that suggests the closest existing name."""
+    import difflib  # not needed unless an answer is empty
 
     close = " or ".join(repr(one) for one in difflib.get_close_matches(name, known))
     return f"no service {name!r}: did you mean {close}?" if close else f"no service {name!r}."

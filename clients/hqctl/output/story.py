@@ -94,7 +94,7 @@ def story(
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """A line folded to a width, its rest under the text it belongs to."""
+    """A line folded to a width, its continuation under the text it belongs to."""
     indent = len(line) - len(line.lstrip())
     if line.startswith("  next: "):
         return fold(line, width, 8)
@@ -105,7 +105,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def _happened(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> Iterator[tuple[int, str]]:
-    """Moments in seconds since 1970, and what came to pass."""
+    """What happened, with the moment in seconds since 1970."""
     meta = answer.meta
     if meta.creation_time.seconds:
         yield meta.creation_time.seconds, "created"
@@ -197,7 +197,7 @@ def _last_report(revision: pb.RevisionExplanation, now_s: float) -> str:
         return "never"
     heard_by = f" by {revision.heard_by}" if revision.heard_by else ""
     when = clock_time(revision.last_heartbeat_time)
-    # What the replica measured itself holds whatever any wall clock says.
+    # The replica's own measurement does not depend on any wall clock.
     measured = f"{span(seconds_of(revision.silent_for))} ago" if revision.HasField("silent_for") else ""
     told = measured or ago(revision.last_heartbeat_time.seconds, now_s)
     return f"{told}, at {when}, heard{heard_by or ' before this replica started'}"

@@ -45,10 +45,10 @@ class Lines:
 
     def __init__(self, *, snapshot: bool) -> None:
         self._snapshot = snapshot
-        self._readiness: dict[Key, str] = {}  # of all that are there
+        self._readiness: dict[Key, str] = {}  # of all known instances
         self._spans_clusters = False
-        self._broken = False  # and told so
-        self._widths = [16, 11, 6]  # of id, readiness, revision: as wide as the widest so far
+        self._broken = False  # and reported as such
+        self._widths = [16, 11, 6]  # of id, readiness, revision: the widest so far
 
     def of(self, item: watch_items.WatchItem) -> Iterator[tuple[str, str]]:
         """Kind and text of each line for an item."""
@@ -115,12 +115,12 @@ class Board:
     def __init__(self) -> None:
         self._shown = Shown()
         self._lines = Lines(snapshot=False)
-        self._silent: set[str] = set()  # a gateway's locations
+        self._silent: set[str] = set()  # a gateway's locations that do not answer
         self._state = "reading"
         self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
 
     def took(self, item: watch_items.WatchItem, clock: str) -> None:
-        """Something came; `clock` is when, as text."""
+        """Apply an item; `clock` is the time as text."""
         self.changes.extend((clock, kind, text) for kind, text in self._lines.of(item) if kind != "synced")
         self._shown.took(item)
         match item:
@@ -134,12 +134,12 @@ class Board:
                 self._state = self._completeness()
 
     def title(self) -> str:
-        """How many there are, how many of them are ready, and whether that is still true."""
+        """How many instances exist, how many are ready, and whether that is current."""
         ready = sum(truth(i.status.ready) == "yes" for i in self._shown.instances.values())
         return f"{ready} of {plural(len(self._shown.instances), 'instance')} ready, {self._state}"
 
     def table(self, room: int, now_s: float | None = None) -> tuple[Sequence[str], list[list[str]], str]:
-        """Names of columns, as many rows as there is room for, and what is said of those left out."""
+        """Names of columns, as many rows as fit, and a remark about those left out."""
         instances = list(self._shown.instances.values())
         columns = Columns(cluster=spans_clusters(instances, ()), live=True)
         ordered = sorted(instances, key=lambda i: (truth(i.status.ready) == "yes", i.meta.id, i.meta.cluster))

@@ -91,7 +91,7 @@ class Rhythm:
 
 
 def rhythm(check: ReadinessCheck) -> Rhythm:
-    """What a check asks for, with the defaults of the model."""
+    """The timing of a check, with the model's defaults."""
     return Rhythm(
         check.initial_delay.ToTimedelta().total_seconds(),
         max(_MIN_PERIOD_S, check.period.ToTimedelta().total_seconds() or DEFAULT_PERIOD_S),

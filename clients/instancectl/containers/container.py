@@ -27,7 +27,7 @@ class SupervisedContainer:
     """Keeps one process running until told to stop.
 
     Args:
-        changed: called whenever `status` says something else.
+        changed: called whenever `status` changes.
     """
 
     def __init__(self, blueprint: Blueprint, workshop: Workshop, changed: Callable[[], None]) -> None:
@@ -67,14 +67,14 @@ class SupervisedContainer:
         self._task.add_done_callback(self._over)
 
     def leave(self) -> float:
-        """Be not ready from now on; return for how many seconds clients may still come (0: it was not ready)."""
+        """Become not ready; return for how many seconds clients may still connect (0: it was not ready)."""
         wait_s = drain_s(self._container) if self.status.ready else 0.0
         self._is_leaving = True
         self._says.is_ready(False)
         return wait_s
 
     async def stop(self) -> None:
-        """Stop by the policy of the container."""
+        """Stop according to the container's policy."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -106,9 +106,9 @@ class SupervisedContainer:
             self._says.was_restarted(self._says.restart_count + 1)
 
     async def _live(self, adopted: Child | None, started_wall_s: float) -> Exit | None:
-        """From one start to its end; None: it could not be started, or what runs already not be taken in hand."""
+        """One run, from start to end; None: it could not be started, or the adopted process could not be taken over."""
         self._trouble = ""
-        self._child = adopted  # from now on: whatever fails, it must not be left running beside another one
+        self._child = adopted  # set first: whatever fails, it must not keep running beside another one
         try:
             self._output.open()
             self._environment = await self._full_environment(runs_already=adopted is not None)
@@ -121,7 +121,7 @@ class SupervisedContainer:
         self._says.runs(started_wall_s)
         async with self._watched(child, is_new=adopted is None):
             how = await child.wait()
-        # A process that goes into the background and ends has ended: what it left would run twice.
+        # A process that daemonizes has ended: restarted, what it left in the background would run twice.
         reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
         child.sweep()
         child.grip.let_go()
@@ -189,13 +189,13 @@ class SupervisedContainer:
             yield
         finally:
             task.cancel()
-            # To wait for it by `await` would take our own cancellation for its: who is being stopped would start again.
+            # `await task` would mistake our own cancellation for the task's: a container being stopped would restart.
             await asyncio.wait({task})
             if not task.cancelled():
                 task.result()
 
     async def _watch(self, child: Child, is_new: bool) -> None:
-        """The start hook, then readiness for as long as it lives."""
+        """Run the start hook, then check readiness for as long as the process lives."""
         if is_new and self._container.HasField("post_start") and not await self._hook(self._container.post_start):
             self._trouble = "the start hook failed"
             await stop(child, grace_s(self._container), None)
@@ -220,7 +220,7 @@ class SupervisedContainer:
         await self._hook(self._container.pre_stop)
 
     async def _hook(self, hook: LifecycleHook) -> bool:
-        """Run a hook, its output among the container's own; whether it exited with 0 in time."""
+        """Run a hook, with its output in the container's; return whether it exited with 0 in time."""
         try:
             writer = self._output.writer()
         except OSError:

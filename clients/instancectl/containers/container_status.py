@@ -1,4 +1,4 @@
-"""What is said of a container: its ContainerStatus, kept up to date."""
+"""The reported state of a container: its ContainerStatus, kept up to date."""
 
 from __future__ import annotations
 

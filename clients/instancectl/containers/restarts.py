@@ -12,12 +12,12 @@ from instancectl.processes.children import Exit
 
 @dataclass(frozen=True, slots=True)
 class RestartSettings:
-    """How patient restarts are, in seconds.
+    """The back-off of restarts, in seconds.
 
     Attributes:
         first_backoff_s: wait after the first failure; it doubles with each.
         max_backoff_s: upper limit of that.
-        stable_s: whoever ran for so long starts with the first wait again.
+        stable_s: after a run of this length the wait starts again from the first.
     """
 
     first_backoff_s: float = 0.5
@@ -35,14 +35,14 @@ class Restarts:
         self._failures = 0
 
     def after(self, end: Exit | None, ran_for_s: float) -> float | None:
-        """Seconds to wait before the next start; None: it stays ended. What never began (no `end`) is always tried."""
+        """Seconds to wait before the next start; None: no restart. A failed start (no `end`) is always retried."""
         if end is not None and not self._starts_again(end):
             return None
         if ran_for_s >= self._settings.stable_s:
             self._failures = 0
         self._failures += 1
         limit_s = self._settings.first_backoff_s * 2.0 ** min(self._failures - 1, 30)
-        # Half of it is chance: instances that fail together do not come back together.
+        # Half of it is jitter, so that instances that fail together do not come back together.
         return min(limit_s, self._settings.max_backoff_s) * self._rng.uniform(0.5, 1.0)
 
     def _starts_again(self, end: Exit) -> bool:

@@ -47,7 +47,7 @@ class Running:
             self._begin(blueprint, *adopted.get(name, (None, None)))
 
     def update(self, revision: InstanceRevision, desired: Desired) -> None:
-        """The processes wanted may have changed, the files have not: replace what differs, leave the rest alone."""
+        """The wanted processes may have changed, but not the files: replace those that differ, leave the rest alone."""
         wanted = blueprints(self.key, revision, desired)
         for name in {**self._containers, **wanted}:
             container, blueprint = self._containers.get(name), wanted.get(name)
@@ -81,4 +81,4 @@ class Running:
         elif not self.is_stopping:
             self._begin(blueprint)
         del self._replacing[name]
-        self._changed()  # and whoever listens compares again, should it have changed meanwhile
+        self._changed()  # listeners compare again, in case it changed meanwhile

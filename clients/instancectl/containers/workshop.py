@@ -23,14 +23,14 @@ DEFAULT_DRAIN_S = 1.0
 
 
 def grace_s(container: Container) -> float:
-    """How long a stop may take before SIGKILL, the stop script included; 0 s are kept if asked for."""
+    """How long a stop may take before SIGKILL, including the stop script; an explicit 0 s is respected."""
     if not container.HasField("stop_grace_period"):
         return DEFAULT_GRACE_S
     return container.stop_grace_period.ToTimedelta().total_seconds()
 
 
 def drain_s(container: Container) -> float:
-    """How long it keeps running once it is known to be not ready; 0 s are kept if asked for."""
+    """How long it keeps running once it is known to be not ready; an explicit 0 s is respected."""
     if not container.HasField("drain_period"):
         return DEFAULT_DRAIN_S
     return container.drain_period.ToTimedelta().total_seconds()
@@ -40,7 +40,7 @@ class Drain(Protocol):
     """Waits until clients that follow discovery have left what is about to stop."""
 
     async def __call__(self, period_s: float) -> None:
-        """Return `period_s` after HQ was told of the latest status, at once if nobody is told."""
+        """Return `period_s` after HQ received the latest status; at once if nothing is reported to it."""
         ...
 
 
@@ -71,7 +71,7 @@ class Blueprint:
 
     @property
     def digest(self) -> str:
-        """Another one: it must be started anew."""
+        """If it differs, the container must be restarted."""
         return container_digest(self.container, self.desired.allocation)
 
 

@@ -1,4 +1,4 @@
-"""What lies in a revision's directories: unpacked archives (tar, zip), paths that stay inside. Blocking."""
+"""The contents of a revision's directories: unpacked archives (tar, zip), paths that stay inside. Blocking."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 
 _MODE_SHIFT = 16
-# zipfile hands on what its decoders raise, and says by RuntimeError what it cannot read (passwords, other methods);
-# so does pathlib of a loop of links.
+# zipfile passes on what its decoders raise, and raises RuntimeError for what it cannot read (passwords, other methods);
+# so does pathlib for a symlink loop.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, RuntimeError, ValueError)
 
 
 def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
-    """Unpack into a directory, which is made. Nothing of an archive lands outside of it.
+    """Unpack into a directory, which is made. Nothing is written outside of it.
 
     Raises:
-        PrepareFailed: it is no such archive, is damaged, or points outside the directory.
+        PrepareFailed: it is not such an archive, is damaged, or points outside the directory.
         OSError: the disk is full, or the like.
     """
     into.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
             _untar(archive, into, cancel)
     except (*_DAMAGED, OSError) as error:
         if getattr(error, "errno", None) is not None:
-            raise  # it is the disk, not the archive (bz2 calls that an OSError, too)
+            raise  # a disk error, not a bad archive (bz2 reports that as OSError, too)
         raise PrepareFailed("UnpackFailed", f"{what}: cannot be unpacked: {error}") from None
 
 
@@ -42,7 +42,7 @@ def _untar(archive: Path, into: Path, cancel: Cancel) -> None:
         for member in tar:
             cancel.check()
             if hasattr(tarfile, "data_filter"):
-                # The filter refuses paths and links to outside and devices, and drops set-uid.
+                # The filter refuses devices and paths and links that lead outside, and drops set-uid.
                 tar.extract(member, into, filter="data")
             else:
                 _check(member, into.resolve())
@@ -55,7 +55,7 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
     target = (root / member.name).resolve()
     linked = target
     if member.issym():
-        # From where the link will lie: what is there now may be a link to elsewhere, which it takes the place of.
+        # Resolve from the link's future place: it replaces what is there now, which may be a link to elsewhere.
         linked = ((root / member.name).parent.resolve() / member.linkname).resolve()
     elif member.islnk():
         linked = (root / member.linkname).resolve()
@@ -85,7 +85,7 @@ def remove_tree(path: Path) -> None:
 
 
 def inside(directory: Path, relative: str, what: str) -> Path:
-    """`relative` below `directory`; its parents are made. Symlinks on the way (a package may bring some) count.
+    """`relative` below `directory`; its parents are made. Symlinks on the way (packages may contain some) are resolved.
 
     Raises:
         PrepareFailed: it would lead out of the directory; `what` is named.
@@ -94,7 +94,7 @@ def inside(directory: Path, relative: str, what: str) -> Path:
     path = directory / relative
     if not relative or Path(relative).is_absolute() or ".." in Path(relative).parts or path == directory:
         raise PrepareFailed("BadPath", f"{what}: {relative!r} is not a path inside the revision's directory")
-    # Looked at before a directory is made: a link that leads out must not be followed even for that.
+    # Checked before a directory is made: a link that leads out must not be followed even for that.
     try:
         stays = path.parent.resolve().is_relative_to(directory.resolve())
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What processes find in their environment."""
+"""The environment variables of processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from instancectl.wanted.desired import Desired
 
-# Nothing else of ours: the environment of a supervisor may hold what is none of its children's business.
+# Nothing else is inherited: the supervisor's environment may hold things that its children must not see.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]+")

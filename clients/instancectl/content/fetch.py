@@ -24,7 +24,7 @@ _FIRST_PAUSE_S = 0.2
 _NO_USE_TRYING = range(400, 500)
 _TRY_LATER = {408, 429}
 SILENCE_S = 30.0
-_CONNECT_S = 5.0  # cannot be cut
+_CONNECT_S = 5.0  # connecting cannot be interrupted
 _ALGORITHM = "sha256:"
 
 
@@ -55,7 +55,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
 
 
 def check_scheme(url: str, what: str) -> None:
-    """Raises PrepareFailed: nobody here can fetch it."""
+    """Raises PrepareFailed: the scheme is not supported."""
     scheme = urllib.parse.urlsplit(url).scheme.lower()
     if scheme in ("torrent", "magnet", "rbtorrent"):
         message = f"{what}: {scheme}: is not supported by instancectl: publish it over http(s):"
@@ -89,14 +89,14 @@ def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
     while chunk := source.read(_CHUNK_BYTES):
         cancel.check()
         target.write(chunk)
-    # urllib takes a broken connection for the end; only the length announced tells.
+    # urllib treats a broken connection as the end; only the announced length reveals it.
     expected = getattr(source, "length", None)
     if expected:
         raise http.client.IncompleteRead(b"", expected)
 
 
 def opener(cancel: Cancel) -> urllib.request.OpenerDirector:
-    """Opens addresses until `cancel` is set: then the connection is cut, and the call fails."""
+    """Opens addresses until `cancel` is set; then the connection is closed and the call fails."""
     return urllib.request.build_opener(_Http(cancel), _Https(cancel))
 
 
@@ -119,7 +119,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _connection(kind: Any, cancel: Cancel) -> Any:
-    """A class of connections that `cancel` cuts."""
+    """A class of connections that `cancel` closes."""
 
     class Connection(kind):  # type: ignore[misc]
         def connect(self) -> None:
@@ -143,14 +143,14 @@ class Store:
         self._root = root
 
     def path(self, digest: str) -> Path:
-        """Where the content with this sha256, in hex, lies."""
+        """Where the content with this sha256 (in hex) is kept."""
         return self._root / "sha256" / digest[:2] / digest
 
     def obtain(self, url: str, checksum: str, what: str, cancel: Cancel) -> Path:
         """The content behind `url`, fetched unless content with this checksum is here already.
 
         Args:
-            checksum: `sha256:<hex>`; empty: whatever comes is taken, and always fetched.
+            checksum: `sha256:<hex>`; empty: anything is accepted, and always fetched anew.
             what: named in errors, e.g. `file conf/app.yaml`.
 
         Raises:

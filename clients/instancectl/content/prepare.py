@@ -45,11 +45,11 @@ class Preparer:
             reached: called at the beginning of each stage with what is being done.
 
         Raises:
-            PrepareFailed: and what was prepared is of no use.
+            PrepareFailed: and what was prepared so far cannot be used.
         """
         check_supported(revision)
         try:
-            # Secrets first: a missing one is found out before a download of gigabytes.
+            # Secrets first: a missing one is noticed before gigabytes are downloaded.
             values = [(secret, await self._secrets.value(secret, anew=True)) for secret in revision.secret]
             reached(conditions.DOWNLOADING)
             contents = await in_thread(lambda cancel: self._obtain(revision, cancel))
@@ -116,7 +116,7 @@ class Preparer:
             hook.command, cwd=directory, environment=variables, timeout_s=timeout_s, output=output
         )
         if not outcome.succeeded:
-            # What it wrote may hold a secret: it stays in the log, which nobody else can read.
+            # Its output may hold a secret, so it stays in the log, which nobody else can read.
             name = hook.name or f"{number} ({hook.command[0] if hook.command else 'no command'})"
             reason = "PrepareScriptTimedOut" if outcome.timed_out else "PrepareScriptFailed"
             raise PrepareFailed(reason, f"prepare script {name} {outcome}; see its log")

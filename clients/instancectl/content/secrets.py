@@ -29,19 +29,19 @@ class SecretMissing(PrepareFailed):
 
 
 class SecretProvider(Protocol):
-    """A system that keeps values. Write another one by implementing this."""
+    """A system that keeps values. Implement this to add another one."""
 
     async def value(self, secret: SecretDescriptor) -> bytes:
         """The value, as it is kept, of `secret.id`, `secret.key` and `secret.version`.
 
         Raises:
-            SecretMissing: there is none, or it cannot be had. Its message must not hold any part of a value.
+            SecretMissing: there is none, or it cannot be read. Its message must not hold any part of a value.
         """
         ...
 
 
 class DirectoryProvider:
-    """Files: ROOT/ID, or ROOT/ID/KEY where a key is asked for; ID@VERSION in place of ID where a version is."""
+    """Files: ROOT/ID, or ROOT/ID/KEY if a key is given; ID@VERSION instead of ID if a version is given."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -78,7 +78,7 @@ class CommandProvider:
 
 
 class SecretValues:
-    """Values by descriptor, asked of the providers by name; kept in memory, so that a restart needs no provider."""
+    """Values by descriptor, from the named providers; cached in memory, so that a restart needs no provider."""
 
     def __init__(self, providers: Mapping[str, SecretProvider]) -> None:
         self._providers = providers
@@ -95,7 +95,7 @@ class SecretValues:
         return self._known[key]
 
     async def environment(self, secrets: Sequence[SecretDescriptor]) -> dict[str, str]:
-        """The variables that secrets go to. One line end after a value is left out. Raises SecretMissing."""
+        """The variables that hold secrets. One trailing line end of a value is dropped. Raises SecretMissing."""
         found = {}
         for secret in secrets:
             if secret.WhichOneof("target") == "environment_variable":

@@ -1,4 +1,4 @@
-"""What instancectl cannot do of a specification, and what is wrong with it: found before anything is fetched."""
+"""Unsupported parts and mistakes of a specification, found before anything is fetched."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from instancectl.wanted.desired import Desired, is_wanted_ready
 
 
 def check_supported(revision: InstanceRevision) -> None:
-    """Raises PrepareFailed: for the first thing of a revision that cannot be done."""
+    """Raises PrepareFailed: for the first unsupported part of a revision."""
     for failure in failures(revision):
         raise failure
 
 
 def failures(revision: InstanceRevision) -> Iterator[PrepareFailed]:
-    """Everything of a revision that cannot be done."""
+    """Everything in a revision that is not supported."""
     for container in revision.container:
         yield from _of_container(container)
     for number, hook in enumerate(revision.prepare, 1):

@@ -1,4 +1,4 @@
-"""Volumes: made at their mount paths, and where they lie on allocated disks. Blocking."""
+"""Volumes: creating them at their mount paths, and their places on allocated disks. Blocking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from instancectl.wanted.desired import Desired, RevisionKey
 
 
 def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> None:
-    """Make a volume appear at its mount path. A persistent one that exists is kept with what is in it.
+    """Create a volume at its mount path. An existing persistent one is kept with its contents.
 
     Raises:
         PrepareFailed: its disk was not allocated, or its path is taken or leads elsewhere.
@@ -31,17 +31,17 @@ def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -
 
 
 def places_on_disks(key: RevisionKey, desired: Desired) -> list[Path]:
-    """Where the passing volumes of a revision lie on allocated disks."""
+    """The places of a revision's ephemeral volumes on allocated disks."""
     return [Path(disk.path) / _owner(desired) / directory_name(key) for disk in desired.allocation.disk if disk.path]
 
 
 def persistent_places(desired: Desired) -> list[Path]:
-    """Everything of the instance on allocated disks."""
+    """The instance's directories on allocated disks."""
     return [Path(disk.path) / _owner(desired) for disk in desired.allocation.disk if disk.path]
 
 
 def _place(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> Path | None:
-    """Where the volume really lies; None: in the revision's directory itself."""
+    """The volume's real place; None: inside the revision's directory."""
     if not volume.disk:
         return layout.volumes / volume.name if volume.persistent else None
     disk = next((disk for disk in desired.allocation.disk if disk.name == volume.disk), None)

@@ -28,7 +28,7 @@ from serving.process import run, when_told_to_stop
 from serving.transport.server import Server
 
 _GRACE_S: Final = 10.0
-_MOST_PATH: Final = 107  # bytes of a socket's name
+_MOST_PATH: Final = 107  # bytes of a socket's path
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +51,12 @@ class HostAgent:
 
         Raises:
             Occupied: another host agent serves this socket.
-            OSError: the socket cannot be had.
+            OSError: the socket cannot be created.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if len(bytes(self._path)) > _MOST_PATH:
             raise OSError(f"{self._path}: socket paths have at most {_MOST_PATH} bytes; choose a shorter --socket")
-        # A second one that listens there would take the name away, and leave the first without a word.
+        # A second one listening there would replace the socket, and the first would lose its clients unnoticed.
         with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
             _make_way(self._path)
             await self._serve(ending)
@@ -87,7 +87,7 @@ class HostAgent:
 
 
 def _make_way(path: Path) -> None:
-    """Take away the socket that a killed host agent left, and nothing else. Raises OSError."""
+    """Remove the socket that a killed host agent left, and nothing else. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise OSError(f"{path} exists and is not a socket: choose another --socket, or remove it")
@@ -95,7 +95,7 @@ def _make_way(path: Path) -> None:
 
 
 class _Health:
-    """It serves as soon as it listens: what HQ says to a call is HQ's."""
+    """It is healthy as soon as it listens: failures of HQ are reported by the calls."""
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture

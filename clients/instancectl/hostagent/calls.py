@@ -1,4 +1,4 @@
-"""The calls that supervisors make at the host agent: hq.v1's own, each carried to HQ for its own instance only."""
+"""The calls that supervisors make at the host agent: hq.v1's own, each forwarded for its own instance only."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from serving.errors import NotFound, PermissionDenied, ServiceError, invalid
 from serving.rights.rules import OPEN, READ, Rule
 
 LINGER_S: Final = 0.1
-_DEFAULT_S: Final = 10.0  # for calls without a deadline, and at most for those that go with others'
-_MOST_WATCHED: Final = 100  # instances in one watch: each costs a look at who may
-_OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, for telling the caller that HQ did not answer
+_DEFAULT_S: Final = 10.0  # for calls without a deadline, and the limit for calls that are batched
+_MOST_WATCHED: Final = 100  # instances in one watch: each costs an authorization check
+_OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, reserved for telling the caller that HQ did not answer
 
 M = TypeVar("M", bound=Message)
 
@@ -60,7 +60,7 @@ class HostAgentCalls:
         ]
 
     async def drain(self) -> None:
-        """Return when HQ has answered everything that was taken."""
+        """Return when HQ has answered everything that was accepted."""
         await self.begins.drain()
         await self.reports.drain()
 
@@ -87,7 +87,7 @@ class HostAgentCalls:
         return await self._gathered(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
 
     async def _gathered(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
-        # Of a call for many, the most patient caller says how long it takes: nobody shall hold up others for hours.
+        # The longest deadline in a batch decides for all: cap it, so that nobody holds up others for hours.
         deadline = min(self._deadline(call), self._clock.now() + _DEFAULT_S)
         placed = await to.add(key, raw.body, deadline)
         error, answer = placed.result
@@ -146,7 +146,7 @@ class HostAgentCalls:
     # --- for all of them ---
 
     def _check(self, call: Call, instance_id: str, node: str) -> None:
-        """Nobody speaks for, or hears of, an instance of others or of another node. Raises PermissionDenied."""
+        """Callers may only access their own instances on this node. Raises PermissionDenied."""
         if not self._speakers.may(call.uid, instance_id):
             hint = "start the host agent with --allow USER=INSTANCE"
             raise PermissionDenied(f"{call.peer} is not authorized to speak for instance {instance_id}: {hint}")
@@ -155,7 +155,7 @@ class HostAgentCalls:
             raise PermissionDenied(f"this is the host agent of node {self._node}, not of {asked}")
 
     def _deadline(self, call: Call) -> float:
-        """Until when HQ may take: a little less than the caller waits."""
+        """The deadline of the call to HQ: a little before the caller's."""
         now = self._clock.now()
         left_s = (call.deadline if call.deadline is not None else now + _DEFAULT_S) - now
         return now + left_s - min(_OWN_S, left_s * _OWN_SHARE)
@@ -183,7 +183,7 @@ class HostAgentCalls:
 
 
 def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
-    """Reads a message where HQ will: one that only fits by itself, being as deep as may be, would spoil it for all."""
+    """Parse a message inside a batch, as HQ will: one that parses only alone (too deep) would fail the batch."""
     field = batch.DESCRIPTOR.fields_by_number[1].name
 
     def parse(body: bytes) -> M:
@@ -197,7 +197,7 @@ def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
 
 
 class _Raw:
-    """A request as it came, and read: who it is about decides, but what is sent are the bytes."""
+    """A request as bytes and parsed: the parsed form decides who it is about, the bytes are forwarded."""
 
     __slots__ = ("body", "message")
 
@@ -206,7 +206,7 @@ class _Raw:
 
 
 class _RawAnswer:
-    """An answer as it came."""
+    """An answer as received."""
 
     __slots__ = ("_body", "_type")
 
@@ -221,7 +221,7 @@ class _RawAnswer:
 
 
 class _Json:
-    """An answer that is no message."""
+    """An answer that is not a message."""
 
     __slots__ = ("_value",)
 

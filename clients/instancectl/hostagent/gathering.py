@@ -1,4 +1,4 @@
-"""Reports of many supervisors in one call to HQ: each is sent once, and answered when HQ has."""
+"""Reports of many supervisors in one call to HQ: each is sent once, and answered when HQ has answered."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Placed(NamedTuple):
 
 
 class Gathering:
-    """Sends what comes within `linger_s` together; of one revision at most one message is on its way at a time."""
+    """Batches messages that arrive within `linger_s`; each revision has at most one message in flight."""
 
     def __init__(self, send: Send, read: Read, clock: Clock, linger_s: float) -> None:
         """`send` sends an encoded request whose field 1 lists the messages; `read` gives the results in that order."""
@@ -49,7 +49,7 @@ class Gathering:
         self._timer: asyncio.TimerHandle | None = None
 
     async def add(self, key: Key, message: bytes, deadline: float) -> Placed:
-        """Send a message with others; what HQ answered to it. Raises ServiceError."""
+        """Send a message in a batch; return HQ's answer to it. Raises ServiceError."""
         loop = asyncio.get_running_loop()
         while (earlier := self._held.get(key)) is not None:
             await asyncio.wait([earlier])
@@ -79,13 +79,13 @@ class Gathering:
         while self._waiting:
             items = self._next()
             if items:
-                # Nobody's: it does not go by the request id and the trace of whoever came first.
+                # A context of its own: otherwise it would carry the request id and trace of the first caller.
                 task = asyncio.create_task(self._call(items), name="a call for many", context=Context())
                 self._calls.add(task)
                 task.add_done_callback(self._calls.discard)
 
     def _next(self) -> list[_Item]:
-        """As much as goes into one call, but for those whose callers are gone."""
+        """As many as fit in one call, without those whose callers are gone."""
         items: list[_Item] = []
         size = 0
         while self._waiting and len(items) < MOST_ITEMS:
@@ -122,7 +122,7 @@ class Gathering:
 
 
 def listed(message: bytes) -> bytes:
-    """A message as one of those that a call lists."""
+    """A message encoded as an item of a batch."""
     return _FIELD_1 + _varint(len(message)) + message
 
 
@@ -142,7 +142,7 @@ def _varint(number: int) -> bytes:
 
 
 class ReportRhythm:
-    """When the supervisors of a node report next: all at one moment, so that their heartbeats are one call.
+    """When the supervisors of a node report next: all at the same moment, so that their heartbeats share one call.
 
     A supervisor may be told an earlier time than HQ said, never a later one.
     """
@@ -152,7 +152,7 @@ class ReportRhythm:
         self._next_at = 0.0
 
     def next_s(self, hint_s: float) -> float:
-        """Seconds until whoever is answered now shall report again; `hint_s`: as HQ says."""
+        """Seconds until a supervisor that is answered now shall report again; `hint_s`: HQ's own hint."""
         now = self._clock.now()
         if self._next_at <= now or self._next_at > now + hint_s:
             self._next_at = now + hint_s

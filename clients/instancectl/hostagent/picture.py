@@ -1,4 +1,4 @@
-"""What HQ wants of this node, kept by one watch and told to each supervisor for its own instance."""
+"""What HQ wants of this node, kept by one watch and passed to each supervisor for its own instance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.upstream import Failed
 from serving.errors import Retry, ServiceError, ShuttingDown
 
-_SILENCE_S: Final = 15.0  # three bookmarks; then whoever watches is told
+_SILENCE_S: Final = 15.0  # three bookmarks; then the watchers are told
 _MAX_BACKOFF_S: Final = 10.0
 _MOST_WAITING: Final = 1_000  # messages of one watch
-# Resuming by it brings a snapshot: what was before the newest state is not kept.
+# Resuming with it brings a snapshot: only the newest state is kept.
 _TOKEN: Final = "host-agent"
 _VOID: Final = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE)
 
@@ -64,10 +64,10 @@ class _Watcher:
 
 
 class Picture:
-    """The instances of the node, in memory only: a new host agent asks for them anew.
+    """The instances of the node, in memory only: a new host agent fetches them again.
 
     Attributes:
-        trouble: why HQ cannot be watched; empty: it is.
+        trouble: why HQ cannot be watched; empty: it can.
     """
 
     def __init__(self, node: str, watch: Watch, clock: Clock, rng: random.Random) -> None:
@@ -84,7 +84,7 @@ class Picture:
         return len(self._instances)
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow until cancelled."""
         progress, failures = WatchProgress(), 0
         while True:
             try:
@@ -102,7 +102,7 @@ class Picture:
             await self._clock.sleep(most_s * self._rng.uniform(0.5, 1.0))
 
     async def watch(self, ids: Collection[str], *, resumes: bool) -> AsyncIterator[pb.WatchInstancesResponse]:
-        """The instances with these ids as they are, then every change. Raises ServiceError."""
+        """The current instances with these ids, then every change. Raises ServiceError."""
         try:
             async with asyncio.timeout(_SILENCE_S):
                 await self._complete.wait()
@@ -126,7 +126,7 @@ class Picture:
             self._watchers.discard(watcher)
 
     def close(self) -> None:
-        """End the supervisors' watches: they begin anew at the next host agent."""
+        """End the supervisors' watches: they reconnect to the next host agent."""
         self._is_closing = True
         for watcher in self._watchers:
             watcher.close(_leaving())
@@ -137,7 +137,7 @@ class Picture:
             async for message in messages:
                 yield pb.WatchInstancesResponse.FromString(message)
 
-    # --- what came ---
+    # --- incoming ---
 
     def _take_all(self, items: list[WatchItem]) -> None:
         for item in items:

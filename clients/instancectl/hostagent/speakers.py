@@ -1,4 +1,4 @@
-"""Who may speak for which instances at the host agent: root, its own user, and others as was said."""
+"""Who may speak for which instances at the host agent: root, its own user, and others as configured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def user_of(uid: int) -> str:
 
 
 class Speakers:
-    """Root and the host agent's own user speak for every instance of the node; others as was said."""
+    """Root and the host agent's own user speak for every instance of the node; others as configured."""
 
     def __init__(
         self, speakers: Sequence[Speaker] = (), own_uid: int | None = None, name: Callable[[int], str] = user_of
@@ -44,7 +44,7 @@ class Speakers:
         """For which instances the user may speak, now."""
         if uid in self._trusted:
             return lambda _: True
-        # Asked each time: a number may be another user's by now, and the file is read within microseconds.
+        # Asked each time: a uid may belong to another user by now, and the lookup takes microseconds.
         name = self._name(uid) if self._speakers and uid >= 0 else ""
         if not name or "*" in name:
             return lambda _: False

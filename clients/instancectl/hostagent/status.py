@@ -23,7 +23,7 @@ _WORDS: Final = {instance_pb2.CONDITION_STATUS_TRUE: "yes", instance_pb2.CONDITI
 
 
 async def ask(path: Path) -> Any:
-    """What the host agent at this socket says. Raises OSError."""
+    """The status from the host agent at this socket. Raises OSError."""
     return await asyncio.to_thread(_ask, path)
 
 
@@ -40,7 +40,7 @@ def remarks(found: dict[str, Any]) -> list[str]:
 
 
 def is_reported(found: dict[str, Any]) -> bool:
-    """HQ has taken everything that supervisors said, and there is something."""
+    """HQ has accepted everything that supervisors reported, and there is something."""
     return bool(found["revisions"]) and all(revision["is_reported"] for revision in found["revisions"])
 
 
@@ -80,7 +80,7 @@ class _Last(NamedTuple):
 
 
 class Heard:
-    """The newest report of each revision, as long as it is new; whoever makes up ids takes a bounded memory."""
+    """The newest report of each revision, as long as it is recent; invented ids take bounded memory only."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], _Last] = {}  # the oldest is first

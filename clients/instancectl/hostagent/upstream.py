@@ -37,7 +37,7 @@ class Failed(Exception):
     """A call to HQ failed; one for all whose messages were in it.
 
     Attributes:
-        error: what it came to, decoded.
+        error: the decoded error.
     """
 
     def __init__(self, failure: CallFailed, address: str) -> None:
@@ -48,7 +48,7 @@ class Failed(Exception):
         super().__init__(str(self.error))
 
     def told(self) -> ServiceError:
-        """For one caller: HQ's own words with all their details; without any, whether it may have been stored."""
+        """The error for one caller: HQ's own message with all details; without one, whether it may have been stored."""
         error = self.error
         if error.from_hq or not (error.outcome_unknown or error.nothing_stored):
             made = _kind("ServiceError", _code(error.code.name), error.reason or "RELAYED")(error.message)
@@ -60,7 +60,7 @@ class Failed(Exception):
 
 
 def of_item(item: pb.ItemError, path: str) -> ServiceError:
-    """The error of one item that had a batch for itself, as far as its caller knows; `path`: `report[3]`."""
+    """The error of a batch's item as if it had been sent alone, which is what its caller did; `path`: `report[3]`."""
     code, reason, field = _code(_NUMBERS.get(item.code, "")), item.reason or "RELAYED", item.field
     if code == "INVALID_ARGUMENT":
         own = field.removeprefix(path).removeprefix(".")
@@ -76,7 +76,7 @@ def _code(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
-    """The error tree has code and reason on classes: one more leaf for what HQ said."""
+    """The error tree has code and reason on classes: make one more leaf for HQ's error."""
     bases: dict[str, type[ServiceError]] = {"ServiceError": ServiceError, "Retry": Retry}
     return type(f"Relayed{base}", (bases[base],), {"code": code, "reason": reason})
 
@@ -99,7 +99,7 @@ class Upstream:
         self._channels = {replica.address: self._opened(replica.address) for replica in self._replicas.all}
 
     async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
-        """The encoded answer. Another replica is asked only if this one surely did nothing. Raises Failed."""
+        """The encoded answer. Another replica is tried only if this one surely did nothing. Raises Failed."""
         tried: set[str] = set()
         while True:
             replica, began = self._replicas.pick(tried), self._clock.now()
@@ -118,7 +118,7 @@ class Upstream:
             return answer
 
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
-        """Messages of one stream, until it ends, which it does when calls go to another replica. Raises Failed."""
+        """Messages of one stream, until it ends; it also ends when calls move to another replica. Raises Failed."""
         replica, began = self._replicas.pick(), self._clock.now()
         channel = self._channels[replica.address]
         messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())
@@ -140,7 +140,7 @@ class Upstream:
             messages.leave()
 
     async def tend(self) -> None:
-        """Find out for ever which replicas are back, so that load spreads over them again."""
+        """Keep probing which replicas are back, so that load spreads over them again."""
         while True:
             await self._clock.sleep(_LOOK_S)
             await asyncio.gather(*(self._probe(replica) for replica in self._replicas.due()))

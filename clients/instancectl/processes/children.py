@@ -24,7 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """An exit code, a signal, or neither: the process was adopted, and only its parent is told how it ended."""
+    """An exit code, a signal, or neither: an adopted process, as only its parent learns how it ended."""
 
     code: int | None = None
     signal: int | None = None
@@ -62,11 +62,11 @@ def signal_name(number: int) -> str:
 
 
 class Child:
-    """A process with a session of its own, so that a signal reaches its whole offspring.
+    """A process with its own session, so that a signal reaches all its descendants.
 
     Attributes:
-        identity: survives us; written down before the command begins.
-        mark: in the environment of all its offspring.
+        identity: outlives us; recorded before the command starts.
+        mark: in the environment of all its descendants.
     """
 
     def __init__(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> None:
@@ -88,7 +88,7 @@ class Child:
         return self._exit.done()
 
     async def wait(self) -> Exit:
-        """How it ended. Its offspring may still live: see `sweep`."""
+        """How it ended. Its descendants may still run: see `sweep`."""
         return await asyncio.shield(self._exit)
 
     def signal_all(self, number: signal.Signals) -> None:
@@ -113,12 +113,12 @@ class Child:
 
 
 class Children:
-    """Starts processes and reaps every child, its own and those that orphans become.
+    """Starts processes and reaps every child, including adopted orphans.
 
     Nothing else in this process may wait for children. Call `open` in the event loop first.
 
     Args:
-        owner: a word of this instance's directory; every process carries it in its environment.
+        owner: a marker of this instance's directory, in the environment of every process.
     """
 
     def __init__(self, owner: str) -> None:
@@ -126,7 +126,7 @@ class Children:
         self._alive: dict[int, tuple[Child, subprocess.Popen[bytes]]] = {}
 
     def open(self) -> None:
-        """Become the parent of orphans below us, and begin to reap."""
+        """Become the subreaper of our descendants, and begin to reap."""
         _become_subreaper()
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
 
@@ -144,7 +144,7 @@ class Children:
         grip: Grip | None = None,
         record: Callable[[Child], None] = lambda child: None,
     ) -> Child:
-        """Start a command in a session of its own; it runs only after `record` returned.
+        """Start a command in its own session; it runs only after `record` has returned.
 
         Raises:
             OSError: it was not started.
@@ -182,7 +182,7 @@ class Children:
         return sorted(found)
 
     def _reap(self) -> None:
-        """Take every child that ended. Its group is killed while its number cannot be given to anybody else."""
+        """Reap every child that ended. Its group is killed first, while its pid cannot be reused."""
         while True:
             try:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -202,12 +202,12 @@ class Children:
 
 
 def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
-    """A process that an earlier supervisor started; None if it has ended. How it ends will not be known."""
+    """A process that an earlier supervisor started; None if it has ended. Its exit code will not be known."""
     try:
         watched = os.pidfd_open(identity.pid)
     except OSError:
         return None
-    # Looked at after it was opened: the number cannot have changed hands in between.
+    # Checked after opening it, so the pid cannot have been reused in between.
     if not identity.exists():
         os.close(watched)
         return None
@@ -224,7 +224,7 @@ def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
 
 
 async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:
-    """End a process and its offspring; return how it ended. Cancelled, it still kills before it goes."""
+    """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns."""
     try:
         async with asyncio.timeout(grace_s):
             if script is not None and not child.has_ended:

@@ -17,7 +17,7 @@ _MAX_CAPTURED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ended; `timed_out`: it was killed for that. `output` only if it was captured."""
+    """How a command ended; `timed_out`: it was killed for taking too long. `output` only if it was captured."""
 
     exit: Exit
     timed_out: bool = False
@@ -27,7 +27,7 @@ class Outcome:
     def succeeded(self) -> bool:
         return self.exit.succeeded and not self.timed_out
 
-    def __repr__(self) -> str:  # what was captured may be a secret
+    def __repr__(self) -> str:  # the output may be a secret
         return f"Outcome({self})"
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Outcome:
 
 
 class Commands:
-    """Runs commands one at a time per call; nothing of their process group is left when they return."""
+    """Runs commands one at a time per call; nothing in their process group is left when they return."""
 
     def __init__(self, children: Children) -> None:
         self._children = children
@@ -53,7 +53,7 @@ class Commands:
         """Run a command, its output going to a file descriptor.
 
         Args:
-            thorough: look for what it left in other sessions too, which takes a look at every process there is.
+            thorough: also look for processes that it left in other sessions, which means scanning all processes.
 
         Raises:
             OSError: it cannot be started.
@@ -64,7 +64,7 @@ class Commands:
     async def capture(
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_s: float
     ) -> Outcome:
-        """The same with its standard output (at most 1 MiB) in the outcome; its errors go nowhere. Raises OSError."""
+        """The same with its standard output (at most 1 MiB) in the outcome; its stderr is discarded. Raises OSError."""
         reader, writer = os.pipe()
         try:
             child = self._children.start(
@@ -79,7 +79,7 @@ class Commands:
         try:
             outcome = await _end_of(child, timeout_s, thorough=True)
         finally:
-            # Whoever still held the pipe has been killed, so the reader comes to an end.
+            # Every process that held the pipe has been killed, so the reader ends.
             output = await reading
         return Outcome(outcome.exit, outcome.timed_out, output)
 
@@ -102,5 +102,5 @@ def _read_all(reader: int) -> bytes:
     with os.fdopen(reader, "rb") as stream:
         captured = stream.read(_MAX_CAPTURED_BYTES)
         while stream.read(_MAX_CAPTURED_BYTES):
-            pass  # more than anybody may say: let it be said, so that the command can end
+            pass  # over the limit: keep draining it, so that the command can end
     return captured

@@ -1,7 +1,7 @@
-"""Run by itself before a command, by path: waits for leave, takes on limits, becomes the command.
+"""Run as a script before each command: waits for permission, applies limits, becomes the command (exec).
 
-Until leave is given nothing of the command runs. Should the supervisor die before it has written down that this
-process exists, the pipe ends and the process goes away: what runs is always known, so it is never started twice.
+Until then nothing of the command runs. If the supervisor dies before it has recorded that this
+process exists, the pipe closes and the process exits: what runs is always known, so it is never started twice.
 
 Usage: python -I -S launcher.py FD COMMAND [ARGUMENT]...
 """
@@ -24,7 +24,7 @@ def main() -> None:
     for word in words[1:]:
         name, _, value = word.decode().partition("=")
         _limit(int(name), int(value))
-    # Python ignores these; a program expects to find them as they are by default.
+    # Python ignores these; programs expect the default disposition.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -1,4 +1,4 @@
-"""Limits of a container: a cgroup (version 2) of its own where we may make one, else limits of the single process."""
+"""Limits of a container: its own cgroup (version 2) if we may make one, else limits of the single process."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Limit:
 
 
 def limit_of(container: Container, allocation: ResourceAllocation) -> Limit:
-    """The container's own limit, the instance's where it has none."""
+    """The container's own limit, else the instance's."""
     own = container.limit
     return Limit(own.cpu_millicores or allocation.cpu_millicores, own.memory_bytes or allocation.memory_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """What holds one process.
+    """The limits on one process.
 
     Attributes:
         resource_limits: for the process itself, by number of the resource.
@@ -56,7 +56,7 @@ class Grip:
                 (self.group / "cgroup.kill").write_text("1")
 
     def ran_out_of_memory(self) -> bool:
-        """The kernel killed one of its processes for memory; only a cgroup tells."""
+        """The kernel OOM-killed one of its processes; known only with a cgroup."""
         try:
             events = (
                 dict(line.split() for line in (self.group / "memory.events").read_text().splitlines())
@@ -78,15 +78,15 @@ class Limiter(Protocol):
     """A way to limit."""
 
     def grip(self, name: str, limit: Limit) -> Grip:
-        """Prepare what holds a container; `name` is unique in the instance. Raises OSError."""
+        """Prepare the limits of a container; `name` is unique in the instance. Raises OSError."""
         ...
 
 
 class ProcessLimits:
-    """By setrlimit: memory per process. Processor time cannot be shared out so, and is not limited."""
+    """By setrlimit: memory per process. CPU time cannot be divided this way, and is not limited."""
 
     def grip(self, name: str, limit: Limit) -> Grip:
-        """Private writable memory only: address space is no measure for programs that reserve a lot of it."""
+        """Private writable memory only: address space says little about programs that reserve a lot of it."""
         if not limit.memory_bytes:
             return Grip(description="rlimit: none asked for")
         cpu = ", cpu not limited" if limit.cpu_millicores else ""
@@ -97,7 +97,7 @@ class ProcessLimits:
 
 
 class CgroupLimits:
-    """By cgroup v2: memory and processor time of all processes of a container together."""
+    """By cgroup v2: memory and CPU time of all processes of a container together."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
@@ -131,11 +131,11 @@ def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str
 
 
 def _delegated(root: Path, own: str) -> Path | None:
-    """The group to make ours in: our own, if it hands memory and cpu down or can be made to."""
+    """The cgroup to create ours in: our own, if it delegates memory and cpu or can be made to."""
     parent = root / own.lstrip("/")
     try:
         if not _hands_down(parent):
-            # Processes live in leaves only, so we have to leave the group that is to hand down.
+            # Only leaf cgroups may hold processes, so we have to leave the group that is to delegate.
             leaf = parent / "instancectl-supervisor"
             leaf.mkdir(exist_ok=True)
             (leaf / "cgroup.procs").write_text(str(os.getpid()))

@@ -1,7 +1,7 @@
-"""What containers write: through a named pipe into a log that is rotated, so a flood costs neither disk nor time.
+"""Container output: through a named pipe into a rotated log, so that a flood costs neither disk nor time.
 
-The pipe has a name so that a container outlives us: it holds both ends itself, is held up when the pipe is full, and
-goes on when the next supervisor opens the pipe again.
+The pipe has a name so that a container outlives us: it holds both ends itself, blocks when the pipe is full, and
+continues when the next supervisor opens the pipe again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-_CHUNK_BYTES = 64 * 1024  # what a pipe holds
+_CHUNK_BYTES = 64 * 1024  # the capacity of a pipe
 _PAUSE_S = 0.002
 _LAST_CHUNKS = 16
 
@@ -47,7 +47,7 @@ class Output:
         if not (self._pipe.exists() and stat.S_ISFIFO(self._pipe.stat().st_mode)):
             self._pipe.unlink(missing_ok=True)
             os.mkfifo(self._pipe, 0o600)
-        # Opened for both, so that it never looks ended.
+        # Opened read-write, so that it never reaches end of file.
         reader = os.open(self._pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._handler = _handler(self._log, self._settings)
@@ -59,12 +59,12 @@ class Output:
 
     def writer(self) -> int:
         """A descriptor for a new process to write to; the caller closes it. Raises OSError."""
-        # For both too: a process that only wrote would die of SIGPIPE when we do.
+        # Read-write, too: a process with a write-only end would die of SIGPIPE when we die.
         return os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """Open, give a writer, close both; the pipe goes away."""
+        """Open, provide a writer, close both; the pipe is removed."""
         self.open()
         try:
             writer = self.writer()
@@ -77,7 +77,7 @@ class Output:
             self._pipe.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Copy what is there and end. The pipe stays for a container that stays."""
+        """Copy what is there and stop. The pipe stays for a container that keeps running."""
         if self._reader is None or self._handler is None:
             return
         asyncio.get_running_loop().remove_reader(self._reader)
@@ -93,7 +93,7 @@ class Output:
             asyncio.get_running_loop().add_reader(self._reader, self._heard)
 
     def _heard(self) -> None:
-        """One chunk, then a pause if there is more: who floods is slowed down to some 30 MB a second."""
+        """One chunk, then a pause if there is more: a flood is slowed down to about 30 MB/s."""
         if self._copy() >= _CHUNK_BYTES and self._reader is not None:
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._reader)

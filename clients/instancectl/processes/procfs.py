@@ -1,4 +1,4 @@
-"""What the kernel says of processes: identities that survive us, and who belongs to whom."""
+"""What the kernel says of processes: identities that outlive us, and who belongs to whom."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """A process, told apart from any later one of the same number, and of any other boot."""
+    """A process, distinguished from any later one with the same pid, and from other boots."""
 
     pid: int
     start_ticks: int
@@ -43,7 +43,7 @@ class Stat:
 
 @functools.cache
 def boot_id() -> str:
-    """Another one after each boot."""
+    """Changes with each boot."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -53,7 +53,7 @@ def stat(pid: int) -> Stat | None:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    # The name is in brackets and may hold anything, brackets and blanks included.
+    # The name is in parentheses and may contain anything, including parentheses and spaces.
     fields = text[text.rindex(")") + 2 :].split()
     return Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
 
@@ -67,7 +67,7 @@ def identify(pid: int) -> ProcessId:
 
 
 def marked(mark: str) -> Iterator[int]:
-    """Living processes with `mark` (or one that begins so) in their environment, wherever they fled to.
+    """Living processes with `mark` (or one that starts with it) in their environment, in whatever session.
 
     Processes of other users and those that overwrote their environment are not found.
     """
@@ -90,5 +90,5 @@ def in_session(leader: int) -> Iterator[int]:
 
 
 def pids() -> list[int]:
-    """Every process there is."""
+    """The pids of all processes."""
     return [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]

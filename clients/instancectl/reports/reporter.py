@@ -1,4 +1,4 @@
-"""Tells HQ: becomes the reporter of each revision, reports news within a second and everything as often as HQ asks."""
+"""Tells HQ: becomes the reporter of each revision, reports changes within a second, everything as often as HQ asks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class _Outcome(NamedTuple):
-    """Of one report: whether HQ has said all there is to say, when it wants the next (0: it did not say), its delay."""
+    """Of one report: whether HQ's answer is final, when it wants the next one (0: not said), and the retry delay."""
 
     is_settled: bool
     next_s: float = 0.0
@@ -36,7 +36,7 @@ class Reporter:
     """Reports the revisions of one instance; the host agent sends them with those of its neighbours.
 
     Args:
-        stopped: told when HQ refuses a subject for good. All but fenced ones are tried again with the next heartbeat.
+        stopped: called when HQ refuses a subject for good. All but fenced ones are retried with the next heartbeat.
     """
 
     def __init__(self, route: Route, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
@@ -45,9 +45,9 @@ class Reporter:
         self._stopped = stopped
         self._schedule = Schedule(DEFAULT_INTERVAL_S, rng)
         self._subjects: dict[SubjectId, Subject] = {}
-        self._owed: set[SubjectId] = set()  # what failed to be reported
+        self._owed: set[SubjectId] = set()  # what could not be reported yet
         self._refused: dict[SubjectId, tuple[str, str]] = {}
-        self._in_trouble: set[SubjectId] = set()  # of which a log says that they failed or were refused
+        self._in_trouble: set[SubjectId] = set()  # those logged as failed or refused
         self._wake = asyncio.Event()
         self._round_over = asyncio.Condition()
         self._turn = asyncio.Lock()
@@ -109,7 +109,7 @@ class Reporter:
         await self._clock.sleep(period_s)
 
     async def _until_due(self) -> None:
-        """Wait for the time to report; news move it."""
+        """Wait until a report is due; changes move that time."""
         while not self._subjects or (due_in_s := self._schedule.due_in_s(self._clock.now())) > 0:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
@@ -205,7 +205,7 @@ class Reporter:
             self._refuse(subject, error.reason, error.message)
             return _Outcome(is_settled=True)
         elif error.reason == "INVALID_REQUEST":
-            # The same again would be refused again: the next news may fare better.
+            # Repeating it would be refused again; the next change may be accepted.
             self._complain(f"{subject.id}: {error.message}")
             subject.taken(report)
             self._owed.discard(subject.id)
@@ -215,14 +215,14 @@ class Reporter:
         return _Outcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
 
     async def _fenced(self, subject: Subject, error: HqApiError) -> None:
-        """Another reporter took over, unless it is a word of our own that came late."""
+        """Another reporter took over, unless it was a late BeginReporting of our own."""
         try:
             holder = await self._holder(subject.id)
         except HqApiError as failure:
             self._complain(str(failure))
             return
         if holder in (0, subject.incarnation) or subject.begin_unanswered:
-            # Our own earlier BeginReporting may have arrived late. Once is enough: a twin would make us both go on.
+            # Our own BeginReporting may have arrived late. Assume that only once, or two supervisors would both go on.
             subject.begin_unanswered = False
             subject.begin_again()
             return
@@ -236,7 +236,7 @@ class Reporter:
 
     def _refuse(self, subject: Subject, reason: str, message: str) -> None:
         if self._subjects.get(subject.id) is not subject:
-            return  # forgotten meanwhile: whoever speaks of it next is another one
+            return  # forgotten meanwhile: a later subject with this id is a different one
         subject.begin_again()
         self._owed.discard(subject.id)
         self._refused[subject.id] = (reason, message)

@@ -13,7 +13,7 @@ _SETTLE_S = 0.1
 class Schedule:
     """The rhythm of reports: soon after a change but at most one a second, else when the server asked for one.
 
-    News that are to be told at once wait for neither.
+    Urgent news waits for neither.
 
     After a failure the wait grows with the time that it has been failing and never exceeds it, nor the interval:
     a short outage must not cost more silence than it lasted.
@@ -37,11 +37,11 @@ class Schedule:
 
     @property
     def patience_s(self) -> float:
-        """How long one try may take: another one must fit into the interval."""
+        """How long one try may take: a second one must fit into the interval."""
         return min(MAX_TRY_S, max(MIN_TRY_S, self._interval_s / 2))
 
     def changed(self, now: float, *, at_once: bool = False) -> None:
-        """There is news. More news before the next report go into the same one, which `at_once` makes due."""
+        """There is news. All news until the next report goes into that one; `at_once` makes it due now."""
         if self._changed_at is None:
             self._changed_at = now
         self._at_once |= at_once
@@ -53,7 +53,7 @@ class Schedule:
         self._at_once = False
 
     def taken(self, now: float, next_report_in_s: float) -> None:
-        """The report was taken. The server's hint has its jitter in it; 0: there was none."""
+        """The report was taken. The server's hint includes jitter; 0: there was none."""
         self._failing_since = None
         self._next_heartbeat_at = now + (next_report_in_s or self._interval_s * self._rng.uniform(0.9, 1.0))
 
@@ -61,7 +61,7 @@ class Schedule:
         """The report was not taken, as far as we know.
 
         Args:
-            retry_delay_s: how long the server asks to be left alone.
+            retry_delay_s: how long the server asks us to wait.
             partly: a part of it was taken, so news need not wait for the retry.
         """
         self._some_taken = partly
@@ -89,7 +89,7 @@ class Schedule:
         return now if self._next_heartbeat_at is None else min(self._next_heartbeat_at, self._news_at())
 
     def _news_at(self) -> float:
-        """The first change goes out soon, its followers within the second share one report."""
+        """The first change goes out soon; further ones within the same second share one report."""
         if self._changed_at is None:
             return math.inf
         if self._at_once:

@@ -1,4 +1,4 @@
-"""Where statuses go: to HQ, to the host agent, or nowhere."""
+"""Where statuses are reported: to HQ, to the host agent, or nowhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from hqpb.v1.instance_pb2 import RevisionStatus
 from instancectl.reports.subject import SubjectId
 
-# Called with the subject, HQ's reason and its sentence when a subject must not be reported any more.
+# Called with the subject, HQ's reason and its message when a subject must not be reported any more.
 Stopped = Callable[[SubjectId, str, str], None]
 
 
@@ -16,15 +16,15 @@ class Sink(Protocol):
     """Takes the status of revisions and sees to it that HQ knows it."""
 
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:
-        """This is so now; repeated by the sink as often as HQ wants to hear it."""
+        """Set the current status; the sink repeats it as often as HQ wants to hear it."""
         ...
 
     def forget(self, subject: SubjectId) -> None:
-        """Nothing is to be said of it any more."""
+        """Stop reporting it."""
         ...
 
     def resume(self) -> None:
-        """The wanted state changed: what HQ refused before may be right now. Being fenced is for good."""
+        """The wanted state changed: what HQ refused before may be accepted now. Being fenced is final."""
         ...
 
     async def run(self) -> None:
@@ -32,11 +32,11 @@ class Sink(Protocol):
         ...
 
     async def flush(self, timeout_s: float) -> None:
-        """Say all news now, once; give up after the time."""
+        """Report all news now, once; give up after the timeout."""
         ...
 
     async def drain(self, period_s: float) -> None:
-        """Return `period_s` after HQ has accepted what was said last; at once if nobody is told."""
+        """Return `period_s` after HQ has accepted the latest report; at once if nothing is reported."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Sink(Protocol):
 
 
 class NoSink:
-    """Nobody is told."""
+    """Reports nothing."""
 
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:
         pass

@@ -1,4 +1,4 @@
-"""One revision as HQ is told of it: what to send, and what is still unanswered. Decisions only, no I/O."""
+"""One reported revision: what to send, and what is still unanswered. Decisions only, no I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
 
-# After these there is no use in reporting on: HQ gave them after a fence, so they are final.
+# Reporting further is no use after these: HQ decided them after a fence, so they are final.
 FINAL_REASONS = frozenset({"FENCED", "WRONG_NODE", "WRONG_UID", "UNKNOWN_REVISION", "NOT_FOUND"})
 REPEATED_WITHIN_S = 1.0
 
@@ -29,8 +29,8 @@ class Subject:
     """What to send for one revision.
 
     Attributes:
-        status: what to say, without incarnation and sequence.
-        begin_unanswered: a BeginReporting had no answer: if it arrives late, it fences us ourselves.
+        status: what to report, without incarnation and sequence.
+        begin_unanswered: a BeginReporting had no answer: if it arrives late, it fences ourselves.
     """
 
     def __init__(self, subject_id: SubjectId, status: RevisionStatus) -> None:
@@ -49,7 +49,7 @@ class Subject:
         return f"Subject({self.id}, {state}, sequence={self._sequence})"
 
     def says(self, status: RevisionStatus, now: float) -> bool:
-        """Take a new status; return whether to tell it at once: readiness changed, the first time within a second."""
+        """Take a new status; return whether to report it at once: readiness changed, but not twice within a second."""
         changes = status.ready.status != self.status.ready.status
         self.status = status
         if not changes or now - self._readiness_changed_at < REPEATED_WITHIN_S:
@@ -78,7 +78,7 @@ class Subject:
         self._taken = None
 
     def begin_again(self) -> None:
-        """Our incarnation is void, though nobody took our place."""
+        """Our incarnation is void, although nobody took over."""
         self._incarnation = 0
 
     def next_report(self) -> pb.ReportStatusRequest:
@@ -90,7 +90,7 @@ class Subject:
             uid=self._uid,
             node=self.id.node,
             revision=self.status,
-            # An earlier report may yet be stored before this one, so this one must not pass for a mere heartbeat.
+            # An earlier report may yet be stored before this one, so this one must not be treated as a mere heartbeat.
             unsettled=bool(self._unanswered - {content}),
         )
         report.revision.incarnation, report.revision.sequence = self._incarnation, self._sequence
@@ -98,7 +98,7 @@ class Subject:
         return report
 
     def taken(self, report: pb.ReportStatusRequest) -> None:
-        """HQ has it. Whatever was sent before has an older sequence and can do no harm any more."""
+        """HQ has it. Everything sent before has an older sequence and can do no more harm."""
         if report.revision.sequence == self._sequence:
             self._unanswered.clear()
             self._taken = _content(report.revision)

@@ -40,12 +40,12 @@ def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> 
 
 
 def container_digest(container: Container, allocation: ResourceAllocation) -> str:
-    """Covers all that a running process depends on: another digest, and it must be started anew."""
+    """Covers all that a running process depends on: if it changes, the process must be restarted."""
     return _digest(container, allocation)
 
 
 def _digest(*messages: InstanceRevision | ResourceAllocation | Container) -> str:
-    # The length goes in too, so that bytes cannot wander from one message to the next.
+    # The length goes in too, so that bytes cannot shift from one message to the next unnoticed.
     digest = hashlib.sha256()
     for message in messages:
         encoded = message.SerializeToString(deterministic=True)
@@ -58,8 +58,8 @@ class Desired:
     """The wanted state.
 
     Attributes:
-        uid: of the instance, another one when it is recreated; 0 if a file said so.
-        version: meta.version of the spec in HQ; 0 if a file said so.
+        uid: of the instance, a new one when it is recreated; 0 if it comes from a file.
+        version: meta.version of the spec in HQ; 0 if it comes from a file.
         epoch: the history of HQ's store that uid and version belong to.
     """
 

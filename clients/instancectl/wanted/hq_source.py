@@ -1,4 +1,4 @@
-"""The wanted state from HQ: GetRevision whenever a watch says that something changed, and now and then without that."""
+"""The wanted state from HQ: GetRevision whenever a watch says that something changed, and periodically without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from instancectl.wanted.desired import Desired
 from instancectl.wanted.source import Asked, Gone, Trouble, Update
 
 LOOK_S = 180.0
-ASK_S = 3.0  # then the last good copy is started
+ASK_S = 3.0  # after this, start from the last good copy
 _MAX_BACKOFF_S = 30.0
 _CATCH_UP_S = 0.3
 _REFUSED_S = 10.0
@@ -47,12 +47,12 @@ def of_presence(known: Identity | None, found: Identity) -> Meaning:
     """HQ has the instance, on this node."""
     if known is None or not known.uid or known.uid == found.uid:
         return Meaning.GO_ON
-    # A restored or replaced store gives new uids to the instances that are put back: the same to us.
+    # A restored or replaced store gives re-created instances new uids: for us they are the same.
     return Meaning.RECREATED if known.epoch == found.epoch else Meaning.GO_ON
 
 
 def of_absence(known: Identity | None, epoch: str, *, elsewhere: bool) -> Meaning:
-    """HQ has no such instance, or (`elsewhere`) has it on another node; `epoch` is the history that says so."""
+    """HQ has no such instance, or (`elsewhere`) has it on another node; `epoch` is that of the answer."""
     if known is None:
         return Meaning.WAIT
     if known.epoch != epoch:
@@ -133,7 +133,7 @@ class HqSource:
         return Asked(found, afresh=meaning is Meaning.RECREATED)
 
     def _absent(self, said: HqApiError) -> Update:
-        """HQ says so after a fence; left to find out is whether it is the HQ that knew the instance."""
+        """HQ decided this after a fence; the open question is whether this HQ ever knew the instance."""
         epoch = said.metadata.get("epoch", "")
         meaning = of_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:
@@ -161,14 +161,14 @@ class HqSource:
     async def _watch(self) -> None:
         where = pb.InstanceFilter(instance_id=[self._instance_id])
         while True:
-            with suppress(HqApiError):  # a watch that cannot be had costs promptness only, until rights are given
+            with suppress(HqApiError):  # without a watch (no rights yet) changes are only noticed later
                 async with self._route.watched.watch(where) as items:
                     async for item in items:
                         self._seen(item)
             await self._clock.sleep(_REFUSED_S * self._rng.uniform(0.5, 1.0))
 
     def _seen(self, item: WatchItem) -> None:
-        """Reports change the instance too; only another uid or version is of interest."""
+        """Reports change the instance too; only a new uid or spec version matters."""
         if isinstance(item, Changes):
             puts = [event.put for event in item.events if event.HasField("put")]
             if len(puts) < len(item.events):

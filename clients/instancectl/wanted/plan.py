@@ -2,7 +2,7 @@
 
 The rules, in words:
 - every wanted revision is prepared, the one wanted READY first in the list;
-- what runs goes on until its successor is installed, then gives way: a roll-out costs a restart, not a download;
+- the running revision continues until its successor is installed: a roll-out costs a restart, not a download;
 - it ends at once if it is dropped, or if nothing is wanted READY;
 - what is not wanted, or wanted CREATED only, and does not run is removed.
 """

@@ -1,4 +1,4 @@
-"""Where the wanted state comes from: what a source tells, what it told so far; and the source that is a file."""
+"""Where the wanted state comes from: the updates of a source, the state so far, and a source that reads a file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The source cannot be read, or not be believed. What was asked last still holds."""
+    """The source cannot be read or cannot be trusted. The last wanted state still holds."""
 
     message: str
 
@@ -54,21 +54,21 @@ class Source(Protocol):
         ...
 
     def look_again(self) -> None:
-        """Somebody has reason to think that it changed."""
+        """Called when there is reason to think that it changed."""
         ...
 
 
 class Wishes:
-    """Follows a source. Where it cannot be read at the start, the last good copy speaks for it.
+    """Follows a source. If it cannot be read at the start, the last good copy is used.
 
     Args:
-        last_good: what was wanted when the source was read last; None: it never was.
+        last_good: the wanted state when the source was last read; None: it never was.
         changed: called after each update.
 
     Attributes:
         last_good: as above, kept up to date.
         gone: the instance was deleted or moved; None: it was not.
-        trouble: why the source cannot be read or believed; empty: it can.
+        trouble: why the source cannot be read or trusted; empty: it can.
     """
 
     def __init__(self, source: Source, last_good: Desired | None, changed: Callable[[], None]) -> None:
@@ -81,7 +81,7 @@ class Wishes:
         self._is_known = False
 
     def look_again(self) -> None:
-        """Somebody has reason to think that it changed."""
+        """Called when there is reason to think that it changed."""
         self._source.look_again()
 
     async def follow(self) -> None:
@@ -125,7 +125,7 @@ class Wishes:
 
 
 class FileSource:
-    """One file with one instance. `node` is used where the file names none."""
+    """One file with one instance. `node` is used if the file names none."""
 
     def __init__(self, path: Path, node: str, clock: Clock) -> None:
         self._path = path

@@ -25,7 +25,7 @@ class Chosen:
         installations: addresses by name.
         services: ids.
         expected: ids of described instances by installation and service.
-        everywhere: some were named by id, so any installation may hold them or not.
+        everywhere: some services were named by id, so each installation may or may not hold them.
     """
 
     installations: Mapping[str, tuple[str, ...]]
@@ -46,7 +46,7 @@ def of_services(function: F) -> F:
 def described_shares(
     session: Session, names: Sequence[str]
 ) -> tuple[list[Description], dict[str, tuple[str, ...]], dict[str, list[Share]]]:
-    """The descriptions, addresses of all installations, and what is said for each; leaves if they are faulty."""
+    """The descriptions, addresses of all installations, and the shares of each; exits if the documents are faulty."""
     try:
         descriptions = read_descriptions(names)
         known = session.known(*(description.installations for description in descriptions))
@@ -56,9 +56,9 @@ def described_shares(
 
 
 def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> Chosen:
-    """What the options name; leaves if the documents are faulty.
+    """What the options name; exits if the documents are faulty.
 
-    With descriptions only, it is the installations that hold described instances; with ids, all that are known.
+    With descriptions only, these are the installations that hold described instances; with ids, all known ones.
     """
     if not names and not services:
         raise click.UsageError("choose services: -f FILE or --service SERVICE")

@@ -244,7 +244,7 @@ def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
 async def _listed(
     server: NannyServer, method: str, request: Any, output: str, told: tuple[str, Callable[[Any], str], str]
 ) -> Exit:
-    """`told`: the field of the answer that is the list, how it is shown, and what is said if it is empty."""
+    """`told`: the answer's field with the list, how to show it, and the message if it is empty."""
     field, words, none = told
     answer = await server.call(method, request)
     if output == "json":

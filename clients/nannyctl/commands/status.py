@@ -46,7 +46,7 @@ def status(
     chosen = choose(session, names, services)
 
     async def work() -> Exit:
-        partial: dict[str, list[str]] = {}  # by installation that is a gateway: locations that it misses
+        partial: dict[str, list[str]] = {}  # by installation that is a gateway: its missing locations
 
         async def one(name: str, client: Client) -> list[Rollout]:
             found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
@@ -70,9 +70,9 @@ def status(
 async def _rollouts(
     name: str, client: Client, services: Sequence[str], expected: Mapping[str, Sequence[str]], wait_s: float | None
 ) -> tuple[list[Rollout], list[str]]:
-    """As of now, or as soon as all are done, or as they stand when the time is up; and which locations are missing.
+    """The state now, or as soon as all are done or the time is up; and which locations are missing.
 
-    Raises HqApiError: HQ cannot be asked, also if it is lost while somebody waits.
+    Raises HqApiError: HQ cannot be asked, or is lost while waiting.
     """
     from nannyctl.following import instances_as_they_change, instances_now
 
@@ -86,17 +86,17 @@ async def _rollouts(
                 missing = []
                 before, found = found, _judge(state.instances.values(), services, expected)
                 if all(one.is_done for one in found):
-                    break  # told with the whole
+                    break  # reported with the final result
                 _tell_news(name, before, found)
     except TimeoutError:
-        # The silence may have been HQ's own. Asked once more, it tells how things are now, or is found to be lost.
+        # The silence may have been HQ's own: ask once more, for the current state or to find that HQ is lost.
         shown = await instances_now(client, services)
         return _judge(shown.instances.values(), services, expected), shown.missing
     return found, missing
 
 
 def _tell_news(name: str, before: Sequence[Rollout], now: Sequence[Rollout]) -> None:
-    """Whoever waits hears how it goes."""
+    """Print progress for those who wait."""
     for old, new in zip(before, now, strict=True):
         if old.words() != new.words():
             click.echo(f"{name}: {new.service}: {new.words()}", err=True)
@@ -112,7 +112,7 @@ def _judge(
 
 
 def _without_the_absent(asked: Asked[list[Rollout]]) -> Asked[list[Rollout]]:
-    """Not every installation has to hold every service that was named by its id."""
+    """Drop services that were named by id where an installation does not hold them."""
     if asked.answer is None:
         return asked
     return Asked(asked.installation, [one for one in asked.answer if one.instances])

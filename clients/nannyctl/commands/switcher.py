@@ -1,4 +1,4 @@
-"""activate and rollback: another revision runs, batch by batch, and nothing else changes."""
+"""activate and rollback: switch to another revision, batch by batch; nothing else changes."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Order:
 
     Attributes:
         pace: of the roll-out; None: everything at once.
-        stopped: why and where the roll-out stopped; no further installation is begun then.
+        stopped: why and where the roll-out stopped; then no further installation is started.
         ways_back: commands that undo what was switched.
-        has_switched: something was switched, or may be.
-        is_repeatable: the same command again does the rest, and nothing else.
+        has_switched: something was switched, or may have been.
+        is_repeatable: repeating the command does the rest, and nothing else.
     """
 
     decide: Decide
@@ -138,7 +138,7 @@ def rollback(
         return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
 
     order = _order(back, **how)
-    order.is_repeatable = bool(from_ or to)  # without either, what is done would go one revision further back
+    order.is_repeatable = bool(from_ or to)  # without either, finished instances would go back one revision further
     _switch(session, choose(session, names, services), order, output)
 
 
@@ -156,7 +156,7 @@ def _order(
 
 def _switch(session: Session, chosen: Chosen, order: Order, output: str) -> None:
     async def work() -> Exit:
-        # One installation after the other, in order, as one service may live in all of them.
+        # One installation after the other, in order, as one service may be in all of them.
         turns = asyncio.Semaphore(len(chosen.installations) if order.pace is None else 1)
         with progress() as shown:
 
@@ -242,14 +242,14 @@ async def _plan(holdings: Holdings, service: str, decide: Decide) -> Plan:
 
 
 def _missing(service: str, location: str) -> Result:
-    """Of a location that the federation gateway has no answer of, nobody may think that it is done there, too."""
+    """A result for a location that the federation gateway has no answer from: it must not look done there."""
     return Result(
         f"{service} in {location}", Outcome.AWAY, message="the location did not respond: nothing was done there"
     )
 
 
 def _held_back(plan: Plan) -> list[Result]:
-    """Half a service on another revision is worse than none: nothing is sent, and everybody learns why."""
+    """Half a service on another revision is worse than none: nothing is sent, and each result says why."""
     note = "held back, because others of its service cannot be switched; --partial goes on without them"
     return [
         Result(action.id, Outcome.REFUSED, message=note) if action.kind is Kind.UPDATE else result_without_write(action)

@@ -74,7 +74,7 @@ def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exi
 
 
 def read_work(session: Session, names: Sequence[str]) -> Work:
-    """Addresses and shares of the installations that are concerned; leaves if the documents are faulty."""
+    """Addresses and shares of the installations concerned; exits if the documents are faulty."""
     _, known, shares = described_shares(session, names)
     concerned = {name: servers for name, servers in session.kept(known).items() if name in shares}
     if not concerned:

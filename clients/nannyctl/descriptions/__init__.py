@@ -1,1 +1,1 @@
-"""Descriptions of services and the files they are read from: checked, and shared out among installations."""
+"""Descriptions of services and the files they are read from: checked, and split by installation."""

@@ -1,4 +1,4 @@
-"""A service's description: what a person or a tool wrote, checked. It says nothing of what HQ holds."""
+"""A service's description: what a person or a tool wrote, checked. It is independent of what HQ holds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Placement:
 
     Attributes:
         place: where it is written, for messages.
-        installation: the one that shall hold it; empty: the only one there is.
+        installation: the one that shall hold it; empty: the only one.
         node: empty: left to the scheduler, as allocation None is.
-        labels: beside the service's; None: the label shall go away.
+        labels: in addition to the service's; None: remove the label.
     """
 
     place: str
@@ -37,17 +37,17 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a service shall be.
+    """The desired state of a service.
 
     Attributes:
         place: where it is written, for messages.
-        labels: to set; None: to remove. Labels that are not named stay as they are.
-        resources: what every instance asks for; None: left as it is.
+        labels: to set; None: to remove. Other labels are left unchanged.
+        resources: what every instance asks for; None: left unchanged.
         definitions: revisions to add or to replace, in order.
         ready: the revision that shall run; empty: targets stay as they are.
         installed: revisions that stay on the node for a roll-back.
         drop: revisions to remove.
-        drop_others: every revision that is not named here goes away.
+        drop_others: remove every revision that is not named here.
         placements: the instances, in order.
         installations: addresses by name, as far as they are written here.
     """
@@ -67,12 +67,12 @@ class Description:
 
     @property
     def kept(self) -> frozenset[str]:
-        """The revisions that are named to stay or to come."""
+        """The revisions named to be kept or added."""
         return frozenset((*self.installed, *(d.id for d in self.definitions), *([self.ready] if self.ready else [])))
 
 
 def parse_description(value: Any, place: str, faults: list[str]) -> Description:
-    """The description in a document; `faults` grows by `path: what is wrong` lines, and then it is not to be used."""
+    """The description in a document. Appends `path: what is wrong` lines to `faults`; then do not use the result."""
     fields = Fields(value, "", faults)
     drop, drop_others = _drops(fields)
     description = Description(
@@ -95,7 +95,7 @@ def parse_description(value: Any, place: str, faults: list[str]) -> Description:
 
 
 def _labels(fields: Fields) -> dict[str, str | None]:
-    """`engine` and `allocator` are labels with a place of their own."""
+    """`engine` and `allocator` are labels with fields of their own."""
     labels = fields.texts("labels")
     for name in ("engine", "allocator"):
         value = fields.text(name)

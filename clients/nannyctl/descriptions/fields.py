@@ -26,7 +26,7 @@ NAME_RULE = "use 1 to 63 letters, digits and ._:@-"
 
 
 class Fields:
-    """The fields of one mapping. Ask for each by name, then `done()` complains of those nobody asked for.
+    """The fields of one mapping. Ask for each by name, then `done()` reports fields that were not asked for.
 
     Args:
         value: what was written; anything else than a mapping is a fault.
@@ -43,12 +43,12 @@ class Fields:
             faults.append(f"{path}: must be fields (`name: value` lines), not {kind(value)}" if path else _NO_FIELDS)
 
     def has(self, name: str) -> bool:
-        """It was written, be it as nothing (`name:`)."""
+        """It was written, even without a value (`name:`)."""
         self._asked.append(name)
         return name in self._values
 
     def raw(self, name: str) -> Any:
-        """The value as it was written; None: it was not, or is nothing."""
+        """The value as written; None: absent or without a value."""
         self._asked.append(name)
         return self._values.get(name)
 
@@ -120,7 +120,7 @@ class Fields:
         return {str(key): inner for key, inner in value.items() if inner is None or isinstance(inner, str)}
 
     def done(self) -> None:
-        """Complain of fields that nobody asked for."""
+        """Report fields that were not asked for."""
         for name in self._values:
             if name not in self._asked:
                 close = difflib.get_close_matches(str(name), self._asked, n=1)

@@ -1,4 +1,4 @@
-"""Installations by name: who they are and where their replicas answer. No I/O but the configuration file's."""
+"""Installations by name, with the addresses of their replicas. No I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def merged(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:
-    """By name, the first source that knows it; if there are none at all, `default` at the fallback's addresses."""
+    """By name, the first source that knows it; if there are none, `default` at the fallback's addresses."""
     found: dict[str, tuple[str, ...]] = {}
     for source in by_precedence:
         for name, addresses in source.items():

@@ -1,4 +1,4 @@
-"""Descriptions and configuration from files. The one place of nanny that opens files."""
+"""Descriptions and configuration from files. The only place in nanny that opens files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _documents(names: Sequence[str], bad: list[str]) -> list[tuple[str, Any]]:
 
 
 def _twice(descriptions: Sequence[Description]) -> list[str]:
-    """Instances that two documents describe: neither could win."""
+    """Instances that two documents describe: neither takes precedence."""
     first: dict[tuple[str, str], str] = {}
     found = []
     for description in descriptions:

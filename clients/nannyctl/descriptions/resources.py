@@ -1,4 +1,4 @@
-"""Resources in a description: what instances ask for and what they are given, with ports by name."""
+"""Resources in a description: what instances request and what they are allocated, with ports by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def request_of(value: Any, path: str, faults: list[str]) -> instance_pb2.Resourc
 def allocation_of(
     value: Any, defaults: Mapping[str, Any], path: str, faults: list[str]
 ) -> instance_pb2.ResourceAllocation:
-    """`allocation`: hq.v1.ResourceAllocation with `ports: {name: number}`; fields not there are the defaults'."""
+    """`allocation`: hq.v1.ResourceAllocation with `ports: {name: number}`; missing fields come from the defaults."""
     own = value if isinstance(value, dict) else {}
     if value is not None and not isinstance(value, dict):
         faults.append(f"{path}: must be fields, not {kind(value)}")

@@ -22,7 +22,7 @@ class Definition:
 
     Attributes:
         message: its content; target is unset.
-        tells_secrets: `secret` is there, be it empty (`secret: []` clears them). Absent: they stay as they are.
+        tells_secrets: `secret` is present, even if empty (`secret: []` clears them). Absent: they stay as they are.
     """
 
     message: instance_pb2.InstanceRevision
@@ -61,7 +61,7 @@ def _definition(value: object, path: str, faults: list[str]) -> Definition:
 
 
 def _faults(message: instance_pb2.InstanceRevision, path: str) -> Iterator[str]:
-    """What HQ would refuse for every instance, so it is said once and early. It checks more than this."""
+    """Faults that HQ would report for every instance, reported once and early. HQ checks more than this."""
     if not is_id(message.id):
         yield f"{path}.id: {f'{message.id!r} is malformed' if message.id else 'is missing'}: {ID_RULE}"
     for name in ("container", "file", "volume", "secret"):

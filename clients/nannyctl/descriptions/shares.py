@@ -23,7 +23,7 @@ class Share:
 
     @property
     def ids(self) -> list[str]:
-        """Of its instances, in order."""
+        """Ids of its instances, in order."""
         return [placement.id for placement in self.placements]
 
 
@@ -31,7 +31,7 @@ def shares_of(descriptions: Sequence[Description], known: Iterable[str]) -> dict
     """By installation, in the order in which they are known; those without any instance are left out.
 
     Raises:
-        BadDocument: an instance names no installation although there are several, or an unknown one, or is there twice.
+        BadDocument: an instance names no installation although there are several, or an unknown one, or appears twice.
     """
     names = list(known)
     faults: list[str] = []

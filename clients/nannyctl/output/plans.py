@@ -1,4 +1,4 @@
-"""Plans as people and programs read them. Alike actions are shown once, with the instances that they are for."""
+"""Plans as people and programs read them. Identical actions are shown once, with their instances."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = {
     Kind.REFUSED: "impossible",
     Kind.UNCHANGED: "as described",
 }
-# What differs between instances by its nature.
+# Fields that naturally differ between instances.
 OWN = ("meta.id", "spec.node_name", "spec.allocation.host", "spec.allocation.port", "spec.allocation.disk")
 
 
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def plan_lines(installation: str, plan: Plan, *, every: bool = False) -> Iterator[Line]:
-    """The plan: a heading, then each group of alike actions with its instances and its changes."""
+    """The plan: a heading, then each group of identical actions with its instances and changes."""
     counts = [f"{count} {WORDS[Kind(kind)]}" for kind, count in plan.counts().items() if count]
     yield Line("", f"{installation}: {plan.service}: {', '.join(counts) or 'nothing'}")
     for group in _groups(plan.actions):
@@ -61,7 +61,7 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
-    """The plan for programs: every action but those that change nothing."""
+    """The plan for programs: every action except those that change nothing."""
     actions = [_action_as_dict(action) for action in plan.actions if action.kind is not Kind.UNCHANGED or action.note]
     return {"service": plan.service, "empty": plan.is_empty, "counts": plan.counts(), "actions": actions}
 
@@ -74,7 +74,7 @@ def _action_as_dict(action: Action) -> dict[str, Any]:
 
 
 def _groups(actions: Sequence[Action]) -> list[list[Action]]:
-    """Alike actions, in order of their first instances; those that change nothing only if there is a word on them."""
+    """Identical actions, in order of their first instances; those that change nothing only if they have a note."""
     groups: defaultdict[tuple[str, ...], list[Action]] = defaultdict(list)
     for action in actions:
         if action.kind is not Kind.UNCHANGED or action.note:

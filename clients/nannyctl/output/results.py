@@ -22,7 +22,7 @@ STEPS = 10  # lines for one installation
 
 
 class Lines:
-    """A line each time a tenth is done."""
+    """Prints a line for each tenth that is done."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -30,7 +30,7 @@ class Lines:
         self._done: Counter[str] = Counter()
 
     def begin(self, installation: str, total: int) -> None:
-        """So many writes are to come."""
+        """Start with this number of writes."""
         self._totals[installation] = total
 
     def settled(self, installation: str, result: Result) -> None:
@@ -50,7 +50,7 @@ class LiveBars:
         self._failed: Counter[str] = Counter()
 
     def begin(self, installation: str, total: int) -> None:
-        """So many writes are to come."""
+        """Start with this number of writes."""
         self._tasks[installation] = self._bars.add_task(installation, total=total, failed="")
 
     def settled(self, installation: str, result: Result) -> None:
@@ -62,7 +62,7 @@ class LiveBars:
 
 @contextmanager
 def progress() -> Iterator[Lines | LiveBars]:
-    """As suits where stderr goes."""
+    """The progress display that suits stderr."""
     if not sys.stderr.isatty():
         yield Lines(lambda text: click.echo(text, err=True))
         return
@@ -84,9 +84,9 @@ Settled = Asked[list[Result]]
 
 
 def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
-    """Tell the results of all installations; return the exit code.
+    """Print the results of all installations; return the exit code.
 
-    On a terminal only failures are told one by one, unless `every`; elsewhere every instance has its line.
+    On a terminal only failures are listed one by one, unless `every`; elsewhere every instance has its line.
     """
     code = worst(_exit(one) for one in asked)
     if output == "json":

@@ -21,7 +21,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def service_words(service: pb.Service) -> str:
-    """`web: Online, paused by ann: looking`, and what keeps it."""
+    """`web: Online, paused by ann: looking`, and what blocks it."""
     words = f"{service.id}: {state_name(service.state)}"
     if service.HasField("paused"):
         words += f", paused by {service.paused.author or 'somebody'}: {service.paused.comment or 'no reason given'}"
@@ -33,7 +33,7 @@ def service_words(service: pb.Service) -> str:
 
 
 def show_service(service: pb.Service) -> str:
-    """A service with its tuples and how far they are."""
+    """A service with its tuples and their progress."""
     parts = [service_words(service)]
     if service.snapshot:
         rows = [
@@ -115,7 +115,7 @@ def show_history(entries: Iterable[pb.HistoryEntry]) -> str:
 
 
 def short(snapshot: str) -> str:
-    """As many characters as people compare."""
+    """The first characters, as many as people compare."""
     return snapshot[:_SHORT]
 
 
@@ -133,7 +133,7 @@ def target_name(target: int) -> str:
 
 
 class Live:
-    """Shows a service again and again: in place on a terminal, a line for each change elsewhere."""
+    """Keeps showing a service: in place on a terminal, elsewhere one line for each change."""
 
     def __init__(self, stream: Any = None) -> None:
         self._stream = stream or sys.stderr
@@ -141,7 +141,7 @@ class Live:
         self._last = ""
 
     def show(self, service: pb.Service) -> None:
-        """Whatever is new in it."""
+        """Show what is new."""
         if self._stream.isatty():
             text = show_service(service)
             self._stream.write(f"\x1b[{self._lines}F\x1b[J" if self._lines else "")

@@ -1,1 +1,1 @@
-"""What is to be done, and how far it is. Decisions only: no I/O."""
+"""What has to be done, and the progress of it. Decisions only: no I/O."""

@@ -1,4 +1,4 @@
-"""What an instance should be: a description over what HQ holds of it. Pure.
+"""What an instance should be: a description applied to what HQ holds of it. Pure.
 
 What the description does not name stays as it is, unknown fields included.
 """
@@ -19,9 +19,9 @@ OWNED = "nanny.v1/generation"
 
 
 def desired(description: Description, placement: Placement, held: Held | None) -> instance_pb2.Instance:
-    """The instance to store; meta.version is that of what is there.
+    """The instance to store; meta.version is that of the existing one.
 
-    Secret descriptors that were not read and are not told are absent in it, which leaves them as they are.
+    Secret descriptors that were neither read nor described are absent in it, which leaves them unchanged.
     """
     wanted = instance_pb2.Instance()
     if held is not None:
@@ -40,14 +40,14 @@ def desired(description: Description, placement: Placement, held: Held | None) -
 
 
 def owned_by_nanny(held: Held) -> str:
-    """Why these commands leave an instance alone; empty: they do not."""
+    """Why these commands leave an instance alone; empty: they may change it."""
     if OWNED not in held.instance.meta.annotations:
         return ""
     return "belongs to the Nanny server, which would change it back: use `nanny snapshot add` and `nanny target`"
 
 
 def needs_secrets(description: Description, held: Held) -> bool:
-    """Whether descriptors in HQ have to be read to know what is to be done."""
+    """Whether descriptors in HQ have to be read to decide what to do."""
     telling = {definition.id for definition in description.definitions if definition.tells_secrets}
     return any(held.secret_counts.get(revision) for revision in telling)
 
@@ -101,7 +101,7 @@ def _dropped(revision_id: str, description: Description) -> bool:
 
 
 def _define(revision: instance_pb2.InstanceRevision, definition: Definition) -> None:
-    """Replace the content, field by field: fields of a later API stay."""
+    """Replace the content, field by field: fields of a later API are kept."""
     keep = {"target"} if definition.tells_secrets else {"target", "secret"}
     for descriptor in instance_pb2.InstanceRevision.DESCRIPTOR.fields:
         if descriptor.name not in keep:

@@ -1,6 +1,6 @@
 """What differs between two states of an instance, for people and programs. Pure.
 
-An exact comparison decides whether anything differs; the fields are there to show it.
+An exact comparison decides whether anything differs; the fields only show it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _name_of(items: list[Any]) -> str:
-    """The field by which the items of a list are told apart; empty: by their places only."""
+    """The field that identifies the items of a list; empty: only their position does."""
     for name in _NAMED:
         names = [item.get(name) for item in items if isinstance(item, dict)]
         if len(names) == len(items) and all(names) and len(set(names)) == len(names):

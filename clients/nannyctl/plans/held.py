@@ -14,7 +14,7 @@ class Held:
     """One instance as HQ holds it.
 
     Attributes:
-        instance: meta.version is the precondition of a write; without what only HQ sets. Its revisions hold secret
+        instance: meta.version is the precondition of a write; without HQ's own fields. Its revisions hold secret
             descriptors only if `knows_secrets`.
         epoch: that the version belongs to.
         secret_counts: descriptors by revision, as HQ counts them.

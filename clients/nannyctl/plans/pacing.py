@@ -1,6 +1,6 @@
 """The pace of a roll-out: which instances to switch now, and when to stop. Pure: no I/O, the time is given.
 
-- At most `limit` instances that were ready are under way at once; the next batch begins when each of the one before has
+- At most `limit` instances that were ready are switched at once; the next batch begins when each of the last one has
   been ready for `min_ready_s`.
 - Instances that are not ready when their turn comes cost nothing: they are switched with the first batch and are not
   waited for.
@@ -71,7 +71,7 @@ class Roll:
     _progress_at: float = 0.0
 
     def look(self, instances: Instances, now: float) -> Step:
-        """Decide by how the instances are now. What it says to switch counts as switched."""
+        """Decide by the current instances. Those in `switch` count as switched from then on."""
         self._note(instances, now)
         unsettled = [one for one, since in self._ready_since.items() if not self._is_settled(since, now)]
         if not unsettled:
@@ -99,7 +99,7 @@ class Roll:
                 self._ready_since[one] = None
             elif since is None:
                 self._ready_since[one] = now
-                if one not in self._were_ready:  # one that crashes and restarts again and again is no progress
+                if one not in self._were_ready:  # a crash loop is no progress
                     self._were_ready.add(one)
                     self._progress_at = now
 

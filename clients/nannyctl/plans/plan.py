@@ -32,10 +32,10 @@ class Action:
     """What is to be done with one instance.
 
     Attributes:
-        before: as it is held; None: it is not there.
-        after: as it shall be; None for DELETE, REFUSED and UNCHANGED.
-        note: why, or what to take into account; empty: nothing.
-        clears_secrets: descriptors go away, which HQ does only if told so.
+        before: as HQ holds it; None: it does not exist.
+        after: as wanted; None for DELETE, REFUSED and UNCHANGED.
+        note: why, or a remark; empty: none.
+        clears_secrets: removes secret descriptors, which HQ only does on explicit request.
     """
 
     id: str
@@ -53,19 +53,19 @@ class Action:
 
     @property
     def epoch(self) -> str:
-        """That the versions belong to; empty: there is nothing to compare with."""
+        """The epoch that the versions belong to; empty: there is nothing to compare with."""
         return self.before.epoch if self.before is not None else ""
 
 
 class Intent(Protocol):
-    """What somebody wants of instances: asked again whenever an instance turned out to be another than it was."""
+    """What a command wants of instances: asked again whenever an instance has changed."""
 
     def needs_secrets(self, held: Held) -> bool:
         """Descriptors have to be read before `action` can decide."""
         ...
 
     def action(self, instance_id: str, held: Held | None) -> Action:
-        """What is to be done with what is there now."""
+        """What to do, given the current state."""
         ...
 
 
@@ -99,7 +99,7 @@ class Plan:
 
 
 def make_plan(service: str, intent: Intent, ids: Iterable[str], holdings: Mapping[str, Held]) -> Plan:
-    """The plan for these instances and for all that are held."""
+    """The plan for these instances and for all in `holdings`."""
     every = sorted({*ids, *holdings})
     return Plan(service, intent, tuple(intent.action(one, holdings.get(one)) for one in every))
 
@@ -111,7 +111,7 @@ BATCH_BYTES = 1024 * 1024
 def batches(
     actions: Iterable[Action], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
 ) -> Iterator[list[Action]]:
-    """Portions of one way of sending and one epoch each, in order of ids within."""
+    """Batches with one way of sending and one epoch each, ordered by id."""
     for _, alike in groupby(sorted(actions, key=_way), key=lambda action: _way(action)[:2]):
         yield from _portions(alike, items, size_bytes)
 

@@ -19,7 +19,7 @@ class Count:
 
     Attributes:
         wanted_ready, wanted_installed: instances that want it so.
-        installed, ready: instances whose agents say so, whatever is wanted.
+        installed, ready: instances whose agents report it so, whatever is wanted.
         reached: instances where it is as wanted.
     """
 
@@ -32,13 +32,13 @@ class Count:
 
     @property
     def wanted(self) -> int:
-        """Instances that want it at all."""
+        """Instances that want it, READY or INSTALLED."""
         return self.wanted_ready + self.wanted_installed
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """An instance that is not there yet, and why. `revision` is empty if the instance itself is missing."""
+    """An instance that is not finished yet, and why. `revision` is empty if the instance itself is missing."""
 
     instance: str
     revision: str
@@ -57,7 +57,7 @@ class Rollout:
 
     @property
     def is_done(self) -> bool:
-        """Every agent did what is wanted of it, and there is something."""
+        """Every agent has reached its wanted state, and there is at least one."""
         return self.instances > 0 and not self.slow
 
     def words(self) -> str:
@@ -116,7 +116,7 @@ def _why_not(revision: instance_pb2.InstanceRevision, status: instance_pb2.Revis
         return "still runs"
     if revision.target != READY and status.installed.status != _TRUE:
         return f"not installed yet{_because(status.installed)}"
-    # What it says is of an older spec: the files of a revision may be others by now.
+    # Its report is about an older spec: the revision's files may have changed since.
     return "its agent has not seen the newest spec" if 0 < status.spec_version < version else ""
 
 

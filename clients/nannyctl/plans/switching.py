@@ -13,7 +13,7 @@ from nannyctl.plans.plan import Action, Kind
 
 
 class CannotRollBack(Exception):
-    """Nobody can tell which revision was the one before; str() says what to name."""
+    """The previous revision cannot be determined; str() says what to name."""
 
 
 class Switch:
@@ -21,7 +21,7 @@ class Switch:
 
     Args:
         to: the revision.
-        only_from: instances where another one is READY are left alone; empty: whatever is READY.
+        only_from: instances where a different one is READY are left alone; empty: any.
     """
 
     def __init__(self, to: str, only_from: str = "") -> None:
@@ -77,7 +77,7 @@ def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> Swi
 
 
 def _last_ready(instances: list[instance_pb2.Instance]) -> str:
-    """Of the revisions READY somewhere the one that no other of them follows."""
+    """The last of the revisions that are READY somewhere."""
     ready = {ready_of(instance) for instance in instances}
     followed = {
         revision.id

@@ -66,7 +66,7 @@ class Described:
         if held is None:
             return Action(instance_id, Kind.CREATE, None, after, changes, note)
         clears = _clears(held, self.description)
-        if clears and not held.knows_secrets:  # HQ clears those of all revisions that are sent without any
+        if clears and not held.knows_secrets:  # HQ clears them for all revisions that are sent without any
             note = "conflict: it changed while its secret descriptors were read; run it again to clear them"
             return Action(instance_id, Kind.REFUSED, held, note=note)
         if changes:

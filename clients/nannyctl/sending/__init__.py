@@ -1,1 +1,1 @@
-"""What HQ is asked and told, and what became of it."""
+"""Reads from HQ, writes to it, and their results."""

@@ -21,7 +21,7 @@ class Holdings:
     """Reads instances of one installation, always after everything acknowledged anywhere.
 
     Attributes:
-        missing: locations of which a gateway had no answer, so that their instances are not in what was read.
+        missing: locations that a gateway had no answer from, so their instances are missing.
     """
 
     def __init__(self, client: Client) -> None:
@@ -57,7 +57,7 @@ class Holdings:
         return found
 
     async def _with_secrets(self, one: Held) -> Held | None:
-        """None: it is gone, or moves on faster than it can be read; a write will find that out."""
+        """None: it is gone, or changes faster than it can be read; a write will find that out."""
         async with self._secret_reads:
             for _ in range(SECRET_TRIES):
                 try:

@@ -57,7 +57,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """It is not, or not surely, as wanted."""
+        """It is not, or not certainly, as wanted."""
         return self.outcome in EXITS
 
     @property
@@ -73,7 +73,7 @@ def counts(results: Iterable[Result]) -> dict[str, int]:
 
 
 def exit_of_results(results: Iterable[Result]) -> Exit:
-    """The exit code for one installation. That it was lost on the way says less than any other failure."""
+    """The exit code for one installation. A lost connection counts less than any other failure."""
     failures = {result.exit for result in results if result.failed}
     return Exit.UNAVAILABLE if failures == {Exit.UNAVAILABLE} else worst(failures - {Exit.UNAVAILABLE})
 

@@ -1,4 +1,4 @@
-"""Rolling a switch out over one installation, batch by batch, by what agents report in between."""
+"""Rolling a switch out over one installation, batch by batch, paced by what agents report."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Rolling:
                     await asyncio.wait({coming})
 
     async def _switch(self, step: Step, roll: Roll) -> bool:
-        """Whether all of it was stored."""
+        """Switch a batch; return whether all of it was stored."""
         actions = tuple(self._actions[one] for one in step.switch)
         done = await self._upload.run(Plan(self._plan.service, self._plan.intent, actions)) if actions else []
         for result in done:

@@ -1,4 +1,4 @@
-"""Carrying out a plan: batches in parallel, each until its instances are as wanted or there is no hope."""
+"""Carrying out a plan: batches in parallel, each until its instances are as wanted or cannot be."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DONE = {Kind.CREATE: Outcome.CREATED, Kind.UPDATE: Outcome.UPDATED, Kind.DELETE
 class Upload:
     """Carries out one plan in one installation.
 
-    A conflict, and a write whose outcome nobody knows, is looked at again and decided anew. After the first batch
-    that finds the installation away for good no other is tried: what is left is AWAY, and a next run does it.
+    After a conflict or an unknown outcome, the instance is read again and decided anew. After the first batch
+    that finds the installation unreachable no other is tried: the rest is AWAY, and the next run does it.
 
     Args:
         settled: called with the result of each write, as soon as it is final.
@@ -61,7 +61,7 @@ class Upload:
         return final
 
     async def _once(self, actions: Iterable[Action]) -> list[Result]:
-        """Send each action once, if there is still somebody to send it to."""
+        """Send each action once, unless the installation is already known to be away."""
         results: list[Result] = []
         for batch in batches(actions):
             if self._away:
@@ -73,7 +73,7 @@ class Upload:
     async def _look_again(
         self, plan: Plan, sent: list[Action], again: list[Result], final: list[Result]
     ) -> list[Action]:
-        """What is still to be done, now that others have written too; what is not goes to `final`."""
+        """What remains to be done after others' writes; finished results go to `final`."""
         try:
             found = await self._holdings.of_ids([result.id for result in again])
             found = await self._holdings.with_secrets(found, plan.intent)
@@ -102,7 +102,7 @@ def result_without_write(action: Action) -> Result:
 
 
 def _as_found(action: Action, told: Result, kind: Kind) -> Result:
-    """An instance that needs no write any more: our own write had been stored, or somebody else's did it."""
+    """An instance that needs no write any more: our own write was stored after all, or somebody did the same."""
     result = result_without_write(action)
     if told.outcome is Outcome.CONFLICT or result.failed:
         return result

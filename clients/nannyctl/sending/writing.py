@@ -1,4 +1,4 @@
-"""One portion of actions as a call to HQ, and asking HQ what it would say to a plan."""
+"""Sending one batch of actions to HQ, and validating a plan with HQ."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SCHEDULED = ("spec.allocation", "spec.node_name")
 
 
 async def write(client: Client, batch: Sequence[Action], *, validate_only: bool = False) -> list[Result]:
-    """One result for each action of a batch, in order. Never raises for what a call ended with.
+    """One result for each action of a batch, in order. Never raises for a failed call.
 
-    With `validate_only` HQ says what it would do and stores nothing; deletions are not sent at all.
+    With `validate_only` HQ reports what it would do and stores nothing; deletions are not sent at all.
     """
     if way_of(batch[0]) == "apply":
         return await _apply(client, batch, validate_only)
@@ -28,7 +28,7 @@ async def write(client: Client, batch: Sequence[Action], *, validate_only: bool 
 
 
 def to_send(action: Action) -> instance_pb2.Instance:
-    """The instance as it goes out: what belongs to the scheduler only where it changes."""
+    """The instance as it goes out: the scheduler's fields only if they change."""
     assert action.after is not None
     sent = instance_pb2.Instance()
     sent.CopyFrom(action.after)
@@ -76,7 +76,7 @@ async def _send(client: Client, action: Action, validate_only: bool) -> Result:
 
 
 def _scheduled(sent: instance_pb2.Instance) -> list[str]:
-    """What of the scheduler's fields is to be written."""
+    """The scheduler's fields that have to be written."""
     told = (sent.spec.HasField("allocation"), bool(sent.spec.node_name))
     return [path for path, is_told in zip(SCHEDULED, told, strict=True) if is_told]
 
@@ -94,7 +94,7 @@ _NO = frozenset({Outcome.REFUSED, Outcome.NOT_ALLOWED})
 async def checked(client: Client, plan: Plan) -> Plan:
     """The plan, with what HQ would refuse as REFUSED.
 
-    A conflict is no refusal: an upload would read again. Nor is silence: an upload would tell.
+    A conflict is not a refusal: an upload would read again. Nor is a missing answer: an upload would report it.
     """
     refused: dict[str, Result] = {}
     for batch in batches(plan.writes):
