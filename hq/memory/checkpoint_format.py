@@ -84,7 +84,7 @@ class Reader:
     def __init__(self, file: BinaryIO) -> None:
         line = file.readline(len(_LINE) + 80)
         if line != _LINE:
-            raise Damaged(f"it begins with {line[:60]!r} and not with {_LINE!r}")
+            raise Damaged(f"it begins with {line[:60]!r}, not with {_LINE!r}")
         self._file, self._last = file, file.read(_WORD_BYTES)
         with _damaged_if_unreadable():
             prefix, epoch, version, footing, *counts = self._read()
@@ -100,17 +100,17 @@ class Reader:
                 take(part)
             yield
         if left:
-            raise Damaged("it holds other parts than it says")
+            raise Damaged("its parts do not match its table of contents")
 
     def end(self) -> None:
         """Raises Damaged: more data follow."""
         if self._file.read(1):
-            raise Damaged("it goes on behind its end")
+            raise Damaged("there are bytes after its end")
 
     def _read(self) -> Any:
         begun = self._file.read(_BLOCK.size)
         if len(begun) < _BLOCK.size:
-            raise Damaged("it is cut off")
+            raise Damaged("it is truncated")
         size, digest = _BLOCK.unpack(begun)
         data = self._file.read(size)
         if len(data) != size or _digest(self._last, data) != digest:  # before anything is made of it
@@ -124,7 +124,7 @@ def _damaged_if_unreadable() -> Iterator[None]:
     try:
         yield
     except _UNREADABLE as error:
-        raise Damaged(f"it does not hold what it should: {error!r}") from error
+        raise Damaged(f"its contents cannot be decoded: {error!r}") from error
 
 
 def _digest(last: bytes, data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from hq.validation.values import (
     check_id,
     check_label_key,
     check_label_value,
+    check_line,
     check_words,
     is_id,
 )
@@ -148,7 +149,7 @@ def check_confirmation(order: ConfirmEpochRequest) -> None:
         InvalidRequest: with all violations by path.
     """
     require(
-        check_words(order.epoch, "epoch", MAX_BY_BYTES),
+        check_line(order.epoch, "epoch", MAX_BY_BYTES),
         check_words(order.reason, "reason", MAX_REASON_BYTES),
         check_words(order.by, "by", MAX_BY_BYTES),
     )
