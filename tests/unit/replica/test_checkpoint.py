@@ -139,7 +139,7 @@ def test_a_file_of_instances_that_another_version_kept_is_refused(
     path, kept = tmp_path / "checkpoint", Entry.kept
     monkeypatch.setattr(Entry, "kept", lambda self: (*kept(self), "a field more"))
     files.save(path, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
-    with pytest.raises(NotKept, match="does not hold what it should"):
+    with pytest.raises(NotKept, match="contents cannot be decoded"):
         restored(path)
 
 
@@ -151,7 +151,7 @@ def test_history_that_another_version_kept_is_refused_before_anything_is_listed(
     history.add(Step(4, [WatchedEvent(Event(4, None, feed.cache.get("a")))]))
     monkeypatch.setattr(WatchedEvent, "kept", lambda self: (*kept(self), "a field more"))
     files.save(path, feed.cache, history, PREFIX, FOOTING)
-    with pytest.raises(NotKept, match="does not hold what it should"):
+    with pytest.raises(NotKept, match="contents cannot be decoded"):
         restored(path)
 
 
