@@ -24,8 +24,8 @@ def duration_s(text: str, field: str) -> float:
 
 
 def span(seconds: int) -> str:
-    """A whole number of seconds in the largest unit that says it exactly: 7d, 36h, 90s."""
+    """A whole number of seconds in the largest unit that says it exactly: 7d, 24h, 90s."""
     for size_s, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds and seconds % size_s == 0:
+        if seconds >= 2 * size_s and seconds % size_s == 0:
             return f"{seconds // size_s}{unit}"
     return f"{seconds}s"

@@ -95,6 +95,8 @@ def load(path: Path) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
+        if os.environ.get("HQ_CONFIG"):
+            raise BadConfig(f"HQ_CONFIG={os.environ['HQ_CONFIG']}: there is no such file") from None
         return Config(path, exists=False)
     except (OSError, UnicodeDecodeError) as error:
         raise BadConfig(f"{path}: cannot be read: {error}") from None

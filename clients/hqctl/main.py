@@ -47,7 +47,7 @@ MEANINGS = {
     Exit.OK: "done",
     Exit.REFUSED: "refused or failed (at least one, if there were several); diff: differences found; "
     "status: problems found",
-    Exit.USAGE: "usage error; diff: refused or failed",
+    Exit.USAGE: "usage error; diff: also refused, or not found",
     Exit.NOT_FOUND: "not found: no such instance, revision or node",
     Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",
     Exit.UNAVAILABLE: "HQ is unreachable or asked to retry later; nothing was stored",

@@ -78,9 +78,8 @@ class ConnectUnary(Wire):
 
 def _read_headers(named: Mapping[bytes, bytes]) -> Form:
     media = UNARY.encodings(named.get(b"content-type"), named.get(b"accept"))
-    timeout_s = connect_timeout_s(named)
     encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
-    return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type))
+    return Form(media.json_in, media.json_out, connect_timeout_s(named), encoding, ok_head(media.content_type))
 
 
 def _read_query(head: Head) -> Form:
@@ -94,6 +93,8 @@ def _read_query(head: Head) -> Form:
         raise invalid("connect", "the protocol version must be v1")
     if "message" not in told:
         raise invalid("message", "a GET call takes its message in the query: encoding=json&message={...}")
+    if told.get("encoding") not in ("json", "proto"):
+        raise invalid("encoding", f"{told.get('encoding', '')[:40]!r}: write encoding=json or encoding=proto")
     message = told["message"].encode("latin-1")
     if told.get("base64") == "1":
         try:
@@ -101,7 +102,7 @@ def _read_query(head: Head) -> Form:
         except (ValueError, binascii.Error) as error:
             raise invalid("message", "not valid base64") from error
     encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
-    media = UNARY.encodings(f"application/{told.get('encoding', '')}".encode("latin-1", "replace"), None)
+    media = UNARY.encodings(f"application/{told['encoding']}".encode(), None)
     return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type), message)
 
 

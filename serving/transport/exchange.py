@@ -90,10 +90,9 @@ class Exchange:
 
     def push(self, chunk: bytes) -> bool:
         """`send`, if the answer has begun and nothing of it waits. False: it was not sent."""
-        if self.is_over or not self.sent_any or self.is_waiting:
-            return False
-        self.send(chunk)
-        return True
+        if may_send := self.sent_any and not (self.is_over or self.is_waiting):
+            self.send(chunk)
+        return may_send
 
     def finish(self, trailers: Fields | None = None) -> None:
         """The end of the body."""

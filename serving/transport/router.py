@@ -114,10 +114,10 @@ class Router:
         is_safe = endpoint is not None and isinstance(endpoint.method, Unary) and endpoint.method.safe
         if self._site is not None and endpoint is None and path not in self._page_paths:
             SiteHandler(exchange, self._site, self._shared)
-        elif endpoint is None or head.method == b"POST":
+        elif endpoint is None:
             PageHandler(exchange, self._pages, self._shared)
-        elif is_safe and head.method == b"GET":
-            self._open(endpoint, exchange, ConnectUnary)
+        elif head.method == b"POST" or (is_safe and head.method == b"GET"):  # a query says nothing to a POST
+            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
         else:
             error = MethodNotAllowed(_text(head.method), "GET, POST" if is_safe else "POST")
             self._refuse(exchange, endpoint, error)

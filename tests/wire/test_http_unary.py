@@ -10,7 +10,10 @@ import json
 import pytest
 
 from hqpb.v1 import service_pb2
+from serving.errors import InvalidRequest
+from serving.head import Head
 from serving.limiting.admission import Admission
+from serving.transport.connect import _read_query
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 
@@ -27,6 +30,19 @@ async def test_json_is_answered_with_json(http: RawHttp) -> None:
     answer = await http.post(b'{"id": "web-1"}')
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.body == b'{"instance":{"meta":{"id":"web-1"}}}'
+
+
+@pytest.mark.parametrize("query", ["?", "?connect=v1&nonce=7"])
+async def test_the_query_of_a_post_is_ignored(http: RawHttp, query: str) -> None:
+    answer = await http.post(b'{"id": "web-1"}', f"/{GET}{query}")
+    assert (answer.status, answer.body) == (200, b'{"instance":{"meta":{"id":"web-1"}}}')
+
+
+@pytest.mark.parametrize("encoding", [b"", b"&encoding=xml"])
+def test_a_get_call_must_say_how_its_message_is_encoded(encoding: bytes) -> None:
+    head = Head(b"GET", b"/service/Method?message=%7B%7D" + encoding, b"", [], {})
+    with pytest.raises(InvalidRequest, match="^encoding: .*write encoding=json or encoding=proto"):
+        _read_query(head)
 
 
 async def test_a_standard_library_client_gets_an_answer(http_port: int) -> None:

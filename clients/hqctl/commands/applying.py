@@ -76,7 +76,7 @@ async def _apply(session: Session, client: Client, documents: list[WrittenInstan
             answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
         except HqApiError as error:
             left = plural(len(documents) - len(results), "document")
-            return session.tell(error, writing=not dry_run, subject=f"{left} from {batch[0].place} on")
+            return session.tell(error, writing=not dry_run, subject=f"{left} not applied, from {batch[0].place}")
         exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
         results += answer.result
     _progress(len(results), len(documents))

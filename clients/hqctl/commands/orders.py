@@ -78,7 +78,11 @@ def _give(
 @_order
 @connected
 def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
-    """Let silent revisions expire for a while, whatever their share."""
+    """Let silent revisions expire for a while, whatever their share.
+
+    It replaces a force order, and the guard holds nothing back until it is over: to return to normal at once, give
+    --for 1s.
+    """
     _give(session, lambda client: client.admin.release_guard(by=by, reason=reason, duration_s=span_s))
 
 
@@ -103,8 +107,10 @@ def print_order(state: pb.GuardState) -> None:
     """Print the operator's order in force, if there is one. The guard follows it from its next sweep on."""
     if state.override.kind in ORDERS:
         order = state.override
-        by = f"by {order.by} at {clock_time(order.since)}: {order.reason}"
+        by = f"by {order.by or 'somebody'} at {clock_time(order.since)}: {order.reason or 'without a reason'}"
         click.echo(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")
+        if order.kind == pb.GUARD_OVERRIDE_KIND_FORCE:
+            click.echo("To end it early: `hqctl guard release --for 1s --reason TEXT`.")
 
 
 @click.command()

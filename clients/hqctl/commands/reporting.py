@@ -12,6 +12,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.options import Span
 from hqcli.readable import seconds_of, span
+from hqcli.terminal import warn
 from hqctl.asking.failures import sentence
 from hqctl.asking.session import Session, complain, connected
 from hqctl.output.sources import check_cluster
@@ -91,6 +92,11 @@ def report(
                 timeout = span(seconds_of(begun.liveness_timeout))
                 click.echo(f"That was a single report: without another one it expires after {timeout}. See --every.")
             return Exit.OK
+        timeout_s = seconds_of(begun.liveness_timeout)
+        if ready and every_s > timeout_s:
+            warn(
+                f"--every {every} is longer than the liveness timeout ({span(timeout_s)}): it expires between reports."
+            )
         return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
 
     session.run(work, writing=True)

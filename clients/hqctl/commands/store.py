@@ -85,6 +85,8 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
         click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
     elif state.trust == pb.EPOCH_TRUST_CONFIRMED:
         click.echo("Confirmed: a backup was restored.")
+    else:
+        click.echo("Trusted: nothing is in doubt.")
 
 
 @click.command()

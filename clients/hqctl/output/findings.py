@@ -92,10 +92,18 @@ def findings(facts: Facts, now_s: float) -> list[Finding]:
     return sorted(found, key=lambda one: not one.severe)
 
 
+_NO_HQ = ("there is no method", "unknown service")
+
+
 def _servers(facts: Facts) -> Iterator[Finding]:
     others = "The others keep serving" if any(r.sources for r in facts.reached) else "Reads and writes fail"
     for one in facts.reached:
-        if one.error:
+        if any(words in one.error for words in _NO_HQ):
+            yield Finding(
+                f"{one.address} responds, but does not serve this call: {_without_address(one)}.",
+                "Is it the gRPC address of an HQ (usually port 7071)? Port 7072 is for agents only.",
+            )
+        elif one.error:
             yield Finding(
                 f"{one.address} does not respond: {_without_address(one)}.",
                 f"{others}. Check its process (`systemctl status hq`) and the address.",

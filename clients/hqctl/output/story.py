@@ -121,8 +121,8 @@ def _happened(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Tran
             yield revision.last_heartbeat_time.seconds, f"{revision.id}: last report heard{by}"
     for move in moves:
         moment = move.condition.last_transition_time.seconds or move.time.seconds
-        whose = ", of the instance that had this id before" if moment < meta.creation_time.seconds else ""
-        yield moment, f"{move.revision_id}: {_move(move)}{whose}"
+        whose = f"(an earlier {meta.id}, since deleted) " if moment < meta.creation_time.seconds else ""
+        yield moment, f"{whose}{move.revision_id}: {_move(move)}"
 
 
 def _turn(condition: instance_pb2.Condition) -> str:

@@ -79,12 +79,19 @@ def test_a_faulty_config_is_told_in_one_line_with_the_field(run: Run, tmp_path: 
 
 
 def test_without_a_config_there_are_no_contexts(run: Run, tmp_path: Path) -> None:
-    done = run("config", "get-contexts", HQ_CONFIG=str(tmp_path / "none.yaml"))
+    nowhere = {"HQ_CONFIG": "", "XDG_CONFIG_HOME": str(tmp_path)}
+    done = run("config", "get-contexts", **nowhere)
     assert (done.code, done.out) == (0, "")
-    told = f"hqctl: there is no config file {tmp_path / 'none.yaml'}: write one, e.g. `contexts: {{east: {{servers: ["
+    path = tmp_path / "hq" / "config.yaml"
+    told = f"hqctl: there is no config file {path}: write one, e.g. `contexts: {{east: {{servers: ["
     assert done.err.startswith(told)
-    named = run("--context", "east", "count", HQ_CONFIG=str(tmp_path / "none.yaml"))
+    named = run("--context", "east", "count", **nowhere)
     assert (named.code, named.err.startswith(told)) == (2, True)
+
+
+def test_a_config_that_is_named_and_does_not_exist_is_a_mistake(run: Run, tmp_path: Path) -> None:
+    done = run("count", HQ_CONFIG=str(tmp_path / "none.yaml"))
+    assert (done.code, "none.yaml: there is no such file" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

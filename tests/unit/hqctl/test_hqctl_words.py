@@ -210,4 +210,4 @@ def test_an_expiry_of_an_earlier_instance_with_this_id_is_told_as_such() -> None
     moves = [admin_pb2.Transition(revision_id="r1", ready=True) for _ in range(2)]
     moves[0].time.seconds, moves[1].time.seconds = 1_700_000_050, 1_700_000_150
     told = [line for line in story(answer, 1_700_000_200.0, moves) if "r1: ready again" in line]
-    assert ["this id before" in line for line in told] == [True, False]
+    assert ["since deleted" in line for line in told] == [True, False]
