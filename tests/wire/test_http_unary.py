@@ -41,7 +41,7 @@ async def test_the_query_of_a_post_is_ignored(http: RawHttp, query: str) -> None
 @pytest.mark.parametrize("encoding", [b"", b"&encoding=xml"])
 def test_a_get_call_must_say_how_its_message_is_encoded(encoding: bytes) -> None:
     head = Head(b"GET", b"/service/Method?message=%7B%7D" + encoding, b"", [], {})
-    with pytest.raises(InvalidRequest, match="^encoding: .*write encoding=json or encoding=proto"):
+    with pytest.raises(InvalidRequest, match=r"^encoding: .*write encoding=json or encoding=proto"):
         _read_query(head)
 
 
