@@ -21,9 +21,7 @@ def request(fields: list[Field]) -> Head:
         elif kind == LOOSE:
             return request([(n, v.strip(b" \t"), REGULAR, s) if k == LOOSE else (n, v, k, s) for n, v, k, s in fields])
         elif kind == REFUSED or named or name in pseudo:
-            raise StreamFault(
-                "a header that is not allowed in requests, a duplicate, or a pseudo-header after the others"
-            )
+            raise StreamFault("a header that requests may not have, a duplicate, or a pseudo-header after the others")
         else:
             pseudo[name] = value
     method, target = pseudo.get(b":method"), pseudo.get(b":path")

@@ -68,8 +68,6 @@ _DYNAMIC: Final = len(_STATIC)  # the first index into the dynamic table: its ne
 class Decoder:
     """The peer's side of the compression of one connection; blocks must be decoded in the order in which they came."""
 
-    __slots__ = ("_fields", "_limit", "_most", "table_bytes")
-
     def __init__(self, most_table_bytes: int = 4_096) -> None:
         """`most_table_bytes`: what our settings allow the peer's table to hold; `table_bytes`: what it does hold."""
         self._fields: list[Field] = []  # the newest is the last

@@ -18,11 +18,6 @@ _EARNED_BYTES: Final = 4_096  # and one more for each of so many bytes
 class Outgoing:
     """The sending half of a connection. Nothing here raises: whether it may be said was decided before."""
 
-    __slots__ = (
-        *("_ready", "drained", "earned", "ended", "frames", "initial_window", "max_frame", "most_header_bytes"),
-        *("must_shrink", "room", "size", "waiting", "window"),
-    )
-
     def __init__(self) -> None:
         self.frames: list[bytes | memoryview] = []
         self.size = 0

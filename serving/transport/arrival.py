@@ -18,7 +18,7 @@ from serving.transport.h2_side import H2Side
 log = logging.getLogger(__name__)
 
 _PER_TURN: Final = 4  # connections taken before others have their turn (decision 063)
-_MAX_SURPLUS: Final = 256  # beyond the limits that may still shake hands to be told so; more are closed at once
+_MAX_SURPLUS = 256  # beyond the limits that may still shake hands; more are closed at once. Not Final: a test sets it
 _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptors
 
 
@@ -72,16 +72,13 @@ class Arrival(asyncio.Protocol):
         side: type[Connection] = H2Side if is_h2 else H1Side
         connection = side(self._core, self._transport, self._peer, self._surplus)
         self._is_counted = False
-        self._transport.set_protocol(connection)
+        self._transport.set_protocol(cast("asyncio.Protocol", connection))
         connection.data_received(self._begun)
         return connection
 
 
 class Acceptor:
-    """Takes connections from a listening socket, few at a time, counts them, and hands each to an Arrival.
-
-    With TLS, when it has shaken hands.
-    """
+    """Accepts connections, few at a time, counts them, and hands each to an Arrival; with TLS after the handshake."""
 
     def __init__(self, core: Core, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._core, self._listening, self._tls = core, listening, tls

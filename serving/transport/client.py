@@ -16,7 +16,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
 
@@ -115,6 +115,7 @@ class Channel:
 
     async def _dial(self, connection: ClientConnection) -> None:
         loop, context, name = asyncio.get_running_loop(), None, None
+        protocol = cast("asyncio.Protocol", connection)
         host, _, port = self.address.rpartition(":")
         try:
             if self._tls is not None:
@@ -122,10 +123,10 @@ class Channel:
                 context.set_alpn_protocols(["h2"])
             if self._is_unix:
                 path = self.address.removeprefix("unix:")
-                await loop.create_unix_connection(lambda: connection, path, ssl=context, server_hostname=name)
+                await loop.create_unix_connection(lambda: protocol, path, ssl=context, server_hostname=name)
             else:
                 where = host.strip("[]"), int(port)
-                await loop.create_connection(lambda: connection, *where, ssl=context, server_hostname=name)
+                await loop.create_connection(lambda: protocol, *where, ssl=context, server_hostname=name)
         except (OSError, ValueError) as error:
             connection.abort(str(error) or type(error).__name__)
 

@@ -80,11 +80,6 @@ class Carrier(Protocol):
 class ClientCall:
     """One request, and the messages that answer it, for one reader. While some wait, the window lets no more come."""
 
-    __slots__ = (
-        *("_error", "_held", "_max_bytes", "_owed", "_queue", "_waiter"),
-        *("block", "body", "connection", "deadline", "is_over", "stream", "timer"),
-    )
-
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
         self.block = block  # the headers, but for the deadline; dropped once sent, as the body is
         self.body = PREFIX.pack(0, len(request)) + request

@@ -28,8 +28,8 @@ _ALIVE: Final = b"alive?  "
 _TIMEOUT: Final = b"\0\x0cgrpc-timeout"  # a field of HPACK that enters no table
 
 
-class ClientConnection(asyncio.Protocol):
-    """Calls in the order in which they come, as many at once as the peer takes."""
+class ClientConnection:
+    """Calls in the order in which they come, as many at once as the peer takes. As `Connection`, of no base."""
 
     def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection, str], None]) -> None:
         """`retired` is called once, when no new calls may be started any more; with a reason if none ever could."""
@@ -187,6 +187,9 @@ class ClientConnection(asyncio.Protocol):
         if self.is_retired and not machine.streams and not self._waiting:
             self._loop.call_later(_LINGER_S, transport.abort)
             transport.close()
+
+    def eof_received(self) -> None:
+        """No more will come: the connection is closed."""
 
     def pause_writing(self) -> None:
         self._is_paused = True

@@ -16,8 +16,9 @@ from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, TooLarge, invalid
 from serving.head import Head
 from serving.limiting.limits import Limits
-from serving.transport.call import ExchangeCall, Wire
+from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange, Fields, ok_head, with_extra
+from serving.transport.wire import Wire
 
 UNARY: Final = Media("application/json", "application/proto", "application/x-protobuf")
 STREAMS: Final = Media("application/connect+json", "application/connect+proto")

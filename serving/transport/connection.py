@@ -69,7 +69,7 @@ class Core:
             await asyncio.sleep(self.tick_s)
 
 
-class Connection(asyncio.Protocol):
+class Connection:  # an asyncio.Protocol, but for its base, which is not compiled and would slow down each attribute
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds."""
 
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
@@ -151,6 +151,12 @@ class Connection(asyncio.Protocol):
         """Too much waits for this peer, or for all, and most of it here: give it up."""
         self.core.admission.refused["max_answers_bytes"] += 1
         self.cut_off()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+
+    def eof_received(self) -> None:
+        """No more will come: the connection is closed."""
 
     def pause_writing(self) -> None:
         self.is_paused = True

@@ -22,9 +22,8 @@ class AnswerHead:
     """Status and headers of an answer, encoded once for each HTTP: those that repeat are made when a server starts."""
 
     def __init__(self, status: int, fields: Fields) -> None:
-        """`block`: for HTTP/2."""
         self.status, self.fields = status, fields
-        self.block = hpack.encode([(b":status", b"%d" % status), *fields])
+        self.block = hpack.encode([(b":status", b"%d" % status), *fields])  # for HTTP/2
 
     @cached_property
     def lines(self) -> bytes:
@@ -87,12 +86,6 @@ class Exchange:
 
     def send(self, chunk: bytes) -> None:
         """A piece of the body; `drained` says when the next one may come."""
-
-    def push(self, chunk: bytes) -> bool:
-        """`send`, if the answer has begun and nothing of it waits. False: it was not sent."""
-        if may_send := self.sent_any and not (self.is_over or self.is_waiting):
-            self.send(chunk)
-        return may_send
 
     def finish(self, trailers: Fields | None = None) -> None:
         """The end of the body."""

@@ -13,10 +13,12 @@ from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
 from serving.protocol_errors import UnsupportedEncoding
-from serving.transport.call import ExchangeCall, Wire
+from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange, ok_head, with_extra
+from serving.transport.wire import Wire
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_OK, _OK_JSON = ok_head(b"application/grpc"), ok_head(b"application/grpc+json")
 _OK_STATUS: Final = (b"grpc-status", b"0")
 _OK_TRAILERS: Final = hpack.encode([_OK_STATUS])
 _MOST_TRAILER_BYTES: Final = 8 * 1024  # what clients take if they say nothing else
@@ -36,10 +38,10 @@ def timeout_s(text: bytes) -> float:
 
 class Grpc(Wire):
     transport = "grpc"
-    _ok = ok_head(b"application/grpc")
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         self._exchange, self._limits = exchange, limits  # not by super(): each call would pay for it
+        self._ok = _OK_JSON if self.json_in else _OK
         named = exchange.head.named
         if b"grpc-timeout" in named:
             self.timeout_s = timeout_s(named[b"grpc-timeout"])
@@ -72,8 +74,8 @@ class Grpc(Wire):
 
 
 class GrpcJson(Grpc):
-    json_in = json_out = True
-    _ok = ok_head(b"application/grpc+json")
+    json_in = True
+    json_out = True
 
 
 class GrpcWeb(Grpc):
@@ -84,9 +86,9 @@ class GrpcWeb(Grpc):
         self._is_text = kind.startswith(b"application/grpc-web-text")
         self.json_in = self.json_out = b"+json" in kind
         codec = b"+json" if self.json_in else b"+proto"
-        self._ok = ok_head(b"application/grpc-web" + (b"-text" if self._is_text else b"") + codec)
         self._partial = b""
         super().__init__(exchange, limits)
+        self._ok = ok_head(b"application/grpc-web" + (b"-text" if self._is_text else b"") + codec)
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         if self._is_text:

@@ -240,7 +240,9 @@ class H1Side(Connection):
 class H1Exchange(Exchange):
     """One request; its answer has a length, or comes in chunks."""
 
-    _is_chunked = is_received = is_continued = False
+    _is_chunked = False
+    is_received = False
+    is_continued = False
     ends_connection = False  # at once, without the rest of the request
 
     def __init__(self, side: H1Side, begun: Begun) -> None:

@@ -14,7 +14,7 @@ from serving.protocol_errors import HeadersTooLarge, MethodNotAllowed, Unsupport
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
 from serving.transport import connect
-from serving.transport.call import ExchangeCall, Wire
+from serving.transport.call import ExchangeCall
 from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
@@ -22,6 +22,7 @@ from serving.transport.page_handlers import PageHandler, SiteHandler
 from serving.transport.rpc import Endpoint, Rpc
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.unary import UnaryRpc
+from serving.transport.wire import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
 UNKNOWN_FORM: Final = (UnsupportedMediaType, MethodNotAllowed)

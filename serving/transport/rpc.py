@@ -17,8 +17,9 @@ from serving.encoding.jsonio import refuse_deep
 from serving.errors import ServiceError, ShuttingDown, TooLarge
 from serving.limiting.admission import LARGE_BYTES
 from serving.protocol_errors import SlowRequest, WrongNumberOfMessages
-from serving.transport.call import ExchangeCall, Wire
+from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange, Handler
+from serving.transport.wire import Wire
 
 LONG_JSON_BYTES: Final = 32 * 1024
 
@@ -58,7 +59,8 @@ class Rpc(Handler):
     _started = 0.0  # when it was let in
     _has_run = False  # the method was asked
     _is_open = False  # among the calls or streams that are counted
-    _is_gone = _is_closed = False
+    _is_gone = False
+    _is_closed = False
 
     def __init__(self, endpoint: Endpoint, exchange: Exchange, spoken: Wire) -> None:
         self._endpoint, self._exchange, self._wire = endpoint, exchange, spoken

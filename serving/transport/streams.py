@@ -10,7 +10,6 @@ from serving.calls.answer_streams import ClosingStream, StreamTimeout
 from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Push, settled
 from serving.encoding.envelopes import Message
-from serving.errors import Overloaded
 from serving.transport.rpc import Rpc
 
 _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond it the sender waits
@@ -70,15 +69,9 @@ class DuplexRpc(StreamRpc):
         self._backlog: asyncio.Queue[Message | None] = asyncio.Queue()  # None: there are no more
         self._backlog_bytes = self._unread_bytes = 0
         super().start()
-        if self._is_closed:
-            return
-        try:
-            self._admit(0)
-        except Overloaded as error:
-            self._fail(error)
-            return
-        CURRENT.set(self._call)
-        self._task = asyncio.get_running_loop().create_task(self._duplex())
+        if not self._is_closed:
+            CURRENT.set(self._call)
+            self._task = asyncio.get_running_loop().create_task(self._duplex())
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         self._unread_bytes += len(chunk)
@@ -107,13 +100,21 @@ class DuplexRpc(StreamRpc):
 
     async def _duplex(self) -> None:
         try:
-            await self._pump(self._endpoint.run(self._requests(), self._call))
+            self._admit(0)
+            await self._pump(self._endpoint.run(self, self._call))
         except BaseException as error:
             self._fail(error)
 
-    async def _requests(self) -> AsyncIterator[Any]:
-        while (message := await self._backlog.get()) is not None:
-            self._backlog_bytes -= len(message[1])
-            if self._backlog_bytes <= _BACKLOG_BYTES:
-                self._give_back()
-            yield await self._request(*message)
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        """The next request."""
+        message = await self._backlog.get()
+        if message is None:
+            self._backlog.put_nowait(None)  # whoever asks again
+            raise StopAsyncIteration
+        self._backlog_bytes -= len(message[1])
+        if self._backlog_bytes <= _BACKLOG_BYTES:
+            self._give_back()
+        return await self._request(*message)

@@ -16,11 +16,12 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.transport.call import ExchangeCall, Wire
+from serving.transport.call import ExchangeCall
 from serving.transport.client import Channel
 from serving.transport.exchange import Exchange
 from serving.transport.rpc import Rpc
 from serving.transport.server import Server
+from serving.transport.wire import Wire
 from tests.wire.echo_table import EchoTable
 from tests.wire.fake_table import GET, FakeHealth
 from tests.wire.raw_http import RawHttp, post
