@@ -18,6 +18,10 @@ help: ## This list
 setup: ## Complete .venv for development, from locked packages
 	@$(bootstrap) dev
 
+.PHONY: compile
+compile: setup ## Compile the transport: twice as many answers (a minute; takes a C compiler; docs/decisions/104)
+	@$(VENV)/python -m tools.compile
+
 .PHONY: run
 run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C stops both)
 	@$(bootstrap) run
@@ -93,5 +97,5 @@ faults: setup ## Real processes under faults, and a checker (make faults DURATIO
 		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 
 .PHONY: bench
-bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,heartbeats; OUT=file.json)
+bench: compile ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,heartbeats; OUT=file.json)
 	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.bench run $(if $(OUT),--out $(OUT))

@@ -13,6 +13,7 @@ LOCKS = {
     "build": (["build.in"], []),
     "run": (["run.in"], ["build.txt"]),
     "dev": (["run.in", "dev.in"], ["build.txt", "run.txt"]),
+    "compile": (["compile.in"], ["build.txt", "dev.txt"]),
 }
 
 

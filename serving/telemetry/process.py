@@ -10,6 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from serving import head
 from serving.telemetry.metrics import Declared, Histogram, Table
 
 
@@ -24,9 +25,9 @@ METRICS: Final[tuple[Declared[None], ...]] = (
     Declared(
         "gauge",
         "hq_build_info",
-        "Always 1; the label has the version of HQ.",
-        lambda _: {(_version(),): 1.0},
-        ("version",),
+        "Always 1; the labels have the version of HQ, and whether its transport is compiled or interpreted.",
+        lambda _: {(_version(), "interpreted" if head.__file__.endswith(".py") else "compiled"): 1.0},
+        ("version", "transport"),
     ),
     Declared("gauge", "hq_tasks", "Tasks of the event loop.", lambda _: len(asyncio.all_tasks())),
 )

@@ -1,0 +1,59 @@
+"""The compiled transport of a checkout is taken where it is of these sources, and only there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from serving import compiled
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where compiled modules lie; one is there, and a record that it is of these sources."""
+    monkeypatch.setattr(compiled, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.delenv("SERVING_INTERPRETED", raising=False)
+    (tmp_path / "serving" / "h2").mkdir(parents=True)
+    (tmp_path / "serving" / "h2" / f"machine{compiled.SUFFIX}").touch()
+    compiled.record().write_text(compiled.digest())
+    return tmp_path
+
+
+def is_used() -> bool:
+    before = len(sys.meta_path)
+    compiled.use()
+    return len(sys.meta_path) > before
+
+
+def test_what_was_compiled_of_these_sources_is_used_and_found_before_them(folder: Path) -> None:
+    assert is_used()
+    spec = sys.meta_path[0].find_spec("serving.h2.machine", None)
+    assert spec is not None
+    assert spec.origin == str(folder / "serving" / "h2" / f"machine{compiled.SUFFIX}")
+
+
+def test_what_was_not_compiled_is_left_to_others(folder: Path) -> None:
+    assert folder.exists()
+    assert is_used()
+    assert [sys.meta_path[0].find_spec(name, None) for name in ("serving.h2", "serving.flags", "json")] == [None] * 3
+
+
+def test_an_edited_source_is_interpreted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folder.exists()
+    monkeypatch.setattr(compiled, "digest", lambda: "of other sources")
+    assert not is_used()
+
+
+def test_what_is_compiled_only_in_part_is_not_used(folder: Path) -> None:
+    assert folder.exists()
+    compiled.record().unlink()  # written last
+    assert not is_used()
+
+
+def test_the_environment_can_forbid_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folder.exists()
+    monkeypatch.setenv("SERVING_INTERPRETED", "1")
+    assert not is_used()

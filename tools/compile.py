@@ -1,0 +1,61 @@
+"""Compile the transport for this checkout, if what is there is of other sources: `make compile`.
+
+Needs a C compiler and Python's headers. `serving/compiled.py` says how the result is taken, setup.py what is compiled.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from serving import compiled
+
+
+def main() -> None:
+    if compiled.is_current():
+        return
+    started, digest = time.monotonic(), compiled.digest()
+    print("compile: the transport, by mypyc (about a minute)", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = build(Path(scratch))
+        shutil.rmtree(compiled.FOLDER, ignore_errors=True)
+        shutil.copytree(made, compiled.FOLDER)
+        compiled.record().write_text(digest)  # last: without it nothing is taken
+    check_use()
+    print(f"compile: done in {time.monotonic() - started:.0f} s")
+
+
+def build(scratch: Path) -> Path:
+    """The folder with all compiled modules; exits with all that the compilers said if one of them fails."""
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "-j2", "-b", scratch / "made", "-t", scratch / "temporary"],
+        cwd=compiled.ROOT,
+        env={**os.environ, "SERVING_COMPILE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(
+            f"{done.stdout}{done.stderr}\ncompile: failed (see above). It takes a C compiler and Python's headers "
+            "(Debian, Ubuntu: apt-get install gcc python3-dev). All works without it, only slower."
+        )
+    return scratch / "made"
+
+
+def check_use() -> None:
+    """A process that starts now takes what was compiled."""
+    program = "import serving.transport.server as one; print(one.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=compiled.ROOT, capture_output=True, text=True, check=True
+    )
+    if not found.stdout.strip().endswith(compiled.SUFFIX):
+        sys.exit(f"compile: what was compiled is not taken, but {found.stdout.strip()}")
+
+
+if __name__ == "__main__":
+    main()
