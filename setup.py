@@ -6,7 +6,16 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 # Of serving/, what every byte goes through. All of a class's ancestors must be among them, or none.
-_COMPILED = ("head.py", "h1/*.py", "h2/*.py", "transport/*.py", "limiting/*.py", "encoding/envelopes.py")
+_COMPILED = (
+    "head.py",
+    "h1/*.py",
+    "h2/*.py",
+    "transport/*.py",
+    "limiting/*.py",
+    "encoding/envelopes.py",
+    "encoding/media.py",
+    "encoding/parsing.py",
+)
 # A call's bases are not compiled; limits are read from flags by their annotations.
 _INTERPRETED = {"__init__.py", "call.py", "limits.py"}
 

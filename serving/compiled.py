@@ -23,8 +23,8 @@ COMMON: Final = "serving__mypyc"  # what the modules have in common
 
 
 def digest() -> str:
-    """Of all of this package: what is compiled holds constants of what is not."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    """Of all of this package, since what is compiled holds constants of what is not, and of what says which that is."""
+    sources = [ROOT / "setup.py", *sorted(Path(__file__).parent.rglob("*.py"))]
     return hashlib.sha256(
         b"\0".join([part for one in sources for part in (bytes(one.relative_to(ROOT)), one.read_bytes())])
     ).hexdigest()

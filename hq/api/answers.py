@@ -132,9 +132,11 @@ class FramesAnswer:
         return self
 
     def proto(self) -> bytes:
-        if self._found.listing is None:
-            return b"".join((*self._frames, self._proto_tail()))
-        return self._answer(self._mask or PLAIN, lambda: self._frames, self._proto_tail)
+        listing = self._found.listing
+        if listing is None or self._mask:
+            return self._answer(self._mask, lambda: self._frames, self._proto_tail)
+        listing.note.asked += 1
+        return listing.forms[PLAIN].answer(self._found.source, self._proto_tail)  # almost always
 
     def json(self) -> bytes | Awaitable[bytes]:
         listing = self._found.listing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import aclosing
 from typing import NamedTuple
 
 from hq.api.answers import Answers
@@ -13,6 +12,7 @@ from hq.registry.guard_state import guard_in_short
 from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
+from hq.registry.source import NO_DEMANDS
 from hq.validation import (
     check_duration,
     check_enums,
@@ -31,7 +31,6 @@ from serving.rights.access import Access
 from serving.rights.rules import INSPECT
 
 _MAX_BOOKMARK_S = 60
-_NO_DEMANDS = service_pb2.ReadOptions()
 
 
 class Get(NamedTuple):
@@ -128,17 +127,14 @@ class Lookups:
             )
         )
 
-    async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
+    def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         query, token = self._queries(request.filter.SerializeToString(deterministic=True)), request.resume_token
-        require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
-        bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
+        bookmark_s = 0
+        if request.HasField("bookmark_interval"):
+            require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
+            bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
         call.access.check_filter(query.services, query.nodes)
-        del request  # each watch would keep its own in memory
-        async with aclosing(
-            self._registry.watches.watch(query, token, bookmark_s, call.peer, call.pusher())
-        ) as messages:
-            async for message in messages:
-                yield self._answers.watch(message)
+        return self._registry.watches.shown(query, token, self._answers.watch, bookmark_s, call.peer, call.pusher())
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
@@ -171,7 +167,7 @@ def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:
 
 def _read(request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest) -> service_pb2.ReadOptions:
     if not request.HasField("read"):
-        return _NO_DEMANDS  # one for all: it is kept with each request that is remembered
+        return NO_DEMANDS
     check_enums(request.read, "read")
     return request.read
 

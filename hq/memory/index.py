@@ -173,11 +173,13 @@ class Indexes:
 
     def listing(self, query: Query) -> JoinedList | None:
         """The whole answer to a query, kept until it changes; None: such answers are not kept, or it is too long."""
-        home = self._home(query)
-        if home is None or query.listing is None:
+        if query.listing is None:
             return None
         service, ready = query.listing
-        listing = home.get(ready)
+        home = self._homes.get(service)
+        if home is None:
+            return None
+        listing = home.listings.get(ready)
         if listing is None:
             (bucket,) = self._by["services"].buckets((service,))
             if len(bucket) > _LISTED:

@@ -39,12 +39,13 @@ def encode(token: PageToken) -> str:
 
 
 def resumption(epoch: str, filter_digest: str, version: int) -> str:
-    """A ResumeToken as text."""
-    return resumptions(epoch, [filter_digest], version)[0].decode()
+    """A ResumeToken as text. Epochs and digests are hexadecimal, so nothing needs escaping."""
+    fields = f'["{epoch}","{filter_digest}",{version}]'.encode()
+    return b2a_base64(fields, newline=False).translate(_URL_SAFE, b"=").decode()
 
 
 def resumptions(epoch: str, filter_digests: Iterable[str], version: int) -> list[bytes]:
-    """A ResumeToken as text for each digest. Epochs and digests are hexadecimal, so nothing needs escaping."""
+    """A ResumeToken as text for each digest."""
     end = f'",{version}]'
     fields = [f'["{epoch}","{digest}{end}'.encode() for digest in filter_digests]
     return [b2a_base64(token, newline=False).translate(_URL_SAFE, b"=") for token in fields]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hq.config import ReplicaConfig
 from hq.epoch_trust import UNSPECIFIED, EpochTrust
@@ -19,6 +19,8 @@ from store.fence import Fence
 
 _WAIT_S = 2.0
 _KEPT_S = 0.005
+NO_DEMANDS: Final = service_pb2.ReadOptions()
+"""One for all who demand nothing: it is kept with each request that is remembered."""
 
 
 class Source(NamedTuple):
@@ -107,6 +109,8 @@ class Freshness:
 
     def meets(self, read: service_pb2.ReadOptions) -> bool:
         """Whether `demanded` would return at once."""
+        if read is NO_DEMANDS:  # almost always
+            return self._loading.loaded.is_set()
         if read.consistency or read.require_trusted or not self._loading.loaded.is_set():
             return False
         cache = self._cache

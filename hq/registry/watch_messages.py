@@ -48,14 +48,15 @@ def in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:
     """Encoded, in portions of about a message's size. An empty one between two pieces read lets the event loop run."""
     events: list[bytes] = []
     size = 0
-    for portion in snapshot:
+    for number, portion in enumerate(snapshot):
+        if number:
+            yield []
         for entry in portion:
             events.append(put_event(entry.changed_at(), entry.frame()))
             size += len(events[-1])
             if size >= MESSAGE_BYTES:
                 yield events
                 events, size = [], 0
-        yield []
     if events:
         yield events
 

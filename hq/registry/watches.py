@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from typing import TypeVar
 from zlib import crc32
 
 from hq.loading import Loading
@@ -31,7 +32,10 @@ from serving.errors import ShuttingDown, invalid
 from serving.limiting.turns import Turns
 from store.fence import Fence
 
+T = TypeVar("T")
+
 _BOOKMARK_S = 5.0
+_OF_FEW, _OF_MANY = 4, 16  # how many requests the start of a watch counts as: of a few instances, of any number
 _PHASES = 500  # staggers the bookmarks of different connections: 50,000 at once would block the loop for half a second
 # A message to one reader costs some 40 µs. Where a change goes to many, each of them waits a little after a message, so
 # that changes come in batches: at most a third of the time goes into messages, however many watch and change.
@@ -60,10 +64,22 @@ class Watches:
         self._turns = Turns()
         self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
 
-    async def watch(
-        self, query: Query, token: str, bookmark_s: int = 0, peer: str = "", push: Push = never_pushed
-    ) -> AsyncGenerator[Message, None]:
-        """Messages without end; ShuttingDown ends them after a last bookmark, or while this replica loads again.
+    def watch(self, query: Query, token: str, push: Push = never_pushed) -> AsyncGenerator[Message, None]:
+        """As `shown`, the messages themselves."""
+        return self.shown(query, token, lambda message: message, push=push)
+
+    async def shown(
+        self,
+        query: Query,
+        token: str,
+        show: Callable[[Message], T],
+        bookmark_s: int = 0,
+        peer: str = "",
+        push: Push = never_pushed,
+    ) -> AsyncGenerator[T, None]:
+        """Messages without end, as `show` makes them.
+
+        ShuttingDown ends them after a last bookmark, or while this replica loads again.
 
         `bookmark_s`: at least this many seconds between two bookmarks; all watches of one `peer` get theirs together.
         `push` may send an encoded bookmark while the reader of this generator waits for its next message, at a
@@ -74,7 +90,8 @@ class Watches:
             NotLoaded: this replica has not read the store yet.
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
-        await self._turns.next()  # starting takes ten times as long as a lookup, and after a restart thousands start
+        # Starting takes several times as long as a lookup, and after a restart thousands start.
+        await self._turns.next(_OF_FEW if 0 < len(query.ids) <= _FEW else _OF_MANY)
         self._loading.check()
         if self._fanout.closing.is_set():
             raise _shutting_down()
@@ -88,10 +105,10 @@ class Watches:
             try:
                 async with aclosing(self._unbroken(query, held, alarm, push)) as messages:
                     async for message in messages:
-                        yield message
+                        yield show(message)
             except _Lost as lost:
                 self._fanout.resyncs += 1
-                yield Message(RESYNC, self._freshness.source(), [], reason=str(lost))
+                yield show(Message(RESYNC, self._freshness.source(), [], reason=str(lost)))
             held = None
             await self._loaded_again()
 

@@ -27,13 +27,13 @@ class Turns:
         self._line.append(act)
         self._call()
 
-    async def next(self) -> None:
-        """Return when those in line before have had their turn; what follows takes a whole one."""
+    async def next(self, weight: int = _MOST) -> None:
+        """Return when those in line before have had their turn; what follows takes as long as so many requests."""
         begins = asyncio.get_running_loop().create_future()
 
         def begin() -> None:
             if not begins.done():  # else its caller has left
-                self.left = 0
+                self.left -= weight
                 begins.set_result(None)
 
         self.wait(begin)
