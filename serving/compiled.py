@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
-from importlib.util import spec_from_file_location
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -56,3 +56,9 @@ def use() -> None:
     """To be called before the first of the modules is imported. SERVING_INTERPRETED=1 in the environment forbids it."""
     if FOLDER.exists() and not os.environ.get("SERVING_INTERPRETED") and is_current():
         sys.meta_path.insert(0, _Finder())
+
+
+def form() -> str:
+    """What this process runs, `compiled` or `interpreted`, in a checkout or from a wheel."""
+    found = find_spec("serving.head")
+    return "compiled" if found is not None and str(found.origin).endswith(SUFFIX) else "interpreted"

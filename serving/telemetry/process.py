@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from serving import head
+from serving import compiled
 from serving.telemetry.metrics import Declared, Histogram, Table
 
 
@@ -26,7 +26,7 @@ METRICS: Final[tuple[Declared[None], ...]] = (
         "gauge",
         "hq_build_info",
         "Always 1; the labels have the version of HQ, and whether its transport is compiled or interpreted.",
-        lambda _: {(_version(), "interpreted" if head.__file__.endswith(".py") else "compiled"): 1.0},
+        lambda _: {(_version(), compiled.form()): 1.0},
         ("version", "transport"),
     ),
     Declared("gauge", "hq_tasks", "Tasks of the event loop.", lambda _: len(asyncio.all_tasks())),

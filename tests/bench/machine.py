@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from serving import compiled
 from store.embedded import EtcdBinary
 from tests.bench import tools
 
@@ -26,6 +27,7 @@ def header(etcd: EtcdBinary, *, quick: bool, rounds: int, seconds: float) -> dic
         "machine": f"{os.cpu_count()} cores, {_model()}, {_memory_gib():.0f} GiB, Linux {platform.release()}",
         "load average before": f"{os.getloadavg()[0]:.2f}",
         "python": f"{platform.python_version()} ({sys.implementation.name}), {versions}",
+        "transport": f"{compiled.form()}, unless said otherwise",
         "etcd": ".".join(map(str, etcd.version)) + ", one member on the same machine unless said otherwise",
         "security": "off, but in the cases that are named after it",
         "load": ", ".join(f"{tool} {version}" for tool, version in tools.check().items()),

@@ -35,11 +35,13 @@ class Stand:
     _stack: AsyncExitStack
     replicas: list[ReplicaProcess] = field(default_factory=list)
 
-    async def replica(self, *flags: str, until_ready: bool = True, ca: Path | None = None) -> ReplicaProcess:
-        """One more replica; returns when it serves reads, or when it listens."""
+    async def replica(
+        self, *flags: str, until_ready: bool = True, ca: Path | None = None, enter: Sequence[str] = ()
+    ) -> ReplicaProcess:
+        """One more replica; returns when it serves reads, or when it listens. `enter`: words before its command."""
         log = self.directory / f"replica-{len(self.replicas)}.log"
         log.unlink(missing_ok=True)  # of a run before, over the same etcd
-        process = ReplicaProcess([self.etcd.endpoint], PREFIX, log, flags)
+        process = ReplicaProcess([self.etcd.endpoint], PREFIX, log, flags, enter=enter)
         process.ca = ca
         self.replicas.append(process)
         self._stack.push_async_callback(process.kill)

@@ -60,6 +60,13 @@ async def run(bench: Bench) -> None:
                 rows.append(_Row(AWAKE, {name: _awake(side) for name, side in narrow.sides.items()}))
             for row in rows:
                 await bench.compare(GROUP, row.name, row.sides)
+        interpreted = await made.replica(enter=("env", "SERVING_INTERPRETED=1"))
+        for one in lookups:
+            row = _plain(made, empty, one, SHAPES[1])
+            call = partial(load.grpc, messages=[one.request.SerializeToString()], shape=SHAPES[1])
+            target = Target(interpreted.grpc, f"{SERVICE}/{one.method}", (interpreted.pid,))
+            sides = {"hq": row.sides["hq"], "interpreted": _loading(call, target), "empty": row.sides["empty"]}
+            await bench.compare(GROUP, f"{one.name}, gRPC, compiled and interpreted", sides)
         await _idle_watches(bench, made)
 
 
