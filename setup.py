@@ -5,7 +5,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-# Of serving/, what every byte goes through. All of a class's ancestors must be among them, or none.
+# Modules of serving/ on the path of every request. mypyc wants the bases of a compiled class compiled, too.
 _COMPILED = (
     "head.py",
     "h1/*.py",

@@ -1,7 +1,8 @@
-"""In a checkout: the compiled form of the transport, if `make compile` made one of just these sources (decision 104).
+"""Use the compiled transport in a checkout, if `make compile` built it from exactly these sources (decision 104).
 
-It lies apart from them, in `.compiled`, and is taken only while the sources are those it was made of: whoever edits one
-runs what is written there until the next `make compile`. In a wheel it lies beside the sources; Python finds it there.
+The compiled modules are in `.compiled`, apart from the sources. After an edit anywhere in this package they no longer
+match, and Python runs the sources, until the next `make compile`. In a wheel they are beside the sources instead, where
+Python finds them without this file.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / ".compiled"
 SUFFIX: Final = EXTENSION_SUFFIXES[0]
-COMMON: Final = "serving__mypyc"  # what the modules have in common
+COMMON: Final = "serving__mypyc"  # the shared library that all compiled modules load
 
 
 def digest() -> str:
-    """Of all of this package, since what is compiled holds constants of what is not, and of what says which that is."""
+    """Of every source of this package: compiled modules contain constants from modules that are not compiled.
+
+    And of setup.py, which lists the modules to compile.
+    """
     sources = [ROOT / "setup.py", *sorted(Path(__file__).parent.rglob("*.py"))]
     return hashlib.sha256(
         b"\0".join([part for one in sources for part in (bytes(one.relative_to(ROOT)), one.read_bytes())])
@@ -31,7 +35,7 @@ def digest() -> str:
 
 
 def record() -> Path:
-    """What holds the digest of the sources that were compiled for this Python."""
+    """The file with the digest of the sources that were compiled, for this version of Python."""
     return FOLDER / f"sources{SUFFIX}.sha256"
 
 
@@ -53,7 +57,7 @@ class _Finder:
 
 
 def use() -> None:
-    """To be called before the first of the modules is imported. SERVING_INTERPRETED=1 in the environment forbids it."""
+    """Call this before any of the modules is imported. SERVING_INTERPRETED=1 in the environment makes it do nothing."""
     if FOLDER.exists() and not os.environ.get("SERVING_INTERPRETED") and is_current():
         sys.meta_path.insert(0, _Finder())
 

@@ -1,6 +1,6 @@
-"""Compile the transport for this checkout, if what is there is of other sources: `make compile`.
+"""`make compile`: compile the transport for this checkout, unless that was done since the last edit.
 
-Needs a C compiler and Python's headers. `serving/compiled.py` says how the result is taken, setup.py what is compiled.
+Needs a C compiler and Python's headers. setup.py lists what is compiled; `serving/compiled.py` makes Python use it.
 """
 
 import os
@@ -41,8 +41,8 @@ def build(scratch: Path) -> Path:
     )
     if done.returncode:
         sys.exit(
-            f"{done.stdout}{done.stderr}\ncompile: failed (see above). It takes a C compiler and Python's headers "
-            "(Debian, Ubuntu: apt-get install gcc python3-dev). All works without it, only slower."
+            f"{done.stdout}{done.stderr}\ncompile: failed, see above. It needs a C compiler and Python's headers "
+            "(Debian, Ubuntu: apt-get install gcc python3-dev). HQ works without it, only slower."
         )
     return scratch / "made"
 
@@ -52,7 +52,9 @@ def check_use() -> None:
     command = [sys.executable, "-c", "import serving.transport.server as one; print(one.__file__)"]
     done = subprocess.run(command, cwd=compiled.ROOT, capture_output=True, text=True, check=False)
     if not done.stdout.strip().endswith(compiled.SUFFIX):
-        sys.exit(f"{done.stderr}\ncompile: what was compiled is not taken, but {done.stdout.strip() or 'nothing'}")
+        sys.exit(
+            f"{done.stderr}\ncompile: the compiled modules are not used; imported {done.stdout.strip() or 'nothing'}"
+        )
 
 
 if __name__ == "__main__":
