@@ -78,8 +78,8 @@ class Cache:
         """
         if not query.ids:
             return self._indexes.matching(query, after)
-        named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
-        return iter((query.passing([entry for entry in named if entry is not None], query.fields - {"ids"}),))
+        ids = [instance_id for instance_id in sorted(query.ids) if instance_id > after and instance_id in self._by_id]
+        return iter((query.passing([self._by_id[instance_id] for instance_id in ids], query.fields - {"ids"}),))
 
     def sizes(self, query: Query, key: str) -> dict[str, int] | None:
         """How many instances pass, by `key` ("services", "nodes", or "": all of them); None: only a scan can tell."""

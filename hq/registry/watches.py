@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 from zlib import crc32
@@ -140,12 +140,28 @@ class Watches:
             if held:
                 yield self._bookmark(query)
             else:
-                async with aclosing(self._snapshot(query, watcher)) as messages:
-                    async for message in messages:
-                        yield message
-            async with aclosing(self._live(query, watcher, alarm)) as messages:
-                async for message in messages:
+                for part in self._snapshot(query, watcher):
+                    if part is not None:
+                        yield part
+                    else:
+                        await asyncio.sleep(0)
+                    self._check(watcher)
+            # Not generators of their own: each watch would hold, and each message pass through, one more.
+            fanout = self._fanout
+            while True:
+                if not fanout.closing.is_set():
+                    await watcher.wait(alarm)
+                self._check(watcher)
+                changes = self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES))
+                for message in changes:
                     yield message
+                    self._check(watcher)
+                if not changes:
+                    yield self._bookmark(query)
+                if fanout.closing.is_set():
+                    raise _shutting_down()
+                if changes and fanout.reach > _FEW:
+                    await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
         finally:
             self._fanout.unsubscribe(query, watcher)
 
@@ -177,34 +193,13 @@ class Watches:
             raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
-    async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
-        """The current instances, while the watcher collects changes."""
+    def _snapshot(self, query: Query, watcher: Watcher) -> Iterator[Message | None]:
+        """The current instances, while the watcher collects changes; None: let the event loop run."""
         source, token = self._freshness.source(), self._token(query, self._fanout.version)
         while (events := next(watcher.snapshot, None)) is not None:
-            if events:
-                yield Message(SNAPSHOT, source, events)
-            else:
-                await asyncio.sleep(0)
-            self._check(watcher)
+            yield Message(SNAPSHOT, source, events) if events else None
         self._fanout.synced(watcher)
         yield Message(SYNCED, source, [], token)
-
-    async def _live(self, query: Query, watcher: Watcher, alarm: Alarm) -> AsyncGenerator[Message, None]:
-        fanout = self._fanout
-        while True:
-            if not fanout.closing.is_set():
-                await watcher.wait(alarm)
-            self._check(watcher)
-            messages = self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES))
-            for message in messages:
-                yield message
-                self._check(watcher)
-            if not messages:
-                yield self._bookmark(query)
-            if fanout.closing.is_set():
-                raise _shutting_down()
-            if messages and fanout.reach > _FEW:
-                await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
 
     def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
         """Whole versions in one message, unless the last of them alone is too large."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pytest
@@ -74,10 +74,9 @@ def version_split(patch: Patch) -> None:
 def synced_too_early(patch: Patch) -> None:
     snapshot = Watches._snapshot
 
-    async def hasty(self: Watches, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
-        messages = [message async for message in snapshot(self, query, watcher)]
-        for message in sorted(messages, key=lambda message: message.kind != SYNCED):
-            yield message
+    def hasty(self: Watches, query: Query, watcher: Watcher) -> Iterator[Message | None]:
+        messages = list(snapshot(self, query, watcher))
+        yield from sorted(messages, key=lambda message: message is None or message.kind != SYNCED)
 
     patch.setattr(Watches, "_snapshot", hasty)
 
