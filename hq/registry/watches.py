@@ -146,22 +146,12 @@ class Watches:
                     else:
                         await asyncio.sleep(0)
                     self._check(watcher)
-            # Not generators of their own: each watch would hold, and each message pass through, one more.
-            fanout = self._fanout
+            # No more generators than these two: each watch would hold, and each message pass through, one more.
             while True:
-                if not fanout.closing.is_set():
-                    await watcher.wait(alarm)
-                self._check(watcher)
-                changes = self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES))
-                for message in changes:
+                for message in await self._news(query, watcher, alarm):
                     yield message
                     self._check(watcher)
-                if not changes:
-                    yield self._bookmark(query)
-                if fanout.closing.is_set():
-                    raise _shutting_down()
-                if changes and fanout.reach > _FEW:
-                    await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
+                await self._paused(message)
         finally:
             self._fanout.unsubscribe(query, watcher)
 
@@ -200,6 +190,21 @@ class Watches:
             yield Message(SNAPSHOT, source, events) if events else None
         self._fanout.synced(watcher)
         yield Message(SYNCED, source, [], token)
+
+    async def _news(self, query: Query, watcher: Watcher, alarm: Alarm) -> list[Message]:
+        """What to send next, once there is something: changes, or a bookmark."""
+        if not self._fanout.closing.is_set():
+            await watcher.wait(alarm)
+        self._check(watcher)
+        return self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES)) or [self._bookmark(query)]
+
+    async def _paused(self, sent: Message) -> None:
+        """Wait for more changes to come together, after those that ended with `sent`. Raises ShuttingDown."""
+        fanout = self._fanout
+        if fanout.closing.is_set():
+            raise _shutting_down()
+        if sent.kind == EVENTS and fanout.reach > _FEW:
+            await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
 
     def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
         """Whole versions in one message, unless the last of them alone is too large."""
