@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from federated.calls.lists import Find, compiled
+from federated.calls.single import One, compiled_get
 from federated.encoded.answers import RawAnswer
 from federated.gateway import Gateway
 from hqapi.requests import subject
@@ -41,7 +42,7 @@ class GatewayApi:
             _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, gateway.applying.apply, UPLOAD),
             _raw(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
             _raw(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
-            _raw(pb.GetInstanceRequest, pb.GetInstanceResponse, gateway.single.get, READ),
+            _SERVICE.memoized(pb.GetInstanceRequest, compiled_get, self._get, READ),
             _SERVICE.memoized(pb.FindInstancesRequest, compiled, self._find, READ),
             _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, gateway.counts.count, READ),
             _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ),
@@ -65,6 +66,9 @@ class GatewayApi:
             return await self._gateway.refusals.admin(method.name)
 
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
+
+    async def _get(self, wanted: One, call: Call) -> Answer:
+        return RawAnswer(await self._gateway.single.get(wanted, call), pb.GetInstanceResponse)
 
     def _find(self, find: Find, call: Call) -> Answer | Awaitable[Answer]:
         """Answer without awaiting if memory has the list."""

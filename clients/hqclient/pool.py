@@ -73,6 +73,9 @@ class Replicas:
 
         Replicas that are set aside are a last resort, never refused: an answer late is better than none.
         """
+        for replica in self._all:  # almost always the first
+            if not replica.failures and replica.address not in avoid:
+                return replica
         return min(self._all, key=lambda r: (r.address in avoid, r.is_set_aside, r.probe_at if r.failures else 0))
 
     def has_more_than(self, tried: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from federated.locations.locations import Locations
 from federated.locations.plan import chosen
 from hqapi.requests import CLUSTER_HEADER, requested_cluster
 from hqpb.v1 import service_pb2
+from serving.calls.current import passed_on
 from serving.calls.methods import Call
 from serving.clock import Clock
 from serving.errors import StartOver, Unauthenticated, invalid
@@ -35,7 +36,8 @@ class Asking:
         last_good: an old answer is acceptable for a silent one.
         demands: by location, the `read` options that only this location gets.
         deadline: of the caller, on the injected clock; None: it set none.
-        metadata: the caller's token, passed on.
+        token: of the caller.
+        metadata: what is passed on to locations: the token, and what names the call in logs and traces.
         access: what the caller may read, as the gateway's own policy says; the locations check for themselves.
     """
 
@@ -45,6 +47,7 @@ class Asking:
     demands: Mapping[str, service_pb2.ReadOptions]
     deadline: float | None
     clock: Clock
+    token: Metadata = ()
     metadata: Metadata = ()
     access: Access = UNCHECKED
 
@@ -63,9 +66,9 @@ class Asking:
 
     def asker(self) -> bytes:
         """The cache partition of the caller: without authentication at the gateway, each token has its own."""
-        if self.access.is_checked or not self.metadata:
+        if self.access.is_checked or not self.token:
             return b""
-        return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
+        return hashlib.blake2b(repr(self.token).encode(), digest_size=32).digest()
 
     def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
         """The location's last good answer is acceptable and the caller may read it; only the gateway can check that."""
@@ -89,7 +92,8 @@ def asking(
     names = named(locations, clusters, call)
     demands = _demands(locations, names, read)
     wanted = read.require_all_locations, read.allow_last_good
-    return Asking(names, *wanted, demands, call.deadline, clock, caller_token(call), call.access)
+    token = caller_token(call)
+    return Asking(names, *wanted, demands, call.deadline, clock, token, (*passed_on(call), *token), call.access)
 
 
 def caller_token(call: Call) -> Metadata:
@@ -100,6 +104,11 @@ def caller_token(call: Call) -> Metadata:
     if not all(token.isascii() and token.isprintable() for token in tokens):  # gRPC would not send it
         raise Unauthenticated("the authorization header holds no token")
     return tuple([("authorization", token) for token in tokens])
+
+
+def on_behalf(call: Call) -> Metadata:
+    """What is passed on of a call: its caller's token, and what names it in logs and traces. Raises Unauthenticated."""
+    return (*passed_on(call), *caller_token(call))
 
 
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:

@@ -32,19 +32,23 @@ class Find(NamedTuple):
         message: as it was parsed.
         base: what every location gets: without page_token and demands on single locations.
         key: its cache key: without any demands on freshness.
-        digest: of the filter.
         is_plain: a whole list of all locations, of whatever freshness.
     """
 
     message: pb.FindInstancesRequest
     base: bytes
     key: bytes
-    digest: str
     is_plain: bool
+
+    @property
+    def digest(self) -> str:
+        """Of the filter."""
+        return continuation.filter_digest(self.message.filter)
 
 
 def compiled(message: pb.FindInstancesRequest) -> Find:
-    """Prepare a request. It is not changed afterwards."""
+    """Prepare a request. It is not changed afterwards. Raises InvalidRequest: too many values."""
+    continuation.check_sizes(message.filter)
     base = pb.FindInstancesRequest()
     base.CopyFrom(message)
     for field in ("page_token", "read"):
@@ -55,7 +59,7 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     key = base.SerializeToString()
     if message.read.consistency:
         base.read.consistency = message.read.consistency
-    return Find(message, base.SerializeToString(), key, continuation.filter_digest(message.filter), _is_plain(message))
+    return Find(message, base.SerializeToString(), key, _is_plain(message))
 
 
 def _is_plain(message: pb.FindInstancesRequest) -> bool:
@@ -108,10 +112,12 @@ class Lists:
     async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
         """What each of these locations has for its cursor."""
 
+        key = ask.asker() + find.key
+
         async def question(location: Location) -> Told:
             cursor = cursors[location.name]
             for _ in range(_FRUITLESS_PAGES):
-                told = await self._part(location, find, ask, cursor)
+                told = await self._part(location, find, ask, key, cursor)
                 if not merge.is_fruitless(told.part):
                     return told
                 cursor = Cursor(told.part.next_page_token, cursor.after)
@@ -119,14 +125,15 @@ class Lists:
 
         return await self._locations.ask(cursors, question)
 
-    async def _part(self, location: Location, find: Find, ask: Asking, cursor: Cursor) -> Told:
+    async def _part(self, location: Location, find: Find, ask: Asking, key: bytes, cursor: Cursor) -> Told:
         token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
+        key += token  # of this answer, for this caller
         request = b"".join((find.base, token, ask.demand(location.name, 5)))
         needs_store = ask.needs_store(location.name, find.message.read)
         try:
             body = await location.read("FindInstances", request, ask.left_s(), ask.metadata, needs_store=needs_store)
         except Silence as silence:
-            kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
+            kept = location.last_good.get("FindInstances", key)
             # The watch used the gateway's identity, so callers with a partition of their own must not see it.
             shown = None if token or ask.asker() else self._remembered(find.key, location.name)
             kept = shown if shown is not None and (kept is None or shown.at > kept.at) else kept
@@ -137,7 +144,7 @@ class Lists:
             return Told(merge.part(cursor, answer), source)
         answer = _listed(body)
         location.health.saw(answer.source)
-        location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
+        location.last_good.keep("FindInstances", key, body, location.health.seen_at)
         return Told(merge.part(cursor, answer), answer.source)
 
 

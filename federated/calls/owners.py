@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from federated.calls.asking import Asking, caller_token
+from federated.calls.asking import Asking, caller_token, on_behalf
 from federated.calls.lists import Lists, compiled, unrefused_ids
 from federated.clock import Clock
 from federated.encoded.merge import Cursor
@@ -84,7 +84,8 @@ class OwnerSearch:
             demands={},
             deadline=deadline,
             clock=self._clock,
-            metadata=caller_token(call),
+            token=caller_token(call),
+            metadata=on_behalf(call),
         )
         find, cursors = compiled(request), dict.fromkeys(names, Cursor())
         by_id: defaultdict[str, list[str]] = defaultdict(list)

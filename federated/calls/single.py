@@ -7,7 +7,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from federated.calls.asking import Asking, asking
-from federated.calls.lists import Lists, Told, compiled, unrefused_ids
+from federated.calls.lists import Find, Lists, Told, compiled, unrefused_ids
 from federated.clock import Clock
 from federated.encoded.answers import encoded_sources
 from federated.encoded.merge import Cursor
@@ -18,6 +18,20 @@ from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound
+
+
+class One(NamedTuple):
+    """A compiled GetInstanceRequest: the id, and the list of it that is asked for."""
+
+    id: str
+    find: Find
+
+
+def compiled_get(message: pb.GetInstanceRequest) -> One:
+    """Prepare a request. It is not changed afterwards."""
+    where = pb.InstanceFilter(instance_id=[message.id])
+    request = pb.FindInstancesRequest(filter=where, field_mask=message.field_mask, read=message.read)
+    return One(message.id, compiled(request))
 
 
 class _Found(NamedTuple):
@@ -39,38 +53,39 @@ class Single:
     def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
         self._locations, self._lists, self._clock = locations, lists, clock
 
-    async def get(self, message: pb.GetInstanceRequest, call: Call) -> bytes:
+    async def get(self, wanted: One, call: Call) -> bytes:
         """The instance."""
-        ask = asking(self._locations, message.read, (), call, self._clock)
-        request = pb.FindInstancesRequest(field_mask=message.field_mask, read=message.read)
-        owner, answers = await self._found(message.id, request, ask)
+        ask = asking(self._locations, wanted.find.message.read, (), call, self._clock)
+        owner, answers = await self._found(wanted, ask)
         frame = answers.said[owner].part.items[0].frame
         return frame + encoded_sources({n: t.source for n, t in answers.said.items()}, answers.silent)
 
     async def explain(self, message: pb.ExplainInstanceRequest, call: Call) -> bytes:
         """Why it is ready or not, as its location explains it."""
         ask = asking(self._locations, pb.ReadOptions(), (), call, self._clock)
-        request = pb.FindInstancesRequest()
+        request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=[message.id]))
         request.field_mask.paths.append("meta.id")
-        owner, answers = await self._found(message.id, request, ask)
+        owner, answers = await self._found(One(message.id, compiled(request)), ask)
         told = unrefused(await self._locations.ask([owner], lambda location: _explained(location, message, ask)))
         if not told.said:
             raise LocationsSilent(told.silent)
         others = {n: t.source for n, t in answers.said.items() if n != owner}
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
-    async def _found(self, instance_id: str, request: pb.FindInstancesRequest, ask: Asking) -> _Found:
+    async def _found(self, wanted: One, ask: Asking) -> _Found:
         """Find its location. A list is asked for, from memory first: a location without it answers so, with its Source.
 
         GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
         """
-        request.filter.instance_id.append(instance_id)
-        answers = await self._everywhere(request, ask)
+        instance_id, find = wanted
+        answers = await self._everywhere(find, ask)
         if not any(told.part.items for told in answers.said.values()):
             # It may just have been stored, so every store is asked. A location that was silent the first
             # time may answer now: the caller's demands still apply to it.
+            request = pb.FindInstancesRequest()
+            request.CopyFrom(find.message)
             request.read.consistency = pb.READ_CONSISTENCY_STRONG
-            answers = await self._everywhere(request, ask)
+            answers = await self._everywhere(compiled(request), ask)
         owners = [name for name, told in answers.said.items() if told.part.items]
         if len(owners) > 1:
             raise Ambiguous(instance_id, owners)
@@ -83,9 +98,9 @@ class Single:
         ask.check(answers.silent, anybody=True)
         return _Found(owners[0], answers)
 
-    async def _everywhere(self, request: pb.FindInstancesRequest, ask: Asking) -> Answers[Told]:
+    async def _everywhere(self, find: Find, ask: Asking) -> Answers[Told]:
         cursors = dict.fromkeys(ask.names, Cursor())
-        return unrefused_ids(await self._lists.everywhere(compiled(request), ask, cursors), ["id"])
+        return unrefused_ids(await self._lists.everywhere(find, ask, cursors), ["id"])
 
 
 async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from federated.calls.asking import caller_token, named
+from federated.calls.asking import named, on_behalf
 from federated.calls.one_location import Follower, Portion, nothing, resync
 from federated.clock import Clock
 from federated.encoded import continuation, scan
@@ -55,7 +55,7 @@ class Watches:
         held = continuation.tokens_of(message.resume_token, digest) if message.resume_token else None
         names = named(self._locations, message.filter.cluster, call)
         restricted = bool(message.filter.cluster or requested_cluster(call))
-        stream = _Stream(self, self._locations, message.filter, caller_token(call), held, self._clock, self._rng)
+        stream = _Stream(self, self._locations, message.filter, on_behalf(call), held, self._clock, self._rng)
         self.open += 1
         try:
             yield _opening(self._locations, names)

@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from federated.calls.asking import caller_token
+from federated.calls.asking import on_behalf
 from federated.calls.owners import Owners, OwnerSearch
 from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
@@ -97,7 +97,7 @@ class Writes:
         left_s = max(0.001, self.deadline(call) - self._clock.now())
         # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
         repeated = (REPEATED,) if call.header(REPEATED_HEADER) else ()
-        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *repeated, *caller_token(call))
+        metadata = ((CLUSTER_HEADER, name), *repeated, *on_behalf(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} was just removed from the gateway's configuration")

@@ -22,11 +22,16 @@ _MOST_LOCATIONS: Final = 1_000
 _LISTS: Final = ("instance_id", "service_id", "node_name", "revision_id", "cluster")
 
 
-def filter_digest(where: service_pb2.InstanceFilter) -> str:
-    """The same digest for equal filters, in whatever order they list their values. Raises InvalidRequest: too many."""
+def check_sizes(where: service_pb2.InstanceFilter) -> None:
+    """Raises InvalidRequest: too many values."""
     for name in _LISTS:
         if (count := len(getattr(where, name))) > MAX_FILTER_VALUES:
             raise invalid(f"filter.{name}", f"{count} values are too many: use at most {MAX_FILTER_VALUES}")
+
+
+def filter_digest(where: service_pb2.InstanceFilter) -> str:
+    """The same digest for equal filters, in whatever order they list their values. Raises InvalidRequest: too many."""
+    check_sizes(where)
     where = _sorted(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
 

@@ -11,7 +11,6 @@ import grpc
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
-from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, ClientCall, Options
 
 Metadata = Sequence[tuple[str, str]]
@@ -58,8 +57,20 @@ class ReplicaChannel:
 
     async def call(self, method: str, request: bytes, timeout_s: float, metadata: Metadata = ()) -> bytes:
         """The encoded answer."""
+        call = self.begin(method, request, timeout_s, metadata)
         try:
-            return await self._channel.unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
+            return await self.answer(call)
+        finally:
+            call.leave()
+
+    def begin(self, method: str, request: bytes, timeout_s: float, metadata: Metadata = ()) -> ClientCall:
+        """A call, sent; `leave` it in the end."""
+        return self._channel.stream(f"/{SERVICE}/{method}", request, metadata, timeout_s)
+
+    async def answer(self, call: ClientCall) -> bytes:
+        """What it was answered with, encoded."""
+        try:
+            return await call.only()
         except CallFailed as error:
             raise self._decoded(error) from None
 
@@ -67,7 +78,7 @@ class ReplicaChannel:
         self, method: str, request: bytes, silence_limit_s: float, metadata: Metadata = ()
     ) -> AsyncIterator[bytes]:
         """Encoded messages; a stream that is silent for `silence_limit_s` counts as broken."""
-        messages = self._channel.stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
+        messages = self._channel.stream(f"/{SERVICE}/{method}", request, metadata)
         self._streams.add(messages)
         try:
             while True:
@@ -100,9 +111,3 @@ class ReplicaChannel:
     def _silent(self, limit_s: float) -> HqApiError:
         text = f"{self.address} sent nothing for {limit_s:g} s, not even a bookmark"
         return HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, text, endpoint=self.address)
-
-
-def _of_call(metadata: Metadata) -> Metadata:
-    """Adds the request id and the trace of the call that caused this one."""
-    said = {name for name, _ in metadata}
-    return (*(pair for pair in passed_on() if pair[0] not in said), *metadata)

@@ -110,7 +110,16 @@ class Location:
         if not self.health.is_up:
             self.silences += 1
             raise Silence(self.health.down_words())
-        return await self._read(method, request, patience_s(self.config.timeout_s, left_s), metadata, needs_store)
+        began, timeout_s = self._clock.now(), patience_s(self.config.timeout_s, left_s)
+        try:
+            return await self.race.run(method, request, timeout_s, metadata)
+        except HqApiError as error:
+            if is_word(error):
+                raise
+            if not error.from_hq and not (needs_store and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
+                self._failed(error, self._clock.now() - began)
+            self.silences += 1
+            raise Silence(words_of(error, f"within {timeout_s:g} s")) from error
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
         """The encoded answer to a write, which is tried even where reads do not wait. Raises HqApiError."""
@@ -141,21 +150,6 @@ class Location:
     async def close(self) -> None:
         """End every call."""
         await asyncio.gather(*(channel.close() for channel in self.race.channels.values()))
-
-    async def _read(
-        self, method: str, request: bytes, timeout_s: float, metadata: Metadata, needs_store: bool
-    ) -> bytes:
-        began = self._clock.now()
-        try:
-            answer = await self.race.run(method, request, timeout_s, metadata)
-        except HqApiError as error:
-            if is_word(error):
-                raise
-            if not error.from_hq and not (needs_store and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
-                self._failed(error, self._clock.now() - began)
-            self.silences += 1
-            raise Silence(words_of(error, f"within {timeout_s:g} s")) from error
-        return answer
 
     def _failed(self, error: HqApiError, waited_s: float) -> None:
         words = words_of(error, f"within {self.config.timeout_s:g} s")

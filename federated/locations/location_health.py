@@ -34,6 +34,7 @@ class LocationHealth:
         """`timeout_s`: how long calls wait for it."""
         self.name, self._timeout_s, self._clock = name, timeout_s, clock
         self.source: service_pb2.Source | None = None
+        self._encoded = b""
         self.seen_at = clock.now()
         self.on_silence: Callable[[], None] = lambda: None
         self._standing = Standing(clock.now())
@@ -59,6 +60,9 @@ class LocationHealth:
         Raises:
             Silence: it is from another location: its answer must not be taken for this one's.
         """
+        if encoded == self._encoded and self.source is not None:  # a replica tells the same for a few milliseconds
+            self.seen_at = self._clock.now()
+            return self.source
         try:
             source = service_pb2.Source.FromString(encoded)
         except DecodeError:
@@ -66,7 +70,7 @@ class LocationHealth:
         if source.cluster != self.name:
             said = f"its replicas call themselves {source.cluster!r}"
             raise Silence(f"{said}: correct the gateway's configuration, or start them with --cluster {self.name}")
-        self.source, self.seen_at = source, self._clock.now()
+        self.source, self.seen_at, self._encoded = source, self._clock.now(), encoded
         return source
 
     def staleness_s(self) -> float | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from federated.clock import Clock
 from federated.errors import Silence, raise_refusal
@@ -64,23 +64,27 @@ class Locations:
         """Addresses of their replicas."""
         return {name: self.by_name[name].config.replicas for name in names if name in self.by_name}
 
-    async def ask(self, names: Iterable[str], question: Callable[[Location], Awaitable[T]]) -> Answers[T]:
+    async def ask(self, names: Iterable[str], question: Callable[[Location], Coroutine[Any, Any, T]]) -> Answers[T]:
         """Put a question to several locations at once, and sort the answers."""
-        known = {name: self.by_name.get(name) for name in names}
-        asked = [location for location in known.values() if location is not None]
         answers: Answers[T] = Answers()
-        for name in [name for name, location in known.items() if location is None]:
-            answers.silent[name] = Silence("it was just removed from the gateway's configuration")
-        results = await asyncio.gather(*(question(one) for one in asked), return_exceptions=True)
-        for location, result in zip(asked, results, strict=True):
-            if isinstance(result, Silence):
-                answers.silent[location.name] = result
-            elif isinstance(result, HqApiError):
-                answers.refused[location.name] = result
-            elif isinstance(result, BaseException):
-                raise result
+        asked: dict[str, asyncio.Task[T]] = {}
+        for name in names:
+            location = self.by_name.get(name)
+            if location is None:
+                answers.silent[name] = Silence("it was just removed from the gateway's configuration")
             else:
-                answers.said[location.name] = result
+                asked[name] = asyncio.create_task(question(location))
+        try:
+            for name, task in asked.items():
+                try:
+                    answers.said[name] = await task
+                except Silence as silence:
+                    answers.silent[name] = silence
+                except HqApiError as refusal:
+                    answers.refused[name] = refusal
+        finally:
+            for task in asked.values():
+                task.cancel()
         return answers
 
     async def fell_silent(self) -> None:

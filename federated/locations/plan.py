@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -14,7 +13,7 @@ HEDGE_RATIO: Final = 0.1
 _HEDGE_RESERVE: Final = 10.0
 _MIN_HEDGE_S: Final = 0.01
 _UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls for a usual latency
-_ENOUGH: Final = 20
+_ENOUGH: Final = 20  # calls, after which the usual latency is looked at again
 _WINDOW: Final = 200
 _BLAMABLE_WAIT_S: Final = 1.0
 
@@ -54,21 +53,19 @@ class Latencies:
     """How long calls of one method took lately."""
 
     def __init__(self) -> None:
-        self._recent: deque[float] = deque()
-        self._sorted: list[float] = []
+        self._recent: deque[float] = deque(maxlen=_WINDOW)
+        self._calls, self._late_s = 0, _UNKNOWN_HEDGE_S
 
     def took(self, seconds: float) -> None:
         """A call was answered after so long."""
-        if len(self._recent) == _WINDOW:
-            self._sorted.remove(self._recent.popleft())
         self._recent.append(seconds)
-        insort(self._sorted, seconds)
+        self._calls += 1
+        if self._calls % _ENOUGH == 0:
+            self._late_s = max(_MIN_HEDGE_S, 2 * sorted(self._recent)[len(self._recent) * 19 // 20])
 
     def hedge_after_s(self) -> float:
         """The time after which a call is slower than usual: twice the 95th percentile."""
-        if len(self._sorted) < _ENOUGH:
-            return _UNKNOWN_HEDGE_S
-        return max(_MIN_HEDGE_S, 2 * self._sorted[len(self._sorted) * 19 // 20])
+        return self._late_s
 
 
 class Standing:

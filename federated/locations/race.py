@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from federated.clock import Clock
 from federated.locations.channel import Metadata, ReplicaChannel
@@ -14,6 +14,7 @@ from federated.locations.plan import HedgeBudget, Latencies
 from hqclient.errors import HqApiError
 from hqclient.pool import Replica, Replicas
 from hqclient.retry import REPEATED, Safety, blames_endpoint, elsewhere_may_help, may_repeat
+from serving.transport.client import ClientCall
 
 _LOOK_AGAIN_S: Final = 0.05
 _SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is asked
@@ -86,9 +87,21 @@ class Race:
     ) -> bytes:
         """Ask this one replica, and remember how it did. Raises HqApiError."""
         began = self.clock.now()
-        left_s = max(0.001, deadline - began)
+        call = self.begin(replica, method, request, deadline, metadata)
         try:
-            answer = await self.channels[replica.address].call(method, request, left_s, metadata)
+            return await self.answer(replica, method, call, began)
+        finally:
+            call.leave()
+
+    def begin(self, replica: Replica, method: str, request: bytes, deadline: float, metadata: Metadata) -> ClientCall:
+        """A call to this replica, sent; `leave` it in the end."""
+        left_s = max(0.001, deadline - self.clock.now())
+        return self.channels[replica.address].begin(method, request, left_s, metadata)
+
+    async def answer(self, replica: Replica, method: str, call: ClientCall, began: float) -> bytes:
+        """What such a call was answered with; how the replica did is remembered. Raises HqApiError."""
+        try:
+            answer = await self.channels[replica.address].answer(call)
         except HqApiError as error:
             if blames_endpoint(error, self.clock.now() - began):
                 self.replicas.failed(replica)
@@ -98,15 +111,21 @@ class Race:
         return answer
 
 
+class _Running(NamedTuple):
+    replica: Replica
+    call: ClientCall
+    began: float
+
+
 class _Question:
-    """One read in progress."""
+    """One read in progress, without a task of its own for each replica that is asked."""
 
     __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
 
     def __init__(self, race: Race, method: str, request: bytes, deadline: float, metadata: Metadata) -> None:
         self._race, self._method, self._request, self._deadline = race, method, request, deadline
         self._metadata = metadata
-        self._running: dict[asyncio.Task[bytes], Replica] = {}
+        self._running: list[_Running] = []
         self._tried: set[str] = set()
 
     async def answer(self, hedge_after_s: float) -> bytes:
@@ -114,27 +133,48 @@ class _Question:
         patience_s, sick_after_s = hedge_after_s, max(_SICK_AFTER_S, 2 * hedge_after_s)
         try:
             while True:
-                done, _ = await asyncio.wait(self._running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-                if not done:
+                ended = await self._ended(patience_s)
+                if not ended:
                     is_sick = self._race.clock.now() - began >= sick_after_s
                     self._late(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
                     patience_s = _LOOK_AGAIN_S
-                for task in sorted(done, key=lambda one: one.exception() is not None):
-                    replica = self._running.pop(task)
-                    error = task.exception()
-                    if error is None:
-                        self._won(replica, first)
-                        return task.result()
+                errors: list[HqApiError] = []
+                for one in ended:
+                    self._running.remove(one)
+                    try:
+                        answer = await self._race.answer(one.replica, self._method, one.call, one.began)
+                    except HqApiError as failure:
+                        errors.append(failure)
+                    else:
+                        self._won(one.replica, first)
+                        return answer
+                for error in errors:
                     self._after(error)
         finally:
-            for task in self._running:
-                task.cancel()
+            for one in self._running:
+                one.call.leave()
+
+    async def _ended(self, patience_s: float) -> list[_Running]:
+        """Those that have ended, once there is one; none, if there is none in that time."""
+        loop = asyncio.get_running_loop()
+        left_s, until = patience_s, loop.time() + patience_s
+        while not (ended := [one for one in self._running if one.call.is_over]) and left_s > 0:
+            waiter = loop.create_future()
+            for one in self._running:
+                one.call.waiter = waiter
+            timer = loop.call_later(left_s, _wake, waiter)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+            left_s = until - loop.time()
+        return ended
 
     def _launch(self) -> Replica:
-        replica = self._race.replicas.pick(self._tried)
+        race, replica = self._race, self._race.replicas.pick(self._tried)
         self._tried.add(replica.address)
-        asked = self._race.ask(replica, self._method, self._request, self._deadline, self._metadata)
-        self._running[asyncio.create_task(asked)] = replica
+        call = race.begin(replica, self._method, self._request, self._deadline, self._metadata)
+        self._running.append(_Running(replica, call, race.clock.now()))
         return replica
 
     def _late(self, first: Replica, *, may_hedge: bool, is_sick: bool) -> None:
@@ -152,14 +192,14 @@ class _Question:
             self._launch()
 
     def _won(self, replica: Replica, first: Replica) -> None:
-        if replica is not first and first in self._running.values():
+        if any(one.replica is first for one in self._running):
             self._race.stats.hedges_won += 1
             # Slower than usual while another one was not: spare the next calls from finding that out again.
             self._race.replicas.failed(first)
 
-    def _after(self, error: BaseException) -> None:
+    def _after(self, error: HqApiError) -> None:
         """Ask the next replica, wait for the other request in progress, or give up."""
-        if not isinstance(error, HqApiError) or not may_repeat(error, Safety.REPEATABLE):
+        if not may_repeat(error, Safety.REPEATABLE):
             raise error
         race = self._race
         in_time = race.clock.now() < self._deadline
@@ -168,3 +208,8 @@ class _Question:
             self._launch()
         elif not self._running:
             raise error
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -24,11 +24,11 @@ def request_id() -> str:
     return call.request_id if call is not None else ""
 
 
-def traceparent() -> str:
+def traceparent(call: Call | None = None) -> str:
     """The W3C trace context: that of our own span, or as the caller sent it; empty if there is no well-formed one."""
     if own := OWN_TRACE.get():
         return own
-    call = CURRENT.get()
+    call = call or CURRENT.get()
     text = call.header("traceparent")[:_MOST] if call is not None else ""
     return text if text.isascii() and text.isprintable() and _TRACEPARENT.fullmatch(text) else ""
 
@@ -39,12 +39,12 @@ def trace_id() -> str:
     return match[1] if match else ""
 
 
-def passed_on() -> tuple[tuple[str, str], ...]:
-    """Metadata for calls that are made on behalf of the current one."""
-    call = CURRENT.get()
+def passed_on(call: Call | None = None) -> tuple[tuple[str, str], ...]:
+    """Metadata for calls that are made on behalf of this one, or of the current one."""
+    call = call or CURRENT.get()
     if call is None:
         return ()
-    words = (("x-request-id", call.request_id), ("traceparent", traceparent()), ("tracestate", _tracestate(call)))
+    words = (("x-request-id", call.request_id), ("traceparent", traceparent(call)), ("tracestate", _tracestate(call)))
     return tuple(pair for pair in words if pair[1])
 
 

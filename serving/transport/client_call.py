@@ -92,7 +92,7 @@ class ClientCall:
         self._queue: deque[bytes] = deque()
         self._owed = 0  # bytes that came, and were not given back
         self._error: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None  # done when something has come, or it has ended
 
     def head(self, head: Head, *, end: bool) -> None:
         """The headers of the answer; if they end it, they are its trailers, too."""
@@ -191,16 +191,16 @@ class ClientCall:
         return self._queue[0]
 
     def _changed(self) -> asyncio.Future[None]:
-        self._waiter = asyncio.get_running_loop().create_future()
-        return self._waiter
+        self.waiter = asyncio.get_running_loop().create_future()
+        return self.waiter
 
     def _message(self, message: bytes) -> None:
         self._queue.append(message)
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
     def _take(self, chunk: bytes) -> None:
         held, at = self._held, 0
