@@ -80,4 +80,7 @@ def encoded_varint(value: int) -> bytes:
 
 def delimited(number: int, payload: bytes) -> bytes:
     """A field that holds bytes, a string or a message; only for numbers below 16."""
-    return bytes((number << 3 | DELIMITED,)) + encoded_varint(len(payload)) + payload
+    size = len(payload)
+    if size < 0x80:  # almost always
+        return bytes((number << 3 | DELIMITED, size)) + payload
+    return bytes((number << 3 | DELIMITED,)) + encoded_varint(size) + payload

@@ -63,7 +63,7 @@ class Location:
     """Asks the replicas of one installation.
 
     Attributes:
-        config: as configured in the file.
+        config, name: as configured in the file.
         race: how its replicas are asked.
         own: metadata of the gateway's own requests: its token, if it has one.
         health: whether it answers, and its last Source.
@@ -76,7 +76,7 @@ class Location:
     def __init__(
         self, config: LocationConfig, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
-        self.config, self._clock = config, clock
+        self.config, self.name, self._clock = config, config.name, clock
         replicas = Replicas(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
         channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
         self.race = Race(replicas, channels, clock)
@@ -88,10 +88,6 @@ class Location:
 
     def __repr__(self) -> str:
         return f"Location({self.name}, {'up' if self.health.is_up else self.health.error})"
-
-    @property
-    def name(self) -> str:
-        return self.config.name
 
     async def read(
         self, method: str, request: bytes, left_s: float | None, metadata: Metadata, *, needs_store: bool = False
