@@ -36,8 +36,8 @@ class Asking:
         last_good: an old answer is acceptable for a silent one.
         demands: by location, the `read` options that only this location gets.
         deadline: of the caller, on the injected clock; None: it set none.
-        token: of the caller.
-        metadata: what is passed on to locations: the token, and what names the call in logs and traces.
+        token: the caller's authorization header, if it sent one.
+        metadata: sent along to the locations: that header, the request id and the trace context.
         access: what the caller may read, as the gateway's own policy says; the locations check for themselves.
     """
 
@@ -107,7 +107,7 @@ def caller_token(call: Call) -> Metadata:
 
 
 def on_behalf(call: Call) -> Metadata:
-    """What is passed on of a call: its caller's token, and what names it in logs and traces. Raises Unauthenticated."""
+    """Metadata of requests made for this call: request id, trace context, its token. Raises Unauthenticated."""
     return (*passed_on(call), *caller_token(call))
 
 

@@ -111,7 +111,6 @@ class Lists:
 
     async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
         """What each of these locations has for its cursor."""
-
         key = ask.asker() + find.key
 
         async def question(location: Location) -> Told:
@@ -127,7 +126,7 @@ class Lists:
 
     async def _part(self, location: Location, find: Find, ask: Asking, key: bytes, cursor: Cursor) -> Told:
         token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
-        key += token  # of this answer, for this caller
+        key += token  # in the cache of last good answers
         request = b"".join((find.base, token, ask.demand(location.name, 5)))
         needs_store = ask.needs_store(location.name, find.message.read)
         try:

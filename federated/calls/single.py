@@ -21,7 +21,7 @@ from serving.errors import NotFound
 
 
 class One(NamedTuple):
-    """A compiled GetInstanceRequest: the id, and the list of it that is asked for."""
+    """A compiled GetInstanceRequest: the id, and the FindInstancesRequest that looks for it."""
 
     id: str
     find: Find

@@ -64,11 +64,11 @@ class ReplicaChannel:
             call.leave()
 
     def begin(self, method: str, request: bytes, timeout_s: float, metadata: Metadata = ()) -> ClientCall:
-        """A call, sent; `leave` it in the end."""
+        """Send a request without waiting for the answer. Call `leave` on the result once it is of no more use."""
         return self._channel.stream(f"/{SERVICE}/{method}", request, metadata, timeout_s)
 
     async def answer(self, call: ClientCall) -> bytes:
-        """What it was answered with, encoded."""
+        """Wait for the encoded answer of a call from `begin`."""
         try:
             return await call.only()
         except CallFailed as error:

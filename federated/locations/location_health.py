@@ -60,7 +60,7 @@ class LocationHealth:
         Raises:
             Silence: it is from another location: its answer must not be taken for this one's.
         """
-        if encoded == self._encoded and self.source is not None:  # a replica tells the same for a few milliseconds
+        if encoded == self._encoded and self.source is not None:  # replicas reuse a Source for a few milliseconds
             self.seen_at = self._clock.now()
             return self.source
         try:

@@ -13,7 +13,7 @@ HEDGE_RATIO: Final = 0.1
 _HEDGE_RESERVE: Final = 10.0
 _MIN_HEDGE_S: Final = 0.01
 _UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls for a usual latency
-_ENOUGH: Final = 20  # calls, after which the usual latency is looked at again
+_ENOUGH: Final = 20  # calls between two looks at the usual latency
 _WINDOW: Final = 200
 _BLAMABLE_WAIT_S: Final = 1.0
 

@@ -94,12 +94,12 @@ class Race:
             call.leave()
 
     def begin(self, replica: Replica, method: str, request: bytes, deadline: float, metadata: Metadata) -> ClientCall:
-        """A call to this replica, sent; `leave` it in the end."""
+        """Send a request to this replica. Call `leave` on the result once it is of no more use."""
         left_s = max(0.001, deadline - self.clock.now())
         return self.channels[replica.address].begin(method, request, left_s, metadata)
 
     async def answer(self, replica: Replica, method: str, call: ClientCall, began: float) -> bytes:
-        """What such a call was answered with; how the replica did is remembered. Raises HqApiError."""
+        """Wait for the answer of a call from `begin`, and remember how the replica did. Raises HqApiError."""
         try:
             answer = await self.channels[replica.address].answer(call)
         except HqApiError as error:
@@ -118,7 +118,7 @@ class _Running(NamedTuple):
 
 
 class _Question:
-    """One read in progress, without a task of its own for each replica that is asked."""
+    """One read in progress. Its calls share one future: a task for each would cost more than the call."""
 
     __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
 
@@ -155,7 +155,7 @@ class _Question:
                 one.call.leave()
 
     async def _ended(self, patience_s: float) -> list[_Running]:
-        """Those that have ended, once there is one; none, if there is none in that time."""
+        """Wait until a call has ended. Returns those that have; an empty list after `patience_s` seconds."""
         loop = asyncio.get_running_loop()
         left_s, until = patience_s, loop.time() + patience_s
         while not (ended := [one for one in self._running if one.call.is_over]) and left_s > 0:

@@ -146,7 +146,7 @@ class Watches:
                     else:
                         await asyncio.sleep(0)
                     self._check(watcher)
-            # No more generators than these two: each watch would hold, and each message pass through, one more.
+            # Not one more nested generator: it would cost every watch memory, and every message a step.
             while True:
                 for message in await self._news(query, watcher, alarm):
                     yield message
@@ -184,7 +184,7 @@ class Watches:
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
     def _snapshot(self, query: Query, watcher: Watcher) -> Iterator[Message | None]:
-        """The current instances, while the watcher collects changes; None: let the event loop run."""
+        """The current instances, while the watcher collects changes. None: the caller lets the event loop run."""
         source, token = self._freshness.source(), self._token(query, self._fanout.version)
         while (events := next(watcher.snapshot, None)) is not None:
             yield Message(SNAPSHOT, source, events) if events else None
@@ -192,14 +192,14 @@ class Watches:
         yield Message(SYNCED, source, [], token)
 
     async def _news(self, query: Query, watcher: Watcher, alarm: Alarm) -> list[Message]:
-        """What to send next, once there is something: changes, or a bookmark."""
+        """Wait for changes, or for the time of a bookmark. Returns what to send."""
         if not self._fanout.closing.is_set():
             await watcher.wait(alarm)
         self._check(watcher)
         return self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES)) or [self._bookmark(query)]
 
     async def _paused(self, sent: Message) -> None:
-        """Wait for more changes to come together, after those that ended with `sent`. Raises ShuttingDown."""
+        """After changes that many watch, wait a little, so that the next ones come as a batch. Raises ShuttingDown."""
         fanout = self._fanout
         if fanout.closing.is_set():
             raise _shutting_down()

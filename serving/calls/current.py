@@ -40,7 +40,7 @@ def trace_id() -> str:
 
 
 def passed_on(call: Call | None = None) -> tuple[tuple[str, str], ...]:
-    """Metadata for calls that are made on behalf of this one, or of the current one."""
+    """Metadata for calls made on behalf of `call`; by default, of the current one."""
     call = call or CURRENT.get()
     if call is None:
         return ()

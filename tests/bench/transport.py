@@ -158,7 +158,7 @@ class _Crowd:
         self.messages = 0
 
     async def opened(self, count: int) -> float:
-        """The replica's processor time for so many more, until each has its snapshot."""
+        """Open `count` more. Returns the replica's processor time in seconds until each has its snapshot."""
         before = cpu_s([self._pid])
         events = [asyncio.Event() for _ in range(count)]
         channels = cycle(self._channels)
