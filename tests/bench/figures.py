@@ -111,6 +111,7 @@ _LOOKUPS = {"Get": 5.0, "Find 100": 4.0}
 _TRANSPORT = (  # a case, what it is held against, and how many times that it shall answer
     *((f"{call}, gRPC, {shape}", "empty", target) for call, target in _LOOKUPS.items() for shape in _SHAPES),
     *((f"{call}, gRPC, tokens", "empty", target) for call, target in _LOOKUPS.items()),
+    (transport.FRESH, "empty", 5.0),
     *((f"{call}, gRPC, {way}", "empty", 3.0) for call in _LOOKUPS for way in ("TLS", "TLS and tokens")),
     *((f"{call}, HTTP/1.1 proto", "empty", 1.2) for call in _LOOKUPS),
     ("Get, HTTP/1.1 json", "empty", 1.2),
@@ -141,6 +142,7 @@ FIGURES = (
         if o == "empty" and "gRPC" in case
     ),
     Figure("Idle watch: memory", 10, "KiB", False, "transport", _fact("idle watch: memory")),
+    Figure("… over TLS, on a connection of its own", 45, "KiB", False, "transport", _fact(transport.ALONE_WITH_TLS)),
     Figure("… to open", 100, "µs of CPU", False, "transport", _fact(transport.OPENED)),
     Figure(
         *("… to open: processor time over grpc.aio, of ours", 5, "times", True, "transport"),

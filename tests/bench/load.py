@@ -1,12 +1,14 @@
-"""Load from C tools: h2load for gRPC and etcd, wrk for HTTP/1.1.
+"""Load from C tools, h2load for gRPC and etcd, wrk for HTTP/1.1; and from grpc-go.
 
-h2load posts one file for ever, so different requests at the same time come from several processes of it. wrk runs a
-script in Lua, which sends as many different requests as it likes.
+h2load posts one file for ever, so different requests at the same time come from several processes of it, and all have
+the same headers; those of `go/lookups.go` are fresh in every call. wrk runs a script in Lua, which sends as many
+different requests as it likes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -111,6 +113,19 @@ async def _h2load(target: Target, body: Path, seconds: float, shape: Shape) -> _
         raise LoadFailed(f"requests to {target.path} failed: {words[-2000:]}")
     rows = (row.split("\t") for row in log.read_text().splitlines())
     return _Part(done, _number(r"\((\d+)\) data", words), [int(row[2]) / 1000 for row in rows if row[1] == "200"])
+
+
+async def fresh(program: Path, target: Target, *, message: bytes, seconds: float, shape: Shape, tokens: Path) -> Sample:
+    """`go/lookups.go`: each call has a deadline and a trace id of its own, and one of the tokens of a file."""
+    before = cpu_s(target.pids)
+    words = await _run(
+        *(str(program), target.address, target.path, message.hex(), str(tokens)),
+        *(str(shape.connections), str(shape.streams), str(seconds)),
+        timeout_s=seconds + _GRACE_S,
+    )
+    spent_s, told = cpu_s(target.pids) - before, json.loads(words)
+    done, times = told["done"], [told[name] for name in ("p50", "p90", "p99", "most")]
+    return Sample(done / seconds, *times, spent_s / max(1, done) * 1e6)
 
 
 async def http(

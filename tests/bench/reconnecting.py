@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import re
 import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from hqpb.v1 import service_pb2
-from tests.bench import raw
+from tests.bench import raw, tools
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT
 from tests.bench.stand import PREFIX, SERVICE, Stand, stand
@@ -26,7 +24,6 @@ from tests.support.replicas import ReplicaProcess
 from tests.support.reserved_port import kept_addresses
 
 GROUP = "reconnect"
-_GRPC_GO = "v1.84.0"
 _SERVICE = "lookup-100"
 DURING, UNKNOWN = "during", "during, at a replica that no client knows of"
 _LOOKUPS_PER_S = 100
@@ -46,9 +43,9 @@ async def run(bench: Bench) -> None:
     counts = (400, 100) if bench.quick else (4_000, 1_000)
     directory = bench.directory / GROUP
     directory.mkdir()
-    program = await _go_program(directory)
+    program = await tools.go_program("reconnecting", directory / "go")
     if program is None:
-        bench.say(f"{GROUP:10} go is not installed, or cannot have google.golang.org/grpc {_GRPC_GO}: Python only")
+        bench.say(f"{GROUP:10} {tools.NO_GO}: Python only")
     async with stand(directory, 23_000, _ROOM, replicas=0) as made, AsyncExitStack() as stack:
         flags = [kept_addresses() for _ in range(3)]
         replicas = [await _started(made, stack, 0, flags[0])]
@@ -109,21 +106,6 @@ async def _without_watches(
     times_ms = await _lookups(replicas[1], asyncio.create_task(asyncio.sleep(8)))
     await restarted
     return times_ms
-
-
-async def _go_program(directory: Path) -> Path | None:
-    """The watches in Go, compiled; None: that cannot be done here."""
-    if shutil.which("go") is None:
-        return None
-    shutil.copy(ROOT / "tests" / "bench" / "go" / "reconnecting.go", directory / "main.go")
-    steps = ("mod init bench", f"get google.golang.org/grpc@{_GRPC_GO}", "mod tidy", "build -o watches .")
-    for step in steps:
-        process = await asyncio.create_subprocess_exec(
-            "go", *step.split(), cwd=directory, stderr=asyncio.subprocess.DEVNULL, env={**os.environ}
-        )
-        if await process.wait():
-            return None
-    return directory / "watches"
 
 
 async def _started(made: Stand, stack: AsyncExitStack, number: int, flags: Sequence[str]) -> ReplicaProcess:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import sys
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from hqpb.v1 import service_pb2
 from serving.encoding.jsonio import to_json
 from serving.transport.client import Channel
-from tests.bench import load
+from tests.bench import load, tools
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape, Target
 from tests.bench.lookups import Lookup, file_name, get, of_service
@@ -30,10 +31,15 @@ SHAPES: Final = (Shape(1, 64), Shape(16, 8), Shape(64, 4))
 NARROW: Final = "Find 100, gRPC, 1 connection, windows of 64 KiB"
 AWAKE: Final = f"{NARROW}, cores kept awake"
 OPENED: Final = "idle watch: CPU to open"
+FRESH: Final = "Get, gRPC, fresh deadlines, tokens and trace ids"
+ALONE: Final = "idle watch on a connection of its own: memory"
+ALONE_WITH_TLS: Final = f"{ALONE}, TLS"
 WAYS: Final = ("TLS", "tokens", "TLS and tokens")
 _WEB_CONNECTIONS: Final = 64
+_CALLERS: Final = 100
 _CHANNELS, _WATCHES, _BOOKMARKS_S = 4, 3_000, 12.0
 _BURST: Final = 1_000  # opened at once: of 3,000 at once grpc.aio cancels some
+_ALONE: Final = 500  # watches that have a connection each
 _PATIENCE_S: Final = 60.0
 
 
@@ -65,6 +71,7 @@ async def run(bench: Bench) -> None:
                 rows.append(_Row(AWAKE, {name: _awake(side) for name, side in narrow.sides.items()}))
             for row in rows:
                 await bench.compare(GROUP, row.name, row.sides)
+        await _fresh(bench, ways["tokens"], empty, files)
         interpreted = await made.replica(enter=("env", "SERVING_INTERPRETED=1"))
         for one in lookups:
             row = _plain(made, empty, one, SHAPES[1])
@@ -73,6 +80,11 @@ async def run(bench: Bench) -> None:
             sides = {"hq": row.sides["hq"], "interpreted": _loading(call, target), "empty": row.sides["empty"]}
             await bench.compare(GROUP, f"{one.name}, gRPC, compiled and interpreted", sides)
         await _idle_watches(bench, made)
+        tls = await made.replica(*_tls(files), "--insecure", ca=files.authority.cert)
+        burst = await made.replica(*_tls(files), "--insecure", ca=files.authority.cert)
+        await _alone(bench, ALONE, await made.replica(), _ALONE // 10)
+        await _alone(bench, ALONE_WITH_TLS, tls, _ALONE // 10)
+        await _alone(bench, f"{ALONE_WITH_TLS}, all at once", burst, _ALONE)
 
 
 def case_name(name: str, shape: Shape) -> str:
@@ -138,7 +150,7 @@ def _awake(side: Side) -> Side:
 
 async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
     """Replicas with TLS, tokens, and both."""
-    tls = ("--tls-cert", str(files.server.cert), "--tls-key", str(files.server.key))
+    tls = _tls(files)
     tokens = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
     found = {}
     for way, flags in zip(WAYS, ((*tls, "--insecure"), tokens, (*tls, *tokens)), strict=True):
@@ -148,12 +160,31 @@ async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
     return found
 
 
+async def _fresh(bench: Bench, hq: Target, empty: Empty, files: Secured) -> None:
+    """Calls of which no two have the same headers, so that the table of HPACK changes with each."""
+    program = await tools.go_program("lookups", bench.directory / "go-lookups")
+    if program is None:
+        bench.say(f"{GROUP:10} {FRESH}: {tools.NO_GO}")
+        return
+    one, tokens = get(), bench.directory / "tokens"
+    tokens.write_text("\n".join(files.issuer.token(f"reader/{n}", good_for_s=7200) for n in range(_CALLERS)))
+    call = partial(load.fresh, program, message=one.request.SerializeToString(), shape=SHAPES[1], tokens=tokens)
+    targets = {"hq": replace(hq, path=f"{SERVICE}/{one.method}"), "empty": empty.target(file_name(one))}
+    await bench.compare(GROUP, FRESH, {side: _loading(call, target) for side, target in targets.items()})
+
+
+def _tls(files: Secured) -> tuple[str, ...]:
+    return "--tls-cert", str(files.server.cert), "--tls-key", str(files.server.key)
+
+
 class _Crowd:
     """Watches of one instance each, so that nothing happens on them but bookmarks."""
 
-    def __init__(self, replica: ReplicaProcess) -> None:
+    def __init__(self, replica: ReplicaProcess, channels: int = _CHANNELS) -> None:
+        context = replica.ca and ssl.create_default_context(cafile=replica.ca)
         self._pid = replica.pid
-        self._channels = [Channel(replica.grpc) for _ in range(_CHANNELS)]
+        self._channels = [Channel(replica.grpc, context and (lambda: context)) for _ in range(channels)]
+        self._turns = cycle(self._channels)
         self._following: list[asyncio.Task[None]] = []
         self.messages = 0
 
@@ -161,8 +192,7 @@ class _Crowd:
         """Open `count` more. Returns the replica's processor time in seconds until each has its snapshot."""
         before = cpu_s([self._pid])
         events = [asyncio.Event() for _ in range(count)]
-        channels = cycle(self._channels)
-        self._following += [asyncio.create_task(self._follow(next(channels), event)) for event in events]
+        self._following += [asyncio.create_task(self._follow(next(self._turns), event)) for event in events]
         async with asyncio.timeout(_PATIENCE_S):
             await asyncio.gather(*(event.wait() for event in events))
         return cpu_s([self._pid]) - before
@@ -203,6 +233,20 @@ async def _idle_watches(bench: Bench, made: Stand) -> None:
     bench.fact(GROUP, OPENED, [our_us for our_us, _ in rounds], "µs")
     bench.fact(GROUP, f"{OPENED}, grpc.aio", [old_us for _, old_us in rounds], "µs")
     bench.fact(GROUP, f"{OPENED}: over grpc.aio, of ours", [old_us / our_us for our_us, old_us in rounds], "times")
+
+
+async def _alone(bench: Bench, name: str, replica: ReplicaProcess, at_once: int) -> None:
+    """Of a replica that has served nobody, so that what it holds is not in memory that others left."""
+    crowd = _Crowd(replica, _ALONE + 50)
+    try:
+        await crowd.opened(50)
+        before_bytes = memory_bytes(replica.pid)
+        for _ in range(_ALONE // at_once):
+            await crowd.opened(at_once)
+        each_bytes = (memory_bytes(replica.pid) - before_bytes) / _ALONE
+    finally:
+        await crowd.close()
+    bench.fact(GROUP, name, [each_bytes / 1024], "KiB", note=f"{_ALONE} connections, {at_once} made at once")
 
 
 async def _open_us(replica: ReplicaProcess) -> float:
