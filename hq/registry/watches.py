@@ -91,7 +91,9 @@ class Watches:
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
         # Starting takes several times as long as a lookup, and after a restart thousands start.
-        await self._turns.next(_OF_FEW if 0 < len(query.ids) <= _FEW else _OF_MANY)
+        weight = _OF_FEW if 0 < len(query.ids) <= _FEW else _OF_MANY
+        if not self._turns.enter(weight):
+            await self._turns.next(weight)
         self._loading.check()
         if self._fanout.closing.is_set():
             raise _shutting_down()

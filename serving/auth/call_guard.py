@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Any, Final
 
 from serving.auth.gate import Admit, Gate
 from serving.calls.methods import Answer, Call, Unary
 from serving.errors import ServiceError
 from serving.limiting.admission import Admission
 from serving.rights.rules import Rule
+
+_NO_LEASE: Final = nullcontext()
 
 
 def _charging(admit: Admit, admission: Admission) -> Admit:
@@ -46,7 +48,7 @@ class Guard:
 
     def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
         """How long a stream may go on."""
-        return nullcontext() if self._gate is None else self._gate.lease(call)
+        return _NO_LEASE if self._gate is None else self._gate.lease(call)
 
     def refused(self, call: Call, error: ServiceError) -> None:
         """The call ended with this error."""

@@ -27,6 +27,14 @@ class Turns:
         self._line.append(act)
         self._call()
 
+    def enter(self, weight: int) -> bool:
+        """Whether what takes as long as so many requests may begin at once, since nobody is in line for this turn."""
+        if self._line or self.left < weight:
+            return False
+        self.left -= weight
+        self._call()  # the turn ends with this round of the loop
+        return True
+
     async def next(self, weight: int = _MOST) -> None:
         """Return when those in line before have had their turn; what follows takes as long as so many requests."""
         begins = asyncio.get_running_loop().create_future()

@@ -124,8 +124,8 @@ async def fresh(program: Path, target: Target, *, message: bytes, seconds: float
         timeout_s=seconds + _GRACE_S,
     )
     spent_s, told = cpu_s(target.pids) - before, json.loads(words)
-    done, times = told["done"], [told[name] for name in ("p50", "p90", "p99", "most")]
-    return Sample(done / seconds, *times, spent_s / max(1, done) * 1e6)
+    done, p50, p90, p99, most = (float(told[name]) for name in ("done", "p50", "p90", "p99", "most"))
+    return Sample(done / seconds, p50, p90, p99, most, spent_s / max(1.0, done) * 1e6)
 
 
 async def http(

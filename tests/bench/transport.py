@@ -8,7 +8,7 @@ import ssl
 import sys
 from collections.abc import Coroutine
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import cycle
 from typing import Any, Final, NamedTuple
 
@@ -181,9 +181,9 @@ class _Crowd:
     """Watches of one instance each, so that nothing happens on them but bookmarks."""
 
     def __init__(self, replica: ReplicaProcess, channels: int = _CHANNELS) -> None:
-        context = replica.ca and ssl.create_default_context(cafile=replica.ca)
+        tls = cache(partial(ssl.create_default_context, cafile=replica.ca)) if replica.ca else None
         self._pid = replica.pid
-        self._channels = [Channel(replica.grpc, context and (lambda: context)) for _ in range(channels)]
+        self._channels = [Channel(replica.grpc, tls) for _ in range(channels)]
         self._turns = cycle(self._channels)
         self._following: list[asyncio.Task[None]] = []
         self.messages = 0

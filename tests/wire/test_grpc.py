@@ -102,11 +102,15 @@ async def test_the_deadline_ends_the_call_at_the_server_as_well(
     await eventually(lambda: admission.calls == 0)
 
 
-async def test_a_client_that_leaves_cancels_its_call(grpc_client: Client, registry: FakeRegistry) -> None:
+async def test_a_client_that_leaves_cancels_its_call_and_is_no_error_in_the_log(
+    grpc_client: Client, registry: FakeRegistry, admission: Admission, caplog: pytest.LogCaptureFixture
+) -> None:
     call = asyncio.create_task(grpc_client.get("wait"))
     await registry.started.wait()
     call.cancel()
     await asyncio.wait_for(registry.ended.wait(), 30)
+    await eventually(lambda: admission.calls == 0)
+    assert caplog.records == []
 
 
 async def test_a_stream_is_read_to_its_end(grpc_client: Client, admission: Admission) -> None:

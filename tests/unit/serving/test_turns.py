@@ -117,3 +117,14 @@ async def test_whoever_leaves_the_line_is_passed_over() -> None:
 async def test_slices_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns_module, "_SLICE_S", -1.0)
     assert await Turns().in_slices(lambda number: number * 2, range(10)) == list(range(0, 20, 2))
+
+
+async def test_what_fits_into_a_turn_begins_at_once_unless_others_are_in_line() -> None:
+    turns = Turns()
+    assert [turns.enter(MOST // 2) for _ in range(3)] == [True, True, False]
+    await asyncio.sleep(0)
+    assert turns.enter(MOST), "the next turn has room for as much"
+    turns.wait(lambda: None)
+    await asyncio.sleep(0)
+    turns.wait(lambda: None)
+    assert not turns.enter(1)
