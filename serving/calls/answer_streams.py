@@ -29,22 +29,32 @@ class ClosingStream:
 class StreamTimeout:
     """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
 
-    Like `ClosingStream` it is not a generator: there would be one for each idle watch.
+    Like `ClosingStream` it is not a generator: there would be one for each idle watch. Nor is it an `asyncio.timeout`,
+    which can be put off, and takes more time and memory for that.
     """
 
-    __slots__ = ("_age_s", "_limit", "_timeout_s")
+    __slots__ = ("_age_s", "_is_late", "_task", "_timeout_s", "_timer")
 
     def __init__(self, timeout_s: float | None, age_s: float) -> None:
-        self._timeout_s, self._age_s = timeout_s, age_s
-        self._limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
+        self._timeout_s, self._age_s, self._is_late = timeout_s, age_s, False
 
     async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
+        age_s, timeout_s = self._age_s, self._timeout_s
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        after_s = age_s if timeout_s is None else min(timeout_s, age_s)
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._end)
 
-    async def __aexit__(self, *raised: Any) -> None:
-        try:
-            await self._limit.__aexit__(*raised)
-        except TimeoutError as error:
-            if self._timeout_s is not None and self._timeout_s <= self._age_s:
-                raise DeadlineExceeded(f"the stream has reached its deadline, after {self._timeout_s:g} s") from error
-            raise Retry(f"the stream ends after {self._age_s:g} s: reconnect to any replica", 0.0) from error
+    def _end(self) -> None:
+        self._is_late = True
+        self._task.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: Any) -> None:
+        self._timer.cancel()
+        # Where others cancelled the task, too, that counts.
+        if not self._is_late or self._task.uncancel() > 0 or kind is not asyncio.CancelledError:
+            return
+        if self._timeout_s is not None and self._timeout_s <= self._age_s:
+            raise DeadlineExceeded(f"the stream has reached its deadline, after {self._timeout_s:g} s") from error
+        raise Retry(f"the stream ends after {self._age_s:g} s: reconnect to any replica", 0.0) from error
