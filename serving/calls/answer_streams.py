@@ -52,7 +52,7 @@ class StreamTimeout:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: Any) -> None:
         self._timer.cancel()
-        # Where others cancelled the task, too, that counts.
+        # If somebody else cancelled the task as well, it stays cancelled.
         if not self._is_late or self._task.uncancel() > 0 or kind is not asyncio.CancelledError:
             return
         if self._timeout_s is not None and self._timeout_s <= self._age_s:

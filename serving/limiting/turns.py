@@ -28,7 +28,7 @@ class Turns:
         self._call()
 
     def enter(self, weight: int) -> bool:
-        """Whether what takes as long as so many requests may begin at once, since nobody is in line for this turn."""
+        """Begin work that takes as long as so many requests. False: others wait, or this turn is full; call `next`."""
         if self._line or self.left < weight:
             return False
         self.left -= weight

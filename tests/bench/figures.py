@@ -153,6 +153,10 @@ FIGURES = (
         *("feeds", _fact("50,000 watches, 1,000 connections, bookmarks every 5 s: replica's processor, quiet")),
     ),
     Figure(
+        *("… to open one", 100, "µs of CPU", False),
+        *("feeds", _fact("50,000 watches, 1,000 connections, bookmarks every 60 s: CPU to open one")),
+    ),
+    Figure(
         # By processor time: a heartbeat waits for the next batch, so their rate is bounded by how many are in flight.
         "Heartbeats one by one, 1,000 in flight: processor time over grpc.aio, of ours",
         3.0,

@@ -1,7 +1,7 @@
 // One unary call over and over, by grpc-go, with what changes from call to call in a cloud: the deadline, the trace id, the
 // caller's token.
 //
-// Arguments: address, path, request in hex, file of tokens (one a line; empty: none), connections, calls in flight on
+// Arguments: address, path, request in hex, file of tokens (one a line), connections, calls in flight on
 // each, seconds. It prints as JSON how many calls were answered, and their times in milliseconds.
 package main
 
@@ -50,10 +50,8 @@ func call(conn *grpc.ClientConn, path string, request []byte, callers []string) 
 	limit := time.Second + rand.N(9*time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	brought := []string{"traceparent", fmt.Sprintf("00-%016x%016x-%016x-01", rand.Uint64(), rand.Uint64(), rand.Uint64())}
-	if len(callers) > 0 {
-		brought = append(brought, "authorization", callers[rand.N(len(callers))])
-	}
+	trace := fmt.Sprintf("00-%016x%016x-%016x-01", rand.Uint64(), rand.Uint64(), rand.Uint64())
+	brought := []string{"traceparent", trace, "authorization", callers[rand.N(len(callers))]}
 	var answer []byte
 	must(0, conn.Invoke(metadata.AppendToOutgoingContext(ctx, brought...), path, &request, &answer))
 }
