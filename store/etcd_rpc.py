@@ -154,7 +154,10 @@ class EtcdWatch:
 
     async def open(self, start: bytes, end: bytes) -> None:
         """Return when etcd says that the watch is open."""
-        create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=self._after + 1, fragment=True)
+        # From the last revision that is known, not the next: a watch that begins exactly where history was compacted
+        # gets no deletion of that revision (etcd#18089, #19179). So what may be lost there is known already.
+        first = max(self._after, 1)
+        create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=first, fragment=True)
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await _of_watch(self._call.write(rpc.WatchRequest(create_request=create)))

@@ -81,7 +81,7 @@ class MemoryStore:
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[_Watch]:
         if self._closed:
             raise Disconnected("the store is closed")
-        if after + 1 < self._compacted:
+        if after < self._compacted:
             raise Compacted(self._compacted)
         watch = _Watch(start, end, after, self._since(after))
         self._watches.add(watch)

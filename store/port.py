@@ -235,7 +235,8 @@ class Store(Protocol):
         """Follow [start, end) from the revision following `after`; entered once the store has opened the watch.
 
         Batches come in order, each revision once and whole. The deletion of a key that does not exist is no event.
-        Opening and iterating raise Disconnected and Compacted only.
+        Opening and iterating raise Disconnected and Compacted only; Compacted also where `after` itself is gone, if
+        only by one revision: what is left may lack a deletion.
         """
         ...
 

@@ -92,13 +92,30 @@ async def test_a_watch_from_compacted_history_ends_with_what_is_left(place: Plac
     assert gone.value.revision == head
 
 
-async def test_a_watch_from_the_compacted_revision_on_goes_on(place: Place) -> None:
-    await place.put("a")
+async def test_a_watch_after_the_compacted_revision_goes_on(place: Place) -> None:
     compacted = await place.put("a")
     head = await place.put("a")
     await place.store.compact(compacted)
     assert [c.revision for c in await place.changes(compacted, head)] == [head]
-    assert [c.revision for c in await place.changes(compacted - 1, head)] == [compacted, head]
+
+
+async def test_a_deletion_at_the_compacted_revision_is_never_missed(place: Place) -> None:
+    known = await place.put("a")
+    deleted = await place.delete("a")
+    head = await place.put("b")
+    await place.store.compact(deleted)
+    with pytest.raises(Compacted):
+        async with place.watch(known) as stream:
+            await end_of(stream)
+    assert [c.revision for c in await place.changes(deleted, head)] == [head]
+
+
+async def test_a_deletion_after_the_compacted_revision_is_told(place: Place) -> None:
+    compacted = await place.put("a")
+    deleted = await place.delete("a")
+    await place.put("b")
+    await place.store.compact(compacted)
+    assert (await place.changes(compacted, deleted))[0] == Change(place.key("a"), None, 0, deleted)
 
 
 async def test_an_open_watch_outlives_a_compaction(place: Place) -> None:

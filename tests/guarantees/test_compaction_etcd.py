@@ -1,0 +1,40 @@
+"""Somebody else compacts etcd, at a moment that is as bad as can be."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hq.keys import Keys
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Write
+from tests.support.etcd import OwnEtcd
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.store_link import Link
+
+NAMES = Keys()
+
+
+async def test_what_was_deleted_and_compacted_while_a_replica_was_cut_off_is_gone_soon_after(
+    own_etcd: OwnEtcd,
+) -> None:
+    etcd = await own_etcd()
+    direct = EtcdStore(EtcdConfig((etcd.endpoint,)))
+    link = Link(EtcdStore(EtcdConfig((etcd.endpoint,))))
+    async with running(link) as registry:
+        replica = registry.replica
+        await registry.writes.create(instance("i-1"), "", registry.deadline(None), validate_only=False)
+        assert replica.cache.get("i-1") is not None
+        applied = await replica.fence.passed()
+        link.cut()
+        gone = Write((), deletes=(NAMES.spec("i-1"), NAMES.status("i-1")))
+        deleted = (await direct.commit((), (gone,), 5.0)).revision
+        assert deleted == applied + 1, "something else came in between: the deletion is not where etcd loses it"
+        await direct.commit((), (Write((), ((NAMES.of("ops", "unrelated"), b""),)),), 5.0)
+        await direct.compact(deleted)
+        link.mend()
+        async with asyncio.timeout(5):
+            while replica.cache.get("i-1") is not None:
+                await asyncio.sleep(0.05)
+    await link.close()
+    await direct.close()
