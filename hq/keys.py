@@ -8,6 +8,7 @@ from store import keys
 from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, SESSION, Name, prefix_end
 
 __all__ = [
+    "ALL",
     "COMMITS",
     "COMPACTION",
     "DEFAULT_PREFIX",
@@ -32,6 +33,9 @@ SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
 OPS, RESTORE = "ops", "restore"
 PER_REPLICA: Final = (HEARTBEATS, HEARING)
+ALL: Final = frozenset(
+    (SPEC, SECRETS, STATUS, OPS, RESTORE, *PER_REPLICA, FENCE, SESSION, COMMITS, EPOCH, FORMAT, COMPACTION)
+)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 
 

@@ -17,7 +17,7 @@ import click
 
 from hq.backup.archive import BadBackup, Reader, Summary, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NothingToSave, save, save_to
+from hq.backup.save import NotHq, NothingToSave, save, save_to
 from hq.backup.save import Progress as Tell
 from hq.keys import DEFAULT_PREFIX, Keys
 from hq.process import options
@@ -25,7 +25,7 @@ from serving.clock import SystemClock
 from serving.errors import ServiceError
 from store.port import Compacted, Store, StoreError
 
-_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
+_TOLD = (BadBackup, NothingToSave, NotHq, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
 _prefix = options.flags.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 

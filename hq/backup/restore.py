@@ -16,7 +16,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from hq.backup.archive import Reader, Summary
-from hq.backup.save import KEPT, Progress
+from hq.backup.save import KEPT, Progress, check_is_hq
 from hq.keys import Keys, prefix_end
 from hqpb.storage.v1 import backup_pb2, storage_pb2
 from store.epoch import FORMAT
@@ -53,9 +53,10 @@ class Restore:
         """Restore everything; return the new epoch. `replace`: delete what is there, otherwise refuse.
 
         Raises:
-            NotEmpty, Disturbed, Unavailable, NoSpace.
+            NotHq, NotEmpty, Disturbed, Unavailable, NoSpace.
             UnknownOutcome: the store did not answer, several times; run it again.
         """
+        await check_is_hq(self._store, self._keys)
         await self._begin(replace=replace)
         for kind in KEPT:
             await self._clear(self._keys.of(kind, ""))

@@ -28,17 +28,34 @@ class NothingToSave(Exception):
     """There is nothing of HQ below the prefix, or nothing complete."""
 
 
+class NotHq(Exception):
+    """What is below the prefix belongs to another program."""
+
+
+async def check_is_hq(store: Store, keys: k.Keys) -> None:
+    """Raises NotHq if anything below the prefix is of a kind that HQ does not store. Reads one key of each kind."""
+    start = keys.prefix
+    while (page := await store.page(start, keys.end, revision=0, limit=1)).records:
+        kind = keys.name(page.records[0].key).kind
+        if kind not in k.ALL:
+            where = keys.prefix.decode()
+            raise NotHq(f"{where} holds records of kind {kind!r}, which is not HQ's: give the prefix of HQ's records")
+        start = k.prefix_end(keys.of(kind)) if page.records[0].key == keys.of(kind) else k.prefix_end(keys.of(kind, ""))
+
+
 async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progress: Progress) -> Writer:
     """Write a backup of what is in the store.
 
     Raises:
         NothingToSave: HQ never served below this prefix, or a restore is unfinished there.
+        NotHq: the records below the prefix are another program's.
         Compacted: the store gave up that version before everything was read; begin again.
         Unavailable: the store does not answer.
     """
     epoch, revision = await store.get(keys.epoch)
     if epoch is None:
         raise NothingToSave(f"no data of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
+    await check_is_hq(store, keys)
     if (await store.get(keys.restore, revision=revision))[0] is not None:
         raise NothingToSave(
             "a restore is in progress there, or was interrupted: wait for it, or run `hq restore` again with its file"

@@ -11,7 +11,7 @@ import pytest
 
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NothingToSave, save_to
+from hq.backup.save import NotHq, NothingToSave, save_to
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore
@@ -215,3 +215,18 @@ async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp
     await save_to(tmp_path / "backup", await filled(3), KEYS, ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:
         assert verified(file).records["spec"] == 3
+
+
+async def test_records_of_another_program_are_neither_saved_nor_replaced(tmp_path: Path) -> None:
+    backup = await saved(await filled())
+    nanny = MemoryStore()
+    await put(nanny, KEYS.epoch, storage_pb2.EpochRecord(epoch="nanny's").SerializeToString())
+    for kind in ("acting", "service/web"):
+        await put(nanny, KEYS.of(kind), b"x")
+    before = await state(nanny)
+    with pytest.raises(NotHq, match=r"'acting', which is not HQ's: give the prefix"):
+        await save_to(tmp_path / "file", nanny, KEYS, ManualClock(), nothing)
+    with pytest.raises(NotHq):
+        await restored(nanny, backup, replace=True)
+    assert await state(nanny) == before
+    assert not list(tmp_path.iterdir())
