@@ -176,6 +176,8 @@ class StoreEvents:
             self._cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
 
     def _saw_peer(self, replica: str) -> None:
+        if not self._loading.loaded.is_set():  # a replay: this may have been written long ago
+            return
         self.peers[replica] = self._clock.now()
         self.peers.move_to_end(replica)
         while len(self.peers) > _PEERS_KEPT:

@@ -192,6 +192,16 @@ class Deadlines:
         """What was heard at this moment was no report: HQ gave everyone a full timeout."""
         self._unheard.assume(now)
 
+    def listening_since(self, key: RevisionKey) -> float | None:
+        """From when on this replica has heard no report at all of a revision; None: it heard one, or no deadline runs.
+
+        What came before that it does not know: it started then, or lost continuity, or planned work ended.
+        """
+        heard = self._heard.get(key)
+        if heard is None or key in self._refused or self._unheard.unheard_s(heard, heard) is not None:
+            return None
+        return max(heard, self._absences.since)
+
     def unheard_s(self, key: RevisionKey, now: float) -> float | None:
         """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
         refused = self._refused.get(key)

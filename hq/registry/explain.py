@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.liveness import Liveness
 from hq.memory import frames
@@ -63,6 +67,9 @@ class Explain:
         if mark is not None and mark.heard_ms:
             told.last_heartbeat_time.ParseFromString(frames.timestamp(mark.heard_ms))
         silence_s, deadline = deadlines.silence_s(key, now), deadlines.deadline(key)
+        listening_since = deadlines.listening_since(key)
+        if listening_since is not None:
+            told.not_since.FromMilliseconds(self._clock.wall_ms() - round((now - listening_since) * 1000))
         if silence_s is not None and deadline is not None:
             told.silent_for.FromMilliseconds(round(silence_s * 1000))
             told.deadline_in.FromMilliseconds(round((deadline - now) * 1000))
@@ -70,7 +77,8 @@ class Explain:
                 told.postponed_because = deadlines.postponed_because
             elif deadlines.is_refused(key):
                 told.postponed_because = "HQ refused its reports"
-        told.summary = self._words(status, mark, silence_s, None if deadline is None else deadline - now)
+        left_s = None if deadline is None else deadline - now
+        told.summary = self._words(status, mark, silence_s, left_s, told.not_since)
         return told
 
     def _words(
@@ -79,6 +87,7 @@ class Explain:
         mark: Mark | None,
         silence_s: float | None,
         left_s: float | None,
+        not_since: Timestamp,
     ) -> str:
         if mark is None or not mark.heard_ms:
             return "no agent has reported this revision"
@@ -89,6 +98,9 @@ class Explain:
             state = _WORDS.get(status.ready.status, "unknown")
             return f"{state}, reported by its agent: {status.ready.message or status.ready.reason or 'no reason given'}"
         words = f"ready; last report {silence_s:.0f} s ago"
+        if not_since.seconds:
+            began = f"{datetime.fromtimestamp(not_since.seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            words = f"ready; no report since this replica started to listen at {began}, at least {silence_s:.0f} s ago"
         if left_s >= 0:
             return f"{words}; {left_s:.0f} s until it expires"
         verdict = self._liveness.sweep.verdict

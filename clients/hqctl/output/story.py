@@ -193,6 +193,9 @@ def _condition(word: str, condition: instance_pb2.Condition, now_s: float) -> st
 
 
 def _last_report(revision: pb.RevisionExplanation, now_s: float) -> str:
+    if revision.HasField("not_since"):
+        silence = span(seconds_of(revision.silent_for))
+        return f"none since this replica started to listen at {clock_time(revision.not_since)}, {silence} or more ago"
     if not revision.last_heartbeat_time.seconds:
         return "never"
     heard_by = f" by {revision.heard_by}" if revision.heard_by else ""

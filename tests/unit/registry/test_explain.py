@@ -62,3 +62,32 @@ async def test_what_an_agent_says_that_came_back_not_ready_is_not_told_as_the_si
         await registry.reports.report(report, simulation.now + 5)
         back = (await registry.explain.explain("a", None)).revision[0].summary
         assert back == "not ready, reported by its agent: the disk is full"
+
+
+@in_virtual_time
+async def test_a_replica_that_has_just_started_claims_no_report_that_it_did_not_hear() -> None:
+    async with Simulation() as simulation:
+        agent = await ready(simulation, (await simulation.start_replica()).registry)
+        registry = (await simulation.start_replica()).registry
+        await asyncio.sleep(6)
+        (told,) = (await registry.explain.explain("a", None)).revision
+        assert told.HasField("not_since")
+        assert "no report since this replica started to listen at " in told.summary
+        assert "last report" not in told.summary
+        await registry.reports.report(agent.request(), simulation.now + 5)
+        await asyncio.sleep(3)
+        (told,) = (await registry.explain.explain("a", None)).revision
+        assert not told.HasField("not_since")
+        assert told.summary.startswith("ready; last report 3 s ago")
+
+
+@in_virtual_time
+async def test_a_replica_lists_no_others_that_it_knows_from_old_records_only() -> None:
+    async with Simulation() as simulation:
+        first = await simulation.start_replica()
+        name = first.registry.replica.config.replica
+        await first.registry.replica.compactor.once()  # a start replays what came since
+        await asyncio.sleep(10)
+        await simulation.stop_replica(first)
+        registry = (await simulation.start_replica()).registry
+        assert name not in [info.replica for info in registry.admin.replicas()]
