@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 import grpc
 
-from store.etcd_errors import Metadata, Token, TokenRefused, WatchTokenRefused
+from store.etcd_errors import Answered, Metadata, Token, TokenRefused, WatchTokenRefused
 from store.etcd_rpc import EtcdWatch, MemberConnection
 from store.port import (
     Commit,
@@ -165,6 +165,7 @@ class EtcdStore:
         """Ask the current member; one that certainly did nothing is left for the next, and each is asked once."""
         self._renew()
         first, count = self._current, len(self._members)
+        errors: list[Unavailable] = []
         for i in range(count):
             member = self._members[(first + i) % count]
             try:
@@ -172,11 +173,11 @@ class EtcdStore:
             except UnknownOutcome:
                 self._leave(member)
                 raise
-            except Unavailable:
+            except Unavailable as error:
                 self._leave(member)
-                if i == count - 1:
-                    raise
-        raise AssertionError("no endpoints")
+                errors.append(error)
+        # A member that says what is wrong explains more than one that does not answer.
+        raise next((error for error in errors if isinstance(error, Answered)), errors[-1])
 
     async def _authenticated(
         self, member: MemberConnection, call: Callable[[MemberConnection, Metadata], Awaitable[T]]
@@ -193,7 +194,7 @@ class EtcdStore:
             return await call(member, metadata)
         except TokenRefused as error:
             token.refused(metadata)
-            raise Unavailable(str(error)) from error
+            raise Answered(str(error)) from error
 
     def _token_for(self, member: MemberConnection) -> Token:
         user, password, timeout_s = self._config.user, self._config.password, self._config.read_timeout_s

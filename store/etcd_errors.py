@@ -31,9 +31,22 @@ CLOSED = "the connection to the store was closed"
 _NEVER_SENT = ("failed to connect", "errors resolving", "dns resolution failed")
 # etcd's messages about a token that it does not accept, whatever the status. The last: users or roles were changed.
 _TOKEN = ("invalid auth token", "revision of auth store is old")
-# A user is missing, or is not known: nothing that a new token or another transaction would fix.
-_NO_ENTRY = ("user name is empty", "authentication failed", "authentication is not enabled")
+# No token was sent, since authentication was off when one was asked for; or none is configured.
+_NO_USER = "user name is empty"
+_NOT_ENABLED = "authentication is not enabled"
+# The user is not known: nothing that a new token or another transaction would fix.
+_NO_ENTRY = ("authentication failed", _NOT_ENABLED)
+_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_LEARNER = "rpc not supported for learner"
 _CERTAIN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNIMPLEMENTED)
+
+
+class Answered(Unavailable):
+    """A member answered that it does nothing, and why: of several members' errors, this one explains most."""
+
+
+class AuthenticationOff(Answered):
+    """etcd's authentication is not enabled (yet)."""
 
 
 class TokenRefused(Exception):
@@ -51,17 +64,30 @@ def words_of(error: grpc.aio.AioRpcError) -> str:
 def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
     """What the failure of a call means, as an error of the port or TokenRefused."""
     code, details, words = error.code(), (error.details() or "").lower(), f"etcd: {words_of(error)}"
-    if code is grpc.StatusCode.UNAUTHENTICATED or any(text in details for text in _TOKEN):
-        raise TokenRefused(words) from error
+    _raise_for_access(code, details, words, error)
     if code is grpc.StatusCode.OUT_OF_RANGE:
         raise (Compacted(0) if "compacted" in details else FutureRevision(words)) from error
     if "database space exceeded" in details:
         raise NoSpace(FULL) from error
     if not write or _certainly_not_done(code, details):
-        raise Unavailable(words) from error
+        raise (Unavailable if code in _SILENT else Answered)(words) from error
     if code is grpc.StatusCode.INVALID_ARGUMENT or "larger than max" in details:
         raise Rejected(words) from error
     raise UnknownOutcome(words) from error
+
+
+def _raise_for_access(code: grpc.StatusCode, details: str, words: str, error: grpc.aio.AioRpcError) -> None:
+    """Where the member did nothing because of who asked, or because of what it is."""
+    if _NO_USER in details:
+        needed = f"etcd requires authentication: set --etcd-user and --etcd-password-file ({words})"
+        raise TokenRefused(needed) from error
+    if code is grpc.StatusCode.UNAUTHENTICATED or any(text in details for text in _TOKEN):
+        raise TokenRefused(words) from error
+    if _NOT_ENABLED in details:
+        raise AuthenticationOff(words) from error
+    if _LEARNER in details:
+        named = f"this member of etcd is a learner, which serves nobody: name voting members ({words})"
+        raise Answered(named) from error
 
 
 def cancelled_by_close() -> bool:
@@ -81,7 +107,7 @@ def raise_for_cancelled_watch(compact_revision: int, reason: str) -> NoReturn:
     if compact_revision:
         raise Compacted(compact_revision)
     # To a watch with a token that has expired, etcd 3.5 says "permission denied".
-    refused = any(text in reason for text in (*_TOKEN, "permission denied"))
+    refused = any(text in reason for text in (*_TOKEN, _NO_USER, "permission denied"))
     words = f"etcd cancelled the watch: {reason or 'no reason given'}"
     raise (WatchTokenRefused if refused else Disconnected)(words)
 
@@ -98,13 +124,14 @@ def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
 class Token:
     """Fetched when first needed and again when it was refused, once for all who wait for it.
 
-    etcd forgets tokens after five minutes without use, at its restart and when the user changes.
+    etcd forgets tokens after five minutes without use, at its restart and when the user changes. While its
+    authentication is off there is none; once it is on, calls without a token are refused.
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[str]] | None) -> None:
         """Without `fetch` there is no authentication."""
         self._fetch = fetch
-        self._value = ""
+        self._value: str | None = None  # None: not fetched yet; "": there is none
         self._fetching = asyncio.Lock()
 
     async def metadata(self) -> Metadata:
@@ -112,11 +139,17 @@ class Token:
         if self._fetch is None:
             return ()
         async with self._fetching:
-            if not self._value:
-                self._value = await self._fetch()
-        return (("token", self._value),)
+            if self._value is None:
+                try:
+                    self._value = await self._fetch()
+                except AuthenticationOff:
+                    self._value = ""
+        return self._shown()
 
     def refused(self, metadata: Metadata) -> None:
         """A call with this metadata was refused; a newer token than that stays."""
-        if metadata == (("token", self._value),):
-            self._value = ""
+        if metadata == self._shown():
+            self._value = None
+
+    def _shown(self) -> Metadata:
+        return (("token", self._value),) if self._value else ()

@@ -16,6 +16,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from store.etcd_errors import (
     CLOSED,
+    Answered,
+    AuthenticationOff,
     Metadata,
     TokenRefused,
     cancelled_by_close,
@@ -82,8 +84,11 @@ class MemberConnection:
         request = rpc.AuthenticateRequest(name=user, password=password)
         try:
             answer = await _answer(rpc.AuthStub(self._calls).Authenticate, request, timeout_s, ())
+        except AuthenticationOff:
+            raise
         except (Unavailable, TokenRefused) as error:
-            raise Unavailable(f"authentication as user {user} failed: {error}") from error
+            kind = Unavailable if type(error) is Unavailable else Answered
+            raise kind(f"authentication as user {user} failed: {error}") from error
         return str(answer.token)
 
     async def commit(

@@ -17,7 +17,7 @@ import click
 
 from hq.backup.archive import BadBackup, Reader, Summary, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NotHq, NothingToSave, save, save_to
+from hq.backup.save import NothingToSave, NotHq, save, save_to
 from hq.backup.save import Progress as Tell
 from hq.keys import DEFAULT_PREFIX, Keys
 from hq.process import options

@@ -17,7 +17,7 @@ from store.etcd import EtcdConfig, EtcdStore
 from store.port import Disconnected, Unavailable
 from tests.support.certificates import Authority
 from tests.support.etcd import OwnEtcd
-from tests.support.etcd_users import PASSWORD, USER, forget_tokens, require_password
+from tests.support.etcd_users import PASSWORD, USER, forget_tokens, forget_users, require_password
 from tests.support.stores import Place, batches
 
 
@@ -159,6 +159,40 @@ async def test_a_watch_with_a_forgotten_token_opens_at_the_second_try(own_etcd: 
                     await batches(stream, head)
             except Disconnected:
                 assert attempt == 0
+
+
+async def test_authentication_may_be_switched_on_and_off_under_a_configured_user(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        await works(place)
+        await asyncio.to_thread(require_password, etcd.endpoint)
+        await place.put("a")
+        assert [member.error for member in await place.store.members()] == [""]
+        await asyncio.to_thread(forget_users, etcd.endpoint)
+        await works(place)
+
+
+async def test_a_watch_opens_soon_after_authentication_was_switched_on(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        head = await place.put("a")
+        await asyncio.to_thread(require_password, etcd.endpoint)
+        for attempt in range(2):
+            try:
+                async with place.watch(head - 1) as stream:
+                    await batches(stream, head)
+            except Disconnected:
+                assert attempt == 0
+
+
+async def test_of_several_members_errors_the_one_that_explains_is_shown(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    await asyncio.to_thread(require_password, etcd.endpoint)
+    (unused, _) = free_ports()
+    async with opened(EtcdConfig((etcd.endpoint, f"127.0.0.1:{unused}"))) as place:
+        for _ in range(2):  # whichever member comes first
+            with pytest.raises(Unavailable, match="set --etcd-user and --etcd-password-file"):
+                await place.head()
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import pytest
 
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NotHq, NothingToSave, save_to
+from hq.backup.save import NothingToSave, NotHq, save_to
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore

@@ -9,6 +9,8 @@ import pytest
 from grpc.aio import AioRpcError, Metadata
 
 from store.etcd_errors import (
+    Answered,
+    AuthenticationOff,
     Token,
     TokenRefused,
     WatchTokenRefused,
@@ -58,16 +60,18 @@ WRITES = [
     (Code.UNAVAILABLE, "etcdserver: request timed out, possibly due to previous leader failure", UnknownOutcome),
     (Code.UNAVAILABLE, "etcdserver: leader changed", UnknownOutcome),
     (Code.UNAVAILABLE, "etcdserver: server stopped", UnknownOutcome),
-    (Code.RESOURCE_EXHAUSTED, "etcdserver: too many requests", Unavailable),
+    (Code.RESOURCE_EXHAUSTED, "etcdserver: too many requests", Answered),
     (Code.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", NoSpace),
     (Code.RESOURCE_EXHAUSTED, "grpc: received message larger than max (3145728 vs. 2097152)", Rejected),
     (Code.INVALID_ARGUMENT, "etcdserver: request is too large", Rejected),
     (Code.INVALID_ARGUMENT, "etcdserver: duplicate key given in txn request", Rejected),
-    (Code.INVALID_ARGUMENT, "etcdserver: user name is empty", Unavailable),
+    (Code.INVALID_ARGUMENT, "etcdserver: user name is empty", TokenRefused),
     (Code.INVALID_ARGUMENT, "etcdserver: revision of auth store is old", TokenRefused),
     (Code.UNAUTHENTICATED, "etcdserver: invalid auth token", TokenRefused),
-    (Code.PERMISSION_DENIED, "etcdserver: permission denied", Unavailable),
-    (Code.UNIMPLEMENTED, "unknown service etcdserverpb.KV", Unavailable),
+    (Code.PERMISSION_DENIED, "etcdserver: permission denied", Answered),
+    (Code.FAILED_PRECONDITION, "etcdserver: authentication is not enabled", AuthenticationOff),
+    (Code.UNAVAILABLE, "etcdserver: rpc not supported for learner", Answered),
+    (Code.UNIMPLEMENTED, "unknown service etcdserverpb.KV", Answered),
 ]
 
 
@@ -84,7 +88,7 @@ def test_a_failed_write_is_unknown_unless_it_certainly_was_not_done(
     ("code", "details", "meaning"),
     [
         (Code.DEADLINE_EXCEEDED, "Deadline Exceeded", Unavailable),
-        (Code.INVALID_ARGUMENT, "etcdserver: user name is empty", Unavailable),
+        (Code.INVALID_ARGUMENT, "etcdserver: user name is empty", TokenRefused),
         (Code.OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted", Compacted),
         (Code.OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision", FutureRevision),
         (Code.UNAUTHENTICATED, "etcdserver: invalid auth token", TokenRefused),
