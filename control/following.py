@@ -20,6 +20,7 @@ from store.fence import Fence, FenceTimes
 from store.follow import Follower
 from store.keys import COMPACTION, FENCE, Keys, word_of
 from store.port import Batch, Record, Store
+from store.proof import Proof
 from store.session import Session
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Following:
         self._follower = Follower(store, names, memory, epoch, rng)
         times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
         self.fence = Fence(store, names, process, epoch, self._follower, clock, rng, times, served)
+        self.proof = Proof(store, names, process, epoch, self._follower, memory, self.fence, clock, rng)
         session = Session(store, names, process, epoch, rng, memory.shown)
         self._committer = Committer(store, names, process, epoch, session, clock, rng, errors=served)
         self._compactor = Compactor(store, names, process, epoch, clock, rng, config.compact_every_s)
@@ -79,6 +81,7 @@ class Following:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
+            tasks.create_task(self.proof.run(), name="proof")
             tasks.create_task(self._committer.run(), name="committer")
             tasks.create_task(self._compactor.run(), name="compactor")
             tasks.create_task(self._load_each_time(), name="loading")

@@ -107,6 +107,15 @@ class Memory:
     def connection(self, up: bool) -> None:
         log.info("the watch on the store is %s", "open" if up else "closed")
 
+    def version_of(self, key: bytes) -> int | None:
+        kind, record_id = self._names.name(key)
+        table = self._tables.get(kind)
+        return table.version(record_id) if table is not None else None
+
+    def mend(self, changes: list[Change], revision: int) -> None:
+        for table, record_id in filter(None, [self._take(change) for change in changes]):
+            table.tell(record_id)
+
     def keys(self) -> Iterable[bytes]:
         for name, table in self._tables.items():
             yield from (self._names.of(name, record_id) for record_id in table.ids())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from store import keys
-from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, SESSION, Name, prefix_end
+from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, MENDED, SESSION, Name, prefix_end
 
 __all__ = [
     "ALL",
@@ -17,6 +17,7 @@ __all__ = [
     "FORMAT",
     "HEARING",
     "HEARTBEATS",
+    "MENDED",
     "OPS",
     "PER_REPLICA",
     "RESTORE",
@@ -34,7 +35,7 @@ HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
 OPS, RESTORE = "ops", "restore"
 PER_REPLICA: Final = (HEARTBEATS, HEARING)
 ALL: Final = frozenset(
-    (SPEC, SECRETS, STATUS, OPS, RESTORE, *PER_REPLICA, FENCE, SESSION, COMMITS, EPOCH, FORMAT, COMPACTION)
+    (SPEC, SECRETS, STATUS, OPS, RESTORE, *PER_REPLICA, FENCE, SESSION, COMMITS, MENDED, EPOCH, FORMAT, COMPACTION)
 )
 DEFAULT_PREFIX: Final = "/hq/v1/"
 

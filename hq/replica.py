@@ -31,6 +31,7 @@ from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
 from store.port import Store
+from store.proof import Proof
 from store.session import Session
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,9 @@ class Replica:
         self.committer = Committer(store, names, me, epoch, self.session, clock, rng, errors=served)
         self.compactor = Compactor(store, names, me, epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
         self.tracker = tracker = Tracker(liveness_times(config), clock)
+        self.proof = Proof(
+            store, names, me, epoch, self.follower, self.events, self.fence, clock, rng, lambda: len(self.events.peers)
+        )
         parts = store, names, me, epoch, self.session, cache, tracker, clock, rng
         self.heartbeats = Heartbeats(*parts, batches_per_s=config.heartbeat_batches_per_s)
         self.liveness = Liveness(config, cache, names, tracker, self.heartbeats, self.fence, self.committer, clock, rng)
@@ -76,6 +80,7 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
+            tasks.create_task(self.proof.run(), name="proof")
             tasks.create_task(self.committer.run(), name="committer")
             tasks.create_task(self.heartbeats.run(), name="heartbeats")
             tasks.create_task(self.published.run(), name="published refusals")

@@ -23,6 +23,7 @@ from hq.liveness.tracker import Tracker
 from hq.loading import Loading
 from hq.memory.cache import Cache
 from hq.memory.decoder import Quarantined
+from hq.memory.entry import Event
 from hq.memory.fanout import Fanout
 from hq.memory.history import History, Step, WatchedEvent
 from serving.clock import Clock
@@ -61,6 +62,7 @@ class StoreEvents:
     ) -> None:
         self._names, self._clock, self._loading = names, clock, loading
         self._cache, self._history, self._fanout = cache, history, fanout
+        self._orders_at: dict[str, int] = {}  # versions of the records below ops/
         self.peers: OrderedDict[str, float] = OrderedDict()
 
     def connect_store(self, epoch: Epoch, committer: Committer, fence: Fence, compactor: Compactor) -> None:
@@ -85,6 +87,7 @@ class StoreEvents:
         self._committer.forget()
         self._tracker.reset()
         self._orders.reset()
+        self._orders_at.clear()
         self._history.reset(0)
         self._fanout.lose_all("the store has a new history")
         if not is_first:
@@ -121,24 +124,41 @@ class StoreEvents:
 
     def _apply_version(self, batch: Batch, *, collapsed: bool) -> None:
         events = self._cache.apply(batch, collapsed=collapsed)
-        if self._loading.loaded.is_set():
-            for event in events:
-                self._tracker.observe(event)
-        if events:
-            step = Step(batch.revision, [WatchedEvent(event) for event in events], collapsed)
-            self._history.add(step)
-            self._fanout.publish(step)
-            self._fanout.forget(self._history.complete_after)
+        self._tell(batch.revision, events, collapsed=collapsed)
         self._fanout.version = batch.revision
         for change in batch.changes:
             self._apply_other(change, collapsed=collapsed)
 
+    def _tell(self, version: int, events: list[Event], *, collapsed: bool) -> None:
+        """Liveness and watches."""
+        if self._loading.loaded.is_set():
+            for event in events:
+                self._tracker.observe(event)
+        if events:
+            step = Step(version, [WatchedEvent(event) for event in events], collapsed)
+            self._history.add(step)
+            self._fanout.publish(step)
+            self._fanout.forget(self._history.complete_after)
+
     def connection(self, up: bool) -> None:
         log.info("the watch on the store is %s", "open" if up else "closed")
 
+    def version_of(self, key: bytes) -> int | None:
+        kind, rest = self._names.name(key)
+        if kind == k.OPS:
+            return self._orders_at.get(rest, 0)
+        return self._cache.stored_version(kind, rest)
+
+    def mend(self, changes: list[Change], revision: int) -> None:
+        """As events of that version. No deadline begins anew, and open watches go on."""
+        events = self._cache.apply(Batch(revision, changes), collapsed=True)
+        self._tell(revision, events, collapsed=False)
+        for change in changes:
+            self._apply_other(change, collapsed=True)
+
     def keys(self) -> Iterable[bytes]:
         yield from self._cache.keys()
-        yield from (self._names.of(k.OPS, name) for name in self._orders.names())
+        yield from (self._names.of(k.OPS, name) for name in self._orders_at)
         if self._loading.restoring:
             yield self._names.restore
 
@@ -149,22 +169,35 @@ class StoreEvents:
             return
         if change.value is None:
             self._cache.quarantine.release(*name)
-        if name.kind == k.FENCE and change.value is not None:
-            self._saw_peer(name.rest)
-            self._fence.seen(change.key, word_of(change.value), change.revision)
-        elif name.kind in (k.HEARTBEATS, k.HEARING) and change.value is not None:
-            part = self._heartbeats if name.kind == k.HEARTBEATS else self._published
-            self._saw_peer(name.rest)
-            self._take(change, name, lambda: part.observe(name.rest, change.value or b""))
-        elif name.kind == k.OPS:
+        if name.kind == k.OPS:
             self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
         elif name.kind == k.RESTORE:
             self._loading.restoring = change.value is not None
-        elif name.kind == k.COMPACTION and change.value is not None:
-            self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
+        elif change.value is not None:
+            self._apply_word(change, name, change.value)
+
+    def _apply_word(self, change: Change, name: k.Name, value: bytes) -> None:
+        """What a replica says of itself, or did for all."""
+        if name.kind == k.FENCE:
+            self._saw_peer(name.rest)
+            self._fence.seen(change.key, word_of(value), change.revision)
+        elif name.kind in (k.HEARTBEATS, k.HEARING):
+            part = self._heartbeats if name.kind == k.HEARTBEATS else self._published
+            self._saw_peer(name.rest)
+            self._take(change, name, lambda: part.observe(name.rest, value))
+        elif name.kind == k.MENDED:
+            # The memory of some process was wrong. What its clients got there they may have brought along.
+            self._history.reset(change.revision)
+            self._fanout.lose_resumed("the memory of a replica differed from the store until here")
+        elif name.kind == k.COMPACTION:
+            self._compactor.seen(Record(change.key, value, change.created, change.revision))
 
     def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
         live = live and self._loading.loaded.is_set()
+        if change.value is None:
+            self._orders_at.pop(name.rest, None)
+        else:
+            self._orders_at[name.rest] = change.revision
         self._take(change, name, lambda: self._orders.take(name.rest, change.value, live=live))
 
     def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from store.epoch import Epoch
-from store.keys import COMMITS, FENCE, SESSION, Keys
+from store.keys import COMMITS, FENCE, MENDED, SESSION, Keys
 from store.port import Clock, Compare, Record, Store, Write
 
 _TIMEOUT_S = 5.0
@@ -34,7 +34,7 @@ class Burial:
         self, store: Store, keys: Keys, replica: str, epoch: Epoch, clock: Clock, kinds: Sequence[str]
     ) -> None:
         self._store, self._keys, self._replica, self._epoch, self._clock = store, keys, replica, epoch, clock
-        self._kinds = (SESSION, COMMITS, *kinds)
+        self._kinds = (SESSION, COMMITS, MENDED, *kinds)
         self._seen: dict[bytes, _Sight] = {}
 
     async def once(self) -> None:

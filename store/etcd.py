@@ -103,9 +103,13 @@ class EtcdStore:
         page = await self._ask(lambda m, md: m.range(key, None, revision, 0, timeout_s, md))
         return (page.records[0] if page.records else None), page.revision
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
         timeout_s = self._config.read_timeout_s * _SLOW
-        return await self._ask(lambda m, md: m.range(start, end, revision, limit, timeout_s, md))
+        return await self._ask(lambda m, md: m.range(start, end, revision, limit, timeout_s, md, keys_only=keys_only))
+
+    async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
+        timeout_s = self._config.read_timeout_s * _SLOW
+        return await self._ask(lambda m, md: m.count(start, end, revision, timeout_s, md))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
         timeout_s = self._config.read_timeout_s * _SLOW

@@ -114,12 +114,24 @@ class MemberConnection:
         return Commit(answer.header.revision, guarded=True, outcomes=outcomes)
 
     async def range(
-        self, key: bytes, end: bytes | None, revision: int, limit: int, timeout_s: float, metadata: Metadata
+        self,
+        key: bytes,
+        end: bytes | None,
+        revision: int,
+        limit: int,
+        timeout_s: float,
+        metadata: Metadata,
+        *,
+        keys_only: bool = False,
     ) -> Page:
-        request = rpc.RangeRequest(key=key, range_end=end or b"", revision=revision, limit=limit)
+        request = rpc.RangeRequest(key=key, range_end=end or b"", revision=revision, limit=limit, keys_only=keys_only)
         answer = await _answer(self._kv.Range, request, timeout_s, metadata)
         records = [Record(kv.key, kv.value, kv.create_revision, kv.mod_revision) for kv in answer.kvs]
         return Page(records, answer.more, answer.header.revision)
+
+    async def count(self, start: bytes, end: bytes, revision: int, timeout_s: float, metadata: Metadata) -> int:
+        request = rpc.RangeRequest(key=start, range_end=end, revision=revision, count_only=True)
+        return int((await _answer(self._kv.Range, request, timeout_s, metadata)).count)
 
     async def newest(self, start: bytes, end: bytes, timeout_s: float, metadata: Metadata) -> tuple[int, int, int]:
         order = {"sort_order": rpc.RangeRequest.DESCEND, "sort_target": rpc.RangeRequest.MOD}
@@ -277,5 +289,6 @@ def member_status(endpoint: str, said: Any) -> MemberStatus:
         db_in_use_bytes=said.dbSizeInUse,
         quota_bytes=later.get(_DB_SIZE_QUOTA, 0),
         full=len(others) < len(said.errors),
+        learner=said.isLearner,
         error="; ".join(others),
     )

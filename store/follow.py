@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from enum import Enum, auto
 
 from store.anchor import Anchor
@@ -65,6 +66,35 @@ class _Missing(Enum):
     EPOCH = auto()  # the history is another one: its epoch, then all
 
 
+class Mend:
+    """What memory had wrong, and how the store had it when it was read.
+
+    Attributes:
+        word: what the mark will hold.
+        done: how many keys were mended, once the mark has come back.
+    """
+
+    def __init__(
+        self, word: bytes, records: Mapping[bytes, tuple[Record | None, int]], deleted: Iterable[bytes]
+    ) -> None:
+        """`records`: by key, with the revision of the read. `deleted`: what was deleted since the reads began."""
+        self.word, self._records, self._deleted = word, records, deleted
+        self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def changes(self, sink: Sink, revision: int) -> list[Change]:
+        """What is still wrong when the sink has reached the mark, at `revision`."""
+        changes = []
+        for key, (record, read_at) in self._records.items():
+            known = sink.version_of(key) or 0
+            if known > read_at or (record is not None and known == record.modified):
+                continue
+            if record is None:
+                changes += [Change(key, None, 0, revision)] if known else []
+            elif known or key not in self._deleted:
+                changes.append(Change(*record))
+        return changes
+
+
 class Follower:
     """Keeps a sink in step with the store for ever.
 
@@ -73,6 +103,8 @@ class Follower:
         restarts: how often the watch was opened again.
         following: set while a watch is open.
         key_count: how many keys are below the prefix at `applied`.
+        listings: how often everything, or the difference after a gap, was listed.
+        mending: what to mend when its mark comes through the watch.
         kept: what an earlier process kept; tried once, before the first listing.
     """
 
@@ -81,6 +113,9 @@ class Follower:
         self.applied = 0
         self.restarts = 0
         self.key_count = 0
+        self.listings = 0
+        self.mending: Mend | None = None
+        self._deleted: set[bytes] | None = None
         self.following = asyncio.Event()
         self.kept: Kept | None = None
         self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
@@ -93,6 +128,15 @@ class Follower:
         """Open the watch again: it is open, but brings nothing."""
         if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
+
+    @contextmanager
+    def noting_deletions(self) -> Iterator[set[bytes]]:
+        """The keys whose deletions are applied from now on. For one user at a time."""
+        self._deleted = deleted = set[bytes]()
+        try:
+            yield deleted
+        finally:
+            self._deleted = None
 
     def own_fence(self, key: bytes, value: bytes) -> None:
         """A word is about to be put under this replica's fence key: the same history may show it there."""
@@ -185,7 +229,24 @@ class Follower:
         self.key_count += sum(_growth(change) for change in batch.changes)
         self._anchor.applied(batch)
         self.applied = batch.revision
-        self._sink.apply(batch, collapsed=False)
+        if self._deleted is not None:
+            self._deleted.update(change.key for change in batch.changes if change.value is None)
+        marked = self.mending and next((c.revision for c in batch.changes if c.value == self.mending.word), 0)
+        if marked:
+            before = [change for change in batch.changes if change.revision <= marked]
+            self._sink.apply(Batch(marked, before), collapsed=False)
+            self._mend(marked)
+            batch = Batch(batch.revision, batch.changes[len(before) :])
+        if batch.changes:
+            self._sink.apply(batch, collapsed=False)
+
+    def _mend(self, revision: int) -> None:
+        """The mark of a mend was applied, and nothing else at its revision."""
+        assert self.mending is not None
+        if changes := self.mending.changes(self._sink, revision):
+            self._sink.mend(changes, revision)
+        if not self.mending.done.done():
+            self.mending.done.set_result(len(changes))
 
     # --- listing ----------------------------------------------------------------------------------------------------
 
@@ -204,6 +265,7 @@ class Follower:
         except (Compacted, FutureRevision):
             revision = await self._list_at(0)
         self.applied = revision
+        self.listings += 1
         self._missing = _Missing.NOTHING
         self._sink.listed(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
@@ -224,6 +286,7 @@ class Follower:
             return False
         self.kept = None
         self._anchor.stand_on(put, kept.footing)
+        self.listings += 1
         self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True
         self._sink.listed(kept.version)
         kept.finish()
@@ -270,6 +333,7 @@ class Follower:
         self._missing = _Missing.NOTHING
         if revision == self.applied:  # the watch was silent because there was nothing to tell
             return
+        self.listings += 1
         self._anchor.clear()
         self._anchor.listed(telling, revision)
         self.key_count, self.applied = difference.key_count, revision

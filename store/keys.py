@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from storepb.v1 import store_pb2
 
-FENCE, SESSION, COMMITS = "fence", "session", "commits"  # of each process
+FENCE, SESSION, COMMITS, MENDED = "fence", "session", "commits", "mended"  # of each process
 EPOCH, FORMAT, COMPACTION = "epoch", "format", "compaction"
 
 

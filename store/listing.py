@@ -35,14 +35,16 @@ class Part(NamedTuple):
     revision: int
 
 
-async def listing(store: Store, start: bytes, end: bytes, revision: int = 0) -> AsyncGenerator[Part, None]:
-    """All records of a range at one revision (0: the head when the first page is read).
+async def listing(
+    store: Store, start: bytes, end: bytes, revision: int = 0, *, keys_only: bool = False
+) -> AsyncGenerator[Part, None]:
+    """All records of a range at one revision (0: the head when the first page is read), or their keys only.
 
     Raises Compacted, FutureRevision.
 
     While one part is being used the next page is under way: close the generator where it is left early.
     """
-    pages = _Pages(store, start, end)
+    pages = _Pages(store, start, end, keys_only=keys_only)
     try:
         page = await pages.read(revision)
         revision = revision or page.revision
@@ -94,15 +96,17 @@ def _common(one: bytes, two: bytes) -> bytes:
 class _Pages:
     """The pages of one listing, in order, and the one that is under way."""
 
-    def __init__(self, store: Store, start: bytes, end: bytes) -> None:
-        self._store, self._end = store, end
+    def __init__(self, store: Store, start: bytes, end: bytes, *, keys_only: bool) -> None:
+        self._store, self._end, self._keys_only = store, end, keys_only
         self._stride = Stride(_common(start, end), end)
         self._start, self._stop, self._limit = start, end, _FIRST_PAGE
         self._ahead: asyncio.Task[Page] | None = None
 
     def read(self, revision: int) -> asyncio.Task[Page]:
         """The page from where the last one ended."""
-        page = self._store.page(self._start, self._stop, revision=revision, limit=self._limit)
+        page = self._store.page(
+            self._start, self._stop, revision=revision, limit=self._limit, keys_only=self._keys_only
+        )
         self._ahead = asyncio.create_task(page, name="next page")
         return self._ahead
 
@@ -114,7 +118,9 @@ class _Pages:
         self._stride.saw([record.key for record in last.records], stop, self._limit)
         if last.records:
             size = sum(len(r.value) for r in last.records) // len(last.records) + 64
-            self._limit = max(16, min(_PAGE_BYTES // size, _LARGEST_PAGE))
+            # Where only keys are sent, etcd reads the values all the same.
+            most = _LARGEST_PAGE // 10 if self._keys_only else _LARGEST_PAGE
+            self._limit = max(16, min(_PAGE_BYTES // size, most))
         self._start, self._stop = stop, self._stride.reach(stop)
         return self.read(revision)
 

@@ -66,11 +66,16 @@ class MemoryStore:
         await self._turn()
         return self._state(revision).get(key), self._revision
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
         await self._turn()
         state = self._state(revision)
         keys = sorted(key for key in state if inside(key, start, end))
-        return Page([state[key] for key in keys[:limit]], len(keys) > limit, self._revision)
+        records = [state[key]._replace(value=b"") if keys_only else state[key] for key in keys[:limit]]
+        return Page(records, len(keys) > limit, self._revision)
+
+    async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
+        await self._turn()
+        return sum(inside(key, start, end) for key in self._state(revision))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
         await self._turn()

@@ -134,6 +134,15 @@ class Sink(Protocol):
     def keys(self) -> Iterable[bytes]:
         """The keys of all records taken in."""
 
+    def version_of(self, key: bytes) -> int | None:
+        """The revision at which a record, as taken in, was last changed; 0: there is none; None: of no kind kept."""
+
+    def mend(self, changes: list[Change], revision: int) -> None:
+        """Take in the store's state of keys that were wrong here. `revision`, the newest, is that of the mend's mark.
+
+        A change has the revision of its record, which may be old.
+        """
+
 
 class StoreError(Exception):
     """Base of the errors of a store and what is built on it, except those to be handled (Compacted, Conflict)."""
@@ -184,6 +193,7 @@ class MemberStatus:
     Attributes:
         quota_bytes: what db_size_bytes may grow to; 0: it does not tell.
         full: its space is used up, and nothing can be put.
+        learner: it does not vote (yet), and serves nobody.
         error: what else is wrong with it.
     """
 
@@ -194,6 +204,7 @@ class MemberStatus:
     db_in_use_bytes: int = 0
     quota_bytes: int = 0
     full: bool = False
+    learner: bool = False
     error: str = ""
 
 
@@ -220,11 +231,15 @@ class Store(Protocol):
         """
         ...
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
         """Up to `limit` records of [start, end) in order of keys, as they were at a revision (0: linearizable head).
 
-        `limit` is at least 1. Raises Compacted, FutureRevision.
+        `limit` is at least 1. `keys_only`: with empty values. Raises Compacted, FutureRevision.
         """
+        ...
+
+    async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
+        """The number of keys in [start, end) at a revision. Raises Compacted, FutureRevision."""
         ...
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:

@@ -68,6 +68,7 @@ class AdminApi:
             source=self._source(),
             store_bytes=used_bytes,
             max_store_bytes=most_bytes,
+            proof=self._admin.proof(),
         )
         return MessageAnswer(answer)
 

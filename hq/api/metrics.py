@@ -27,6 +27,10 @@ def _staleness_s(r: Replica) -> float:
     return float("inf") if staleness_s is None else staleness_s
 
 
+def _age_s(r: Replica, at: float | None) -> float:
+    return float("inf") if at is None else r.clock.now() - at
+
+
 def _peers(r: Replica) -> int:
     since = r.clock.now() - _PEER_S
     return sum(seen_at >= since for seen_at in r.events.peers.values())
@@ -195,6 +199,18 @@ STORE: Final = (
         "hq_compactions_total",
         "Compactions of etcd's history by this replica.",
         lambda s: s.replica.compactor.compactions,
+    ),
+    D(
+        "counter",
+        "hq_store_repairs_total",
+        "Records in memory that differed from the store and were mended.",
+        lambda s: s.replica.proof.mended,
+    ),
+    D(
+        "gauge",
+        "hq_memory_compared_seconds",
+        "Time since all records in memory were last compared with the store; +Inf: not yet.",
+        lambda s: _age_s(s.replica, s.replica.proof.compared_at),
     ),
     D("gauge", "hq_store_keys", "Keys below the prefix.", lambda s: s.replica.follower.key_count),
     D(

@@ -124,6 +124,15 @@ class Cache:
         status_at = entry.status_version if entry else orphan.modified if orphan else 0
         return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
+    def stored_version(self, kind: str, instance_id: str) -> int | None:
+        """The version of one record in the store; 0: there is none; None: it is of no instance."""
+        if kind == k.SECRETS:
+            secrets = self._secrets.get(instance_id)
+            return secrets.modified if secrets else 0
+        if kind not in (k.SPEC, k.STATUS):
+            return None
+        return self.stored_versions(instance_id)[kind == k.STATUS]
+
     def is_whole(self) -> bool:
         """Whether instances show all spec and status records: none is in quarantine, and no status lacks its spec."""
         return not (len(self.quarantine) or self._orphans or self._halves)

@@ -67,6 +67,7 @@ class Fanout:
             feed = self._feeds[query.digest] = _Feed(query)
             self._place(feed)
         watcher = Watcher(self.backlog, self._max_bytes // _SHARE, snapshot or iter(()))
+        watcher.is_resumed = snapshot is None
         feed.watchers.add(watcher)
         self._count += 1
         if snapshot is not None:
@@ -115,6 +116,12 @@ class Fanout:
         self._snapshots.clear()
         for watcher in self._watchers():
             watcher.lose(reason)
+
+    def lose_resumed(self, reason: str) -> None:
+        """Break those watches that went on from a token: what they had before came from elsewhere."""
+        for watcher in self._watchers():
+            if watcher.is_resumed:
+                watcher.lose(reason)
 
     def close(self) -> None:
         """The replica shuts down: let every stream end with a bookmark."""

@@ -96,15 +96,27 @@ class Watcher:
 
     Attributes:
         reader: what the alarm's `tell` has to know of the reader.
+        is_resumed: it went on from a token, and had no snapshot here.
         lost: why continuity is lost; empty: it is not. A lost watcher holds nothing and gets nothing.
         snapshot: encoded instances that are still to be sent before anything that is queued.
         unread_bytes: of what is queued.
     """
 
-    __slots__ = ("_backlog", "_max_bytes", "_pending", "_waiting", "lost", "reader", "snapshot", "unread_bytes")
+    __slots__ = (
+        "_backlog",
+        "_max_bytes",
+        "_pending",
+        "_waiting",
+        "is_resumed",
+        "lost",
+        "reader",
+        "snapshot",
+        "unread_bytes",
+    )
 
     def __init__(self, backlog: Backlog, max_bytes: int, snapshot: Iterator[list[bytes]]) -> None:
         self.reader: Any = None
+        self.is_resumed = False
         self.lost = ""
         self.snapshot = snapshot
         self.unread_bytes = 0

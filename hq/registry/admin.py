@@ -14,6 +14,7 @@ from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.errors import NotFound
+from store.etcd_versions import advice
 from store.port import Write
 
 log = logging.getLogger(__name__)
@@ -145,6 +146,20 @@ class Admin:
             infos.append(info)
         return infos
 
+    def proof(self) -> admin_pb2.MemoryProof:
+        """How this replica's memory proves itself against the store."""
+        proof, now = self._r.proof, self._r.clock.now()
+        answer = admin_pb2.MemoryProof(mended=proof.mended)
+        moments = {
+            "counted_ago": proof.counted_at,
+            "compared_ago": proof.compared_at,
+            "foreign_compaction_ago": proof.foreign_compaction_at,
+        }
+        for name, at in moments.items():
+            if at is not None:
+                getattr(answer, name).FromMilliseconds(round((now - at) * 1000))
+        return answer
+
     def room(self) -> tuple[int, int]:
         """How much of the store live records use, and how much they may use, in bytes."""
         return self._r.cache.stored_bytes, self._r.config.max_store_bytes
@@ -161,6 +176,8 @@ class Admin:
                 quota_bytes=m.quota_bytes,
                 full=m.full,
                 error=m.error,
+                advice=advice(m.version),
+                learner=m.learner,
             )
             for m in await self._r.store.members()
         ]

@@ -68,10 +68,14 @@ class MeasuredStore:
         record, self.head = await self._measured("get", self._store.get(key, revision=revision))
         return record, self.head
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
-        page = await self._measured("page", self._store.page(start, end, revision=revision, limit=limit))
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+        reading = self._store.page(start, end, revision=revision, limit=limit, keys_only=keys_only)
+        page = await self._measured("page", reading)
         self.head = page.revision
         return page
+
+    async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
+        return await self._measured("count", self._store.count(start, end, revision=revision))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
         count, modified, self.head = await self._measured("newest", self._store.newest(start, end))

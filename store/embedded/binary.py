@@ -10,8 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from store.etcd_versions import is_sound
+
 OLDEST = (3, 4)
-_SOUND = (3, 5, 8)
 
 
 class EtcdNotFound(Exception):
@@ -28,7 +29,7 @@ class EtcdBinary:
     @property
     def is_for_trying(self) -> bool:
         """Whether it is unfit for data that matter: older patches are known to lose or corrupt data (README)."""
-        return self.version < _SOUND
+        return not is_sound(self.version)
 
     def __str__(self) -> str:
         return f"etcd {'.'.join(map(str, self.version))} ({self.path})"

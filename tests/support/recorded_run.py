@@ -21,7 +21,7 @@ from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range
 from tests.checker.story import Limits
 from tests.checker.violation import Violation
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, FaultyStore, forget_compacted
 from tests.support.recording import Diary, item_of
 from tests.support.recording_agent import Agent
 from tests.support.recording_client import Client
@@ -139,6 +139,8 @@ class RecordedRun:
         self.observe()
         if self.store.store._compacted < self.head:
             await self.store.store.compact(self.head)
+            for watch in self.store.store._watches:
+                forget_compacted(watch, self.head)
         self._noted = len(self.store.store._log)
 
     async def restore(self, undo: int) -> None:

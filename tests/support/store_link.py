@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from store.memory import MemoryStore
@@ -70,10 +71,14 @@ class Link:
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
         return await self._read(lambda: self._store.get(key, revision=revision))
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
         if not self._flowing.is_set():
             raise Unavailable("the store did not answer")
-        return await self._read(lambda: self._store.page(start, end, revision=revision, limit=limit))
+        reading = partial(self._store.page, start, end, revision=revision, limit=limit, keys_only=keys_only)
+        return await self._read(reading)
+
+    async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
+        return await self._read(lambda: self._store.count(start, end, revision=revision))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
         return await self._read(lambda: self._store.newest(start, end))

@@ -15,7 +15,8 @@ from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
 from store.keys import encode_word, new_word, word_of
-from store.port import Batch, Compare, Record, Store, Write
+from store.port import Batch, Change, Compare, Record, Store, Write
+from store.proof import Proof
 from store.session import Session
 from tests.support.virtual_time import VirtualClock
 
@@ -66,6 +67,18 @@ class Mirror:
     def keys(self) -> Iterable[bytes]:
         return list(self.records)
 
+    def version_of(self, key: bytes) -> int | None:
+        record = self.records.get(key)
+        return record.modified if record else 0
+
+    def mend(self, changes: list[Change], revision: int) -> None:
+        assert revision == self.version
+        for key, value, created, modified in changes:
+            if value is None:
+                del self.records[key]
+            else:
+                self.records[key] = Record(key, value, created, modified)
+
     def _move(self, version: int) -> None:
         self.version = version
         self._moved.set()
@@ -88,7 +101,9 @@ class Parts(Mirror):
         compact_every_s: float = 0,
         queue_limit: int = 20_000,
         idle_s: float = 3.0,
+        proves: bool = False,
     ) -> None:
+        """`proves`: compare memory with the store all the time, as servers do."""
         super().__init__()
         self.store, self.key_names, self.rng, self.clock = store, Keys(), random.Random(seed), VirtualClock()
         self.replica = replica
@@ -98,11 +113,13 @@ class Parts(Mirror):
         self.fence = Fence(
             store_, names, replica, self.epoch, self.follower, self.clock, rng, FenceTimes(idle_s=idle_s)
         )
+        self.proof = Proof(store_, names, replica, self.epoch, self.follower, self, self.fence, self.clock, rng)
         self.session = Session(store_, names, replica, self.epoch, rng, self.wait_for)
         self.committer = Committer(
             store_, names, replica, self.epoch, self.session, self.clock, rng, queue_limit=queue_limit
         )
         self.compactor = Compactor(store_, names, replica, self.epoch, self.clock, rng, compact_every_s)
+        self._proves = proves
         self._running: list[asyncio.Task[None]] = []
 
     # --- the sink ---------------------------------------------------------------------------------------------------
@@ -130,7 +147,8 @@ class Parts(Mirror):
     # --- running ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        for part in (self.follower, self.fence, self.committer, self.compactor):
+        proof = (self.proof,) if self._proves else ()
+        for part in (self.follower, self.fence, self.committer, self.compactor, *proof):
             self._running.append(asyncio.create_task(part.run(), name=type(part).__name__))
 
     async def __aenter__(self) -> Parts:

@@ -70,6 +70,7 @@ async def survey(session: Session, client: Client) -> Facts:
     if isinstance(listed, admin_pb2.ListReplicasResponse):
         facts.replicas, facts.members = listed.replicas, listed.members
         facts.store_bytes, facts.max_store_bytes = listed.store_bytes, listed.max_store_bytes
+        facts.proof = listed.proof
     if isinstance(guard, admin_pb2.GetGuardResponse):
         facts.guard = guard.guard
     facts.records = getattr(records, "records", ())
@@ -113,6 +114,7 @@ def as_data(facts: Facts, found: list[Finding]) -> dict[str, Any]:
         "members": [as_dict(one) for one in facts.members],
         "storeBytes": facts.store_bytes,
         "maxStoreBytes": facts.max_store_bytes,
+        "proof": as_dict(facts.proof),
         "guard": as_dict(facts.guard) if facts.guard is not None else {},
         "quarantine": [as_dict(one) for one in facts.records],
         "suspensions": [as_dict(one) for one in facts.suspensions],

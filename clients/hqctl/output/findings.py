@@ -49,6 +49,7 @@ class Facts:
     members: Sequence[admin_pb2.StoreMember] = ()
     store_bytes: int = 0
     max_store_bytes: int = 0
+    proof: admin_pb2.MemoryProof = field(default_factory=admin_pb2.MemoryProof)
     guard: pb.GuardState | None = None
     records: Sequence[admin_pb2.QuarantinedRecord] = ()
     suspensions: Sequence[admin_pb2.Suspension] = ()
@@ -167,12 +168,38 @@ def _store(facts: Facts) -> Iterator[Finding]:
             if member.version
             else _majority(silent, len(facts.members)),
         )
+    for words in dict.fromkeys(member.advice for member in facts.members if member.advice):
+        yield Finding(f"{words}.", "One member at a time; see docs/operations.md.", severe=False)
+    for member in facts.members:
+        if member.learner:
+            yield Finding(
+                f"etcd member {member.endpoint} is a learner, which serves nobody.",
+                "Promote it (`etcdctl member promote`), or take it out of --etcd.",
+                severe=False,
+            )
+    yield from _proof(facts.proof)
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "no etcd member that this replica reaches is the leader.",
             "Nothing can be written, unless the leader is a member that it cannot reach or that --etcd does not name. "
             "An election takes seconds; if it lasts, check the network between the members (peer port, usually 2380) "
             "and their logs.",
+        )
+
+
+def _proof(proof: admin_pb2.MemoryProof) -> Iterator[Finding]:
+    if proof.mended:
+        yield Finding(
+            f"the memory of a replica differed from etcd in {plural(proof.mended, 'record')}, and was mended.",
+            "Its log names them. Report it, with the version of etcd: no change should ever be lost.",
+            severe=False,
+        )
+    if proof.HasField("foreign_compaction_ago"):
+        ago_s = seconds_of(proof.foreign_compaction_ago)
+        yield Finding(
+            f"somebody other than HQ compacts etcd's history (noticed {span(ago_s)} ago).",
+            "Switch etcd's --auto-compaction-retention off, or the job that runs `etcdctl compact`: HQ does it itself.",
+            severe=False,
         )
 
 

@@ -28,7 +28,7 @@ from hqpb.v1 import instance_pb2 as hqpb_dot_v1_dot_instance__pb2
 from hqpb.v1 import service_pb2 as hqpb_dot_v1_dot_service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13hqpb/v1/admin.proto\x12\x05hq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\x1a\x15hqpb/v1/service.proto\"\x11\n\x0fGetEpochRequest\"S\n\x10GetEpochResponse\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.hq.v1.EpochState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"@\n\x13\x43onfirmEpochRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14\x43onfirmEpochResponse\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.hq.v1.EpochState\"\xfe\x01\n\nEpochState\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12 \n\x05trust\x18\x02 \x01(\x0e\x32\x11.hq.v1.EpochTrust\x12\r\n\x05\x64oubt\x18\x03 \x01(\t\x12\x11\n\tinstances\x18\x04 \x01(\x04\x12\r\n\x05ready\x18\x05 \x01(\x04\x12\x18\n\x10instances_before\x18\x06 \x01(\x04\x12\x14\n\x0cready_before\x18\x07 \x01(\x04\x12\x18\n\x10unknown_reported\x18\x08 \x01(\x04\x12\n\n\x02\x62y\x18\t \x01(\t\x12\x0e\n\x06reason\x18\n \x01(\t\x12(\n\x04time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x11\n\x0fGetGuardRequest\"S\n\x10GetGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"^\n\x13ReleaseGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14ReleaseGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\\\n\x11\x46orceGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"6\n\x12\x46orceGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\x15\n\x13ListReplicasRequest\"\xae\x01\n\x14ListReplicasResponse\x12$\n\x08replicas\x18\x01 \x03(\x0b\x32\x12.hq.v1.ReplicaInfo\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.hq.v1.StoreMember\x12\x1d\n\x06source\x18\x03 \x01(\x0b\x32\r.hq.v1.Source\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fmax_store_bytes\x18\x05 \x01(\x03\"[\n\x0bReplicaInfo\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12-\n\nsilent_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04self\x18\x03 \x01(\x08\"\xa7\x01\n\x0bStoreMember\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x15\n\rdb_size_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x64\x62_size_in_use_bytes\x18\x05 \x01(\x03\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0c\n\x04\x66ull\x18\x07 \x01(\x08\x12\x13\n\x0bquota_bytes\x18\x08 \x01(\x03\"\x17\n\x15ListQuarantineRequest\"b\n\x16ListQuarantineResponse\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.hq.v1.QuarantinedRecord\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"[\n\x11QuarantinedRecord\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x19\n\x11served_from_older\x18\x04 \x01(\x08\"@\n\x16ListTransitionsRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\"`\n\x17ListTransitionsResponse\x12&\n\x0btransitions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Transition\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\xb8\x01\n\nTransition\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x13\n\x0brevision_id\x18\x02 \x01(\t\x12\x11\n\tnode_name\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12(\n\x04time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\tcondition\x18\x07 \x01(\x0b\x32\x10.hq.v1.Condition\"p\n\x12SuspendNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"<\n\x13SuspendNodeResponse\x12%\n\nsuspension\x18\x01 \x01(\x0b\x32\x11.hq.v1.Suspension\"&\n\x11ResumeNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\"\x14\n\x12ResumeNodeResponse\"\x18\n\x16ListSuspensionsRequest\"`\n\x17ListSuspensionsResponse\x12&\n\x0bsuspensions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Suspension\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\x91\x01\n\nSuspension\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xa2\x06\n\x0c\x41\x64minService\x12;\n\x08GetGuard\x12\x16.hq.v1.GetGuardRequest\x1a\x17.hq.v1.GetGuardResponse\x12G\n\x0cReleaseGuard\x12\x1a.hq.v1.ReleaseGuardRequest\x1a\x1b.hq.v1.ReleaseGuardResponse\x12\x41\n\nForceGuard\x12\x18.hq.v1.ForceGuardRequest\x1a\x19.hq.v1.ForceGuardResponse\x12G\n\x0cListReplicas\x12\x1a.hq.v1.ListReplicasRequest\x1a\x1b.hq.v1.ListReplicasResponse\x12M\n\x0eListQuarantine\x12\x1c.hq.v1.ListQuarantineRequest\x1a\x1d.hq.v1.ListQuarantineResponse\x12P\n\x0fListTransitions\x12\x1d.hq.v1.ListTransitionsRequest\x1a\x1e.hq.v1.ListTransitionsResponse\x12\x44\n\x0bSuspendNode\x12\x19.hq.v1.SuspendNodeRequest\x1a\x1a.hq.v1.SuspendNodeResponse\x12\x41\n\nResumeNode\x12\x18.hq.v1.ResumeNodeRequest\x1a\x19.hq.v1.ResumeNodeResponse\x12P\n\x0fListSuspensions\x12\x1d.hq.v1.ListSuspensionsRequest\x1a\x1e.hq.v1.ListSuspensionsResponse\x12;\n\x08GetEpoch\x12\x16.hq.v1.GetEpochRequest\x1a\x17.hq.v1.GetEpochResponse\x12G\n\x0c\x43onfirmEpoch\x12\x1a.hq.v1.ConfirmEpochRequest\x1a\x1b.hq.v1.ConfirmEpochResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13hqpb/v1/admin.proto\x12\x05hq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\x1a\x15hqpb/v1/service.proto\"\x11\n\x0fGetEpochRequest\"S\n\x10GetEpochResponse\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.hq.v1.EpochState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"@\n\x13\x43onfirmEpochRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14\x43onfirmEpochResponse\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.hq.v1.EpochState\"\xfe\x01\n\nEpochState\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12 \n\x05trust\x18\x02 \x01(\x0e\x32\x11.hq.v1.EpochTrust\x12\r\n\x05\x64oubt\x18\x03 \x01(\t\x12\x11\n\tinstances\x18\x04 \x01(\x04\x12\r\n\x05ready\x18\x05 \x01(\x04\x12\x18\n\x10instances_before\x18\x06 \x01(\x04\x12\x14\n\x0cready_before\x18\x07 \x01(\x04\x12\x18\n\x10unknown_reported\x18\x08 \x01(\x04\x12\n\n\x02\x62y\x18\t \x01(\t\x12\x0e\n\x06reason\x18\n \x01(\t\x12(\n\x04time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x11\n\x0fGetGuardRequest\"S\n\x10GetGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"^\n\x13ReleaseGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14ReleaseGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\\\n\x11\x46orceGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"6\n\x12\x46orceGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\x15\n\x13ListReplicasRequest\"\xd1\x01\n\x14ListReplicasResponse\x12$\n\x08replicas\x18\x01 \x03(\x0b\x32\x12.hq.v1.ReplicaInfo\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.hq.v1.StoreMember\x12\x1d\n\x06source\x18\x03 \x01(\x0b\x32\r.hq.v1.Source\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fmax_store_bytes\x18\x05 \x01(\x03\x12!\n\x05proof\x18\x06 \x01(\x0b\x32\x12.hq.v1.MemoryProof\"[\n\x0bReplicaInfo\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12-\n\nsilent_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04self\x18\x03 \x01(\x08\"\xc8\x01\n\x0bStoreMember\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x15\n\rdb_size_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x64\x62_size_in_use_bytes\x18\x05 \x01(\x03\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0c\n\x04\x66ull\x18\x07 \x01(\x08\x12\x13\n\x0bquota_bytes\x18\x08 \x01(\x03\x12\x0e\n\x06\x61\x64vice\x18\t \x01(\t\x12\x0f\n\x07learner\x18\n \x01(\x08\"\xb9\x01\n\x0bMemoryProof\x12\x0e\n\x06mended\x18\x01 \x01(\x04\x12.\n\x0b\x63ounted_ago\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0c\x63ompared_ago\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x39\n\x16\x66oreign_compaction_ago\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x17\n\x15ListQuarantineRequest\"b\n\x16ListQuarantineResponse\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.hq.v1.QuarantinedRecord\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"[\n\x11QuarantinedRecord\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x19\n\x11served_from_older\x18\x04 \x01(\x08\"@\n\x16ListTransitionsRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\"`\n\x17ListTransitionsResponse\x12&\n\x0btransitions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Transition\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\xb8\x01\n\nTransition\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x13\n\x0brevision_id\x18\x02 \x01(\t\x12\x11\n\tnode_name\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12(\n\x04time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\tcondition\x18\x07 \x01(\x0b\x32\x10.hq.v1.Condition\"p\n\x12SuspendNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"<\n\x13SuspendNodeResponse\x12%\n\nsuspension\x18\x01 \x01(\x0b\x32\x11.hq.v1.Suspension\"&\n\x11ResumeNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\"\x14\n\x12ResumeNodeResponse\"\x18\n\x16ListSuspensionsRequest\"`\n\x17ListSuspensionsResponse\x12&\n\x0bsuspensions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Suspension\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\x91\x01\n\nSuspension\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xa2\x06\n\x0c\x41\x64minService\x12;\n\x08GetGuard\x12\x16.hq.v1.GetGuardRequest\x1a\x17.hq.v1.GetGuardResponse\x12G\n\x0cReleaseGuard\x12\x1a.hq.v1.ReleaseGuardRequest\x1a\x1b.hq.v1.ReleaseGuardResponse\x12\x41\n\nForceGuard\x12\x18.hq.v1.ForceGuardRequest\x1a\x19.hq.v1.ForceGuardResponse\x12G\n\x0cListReplicas\x12\x1a.hq.v1.ListReplicasRequest\x1a\x1b.hq.v1.ListReplicasResponse\x12M\n\x0eListQuarantine\x12\x1c.hq.v1.ListQuarantineRequest\x1a\x1d.hq.v1.ListQuarantineResponse\x12P\n\x0fListTransitions\x12\x1d.hq.v1.ListTransitionsRequest\x1a\x1e.hq.v1.ListTransitionsResponse\x12\x44\n\x0bSuspendNode\x12\x19.hq.v1.SuspendNodeRequest\x1a\x1a.hq.v1.SuspendNodeResponse\x12\x41\n\nResumeNode\x12\x18.hq.v1.ResumeNodeRequest\x1a\x19.hq.v1.ResumeNodeResponse\x12P\n\x0fListSuspensions\x12\x1d.hq.v1.ListSuspensionsRequest\x1a\x1e.hq.v1.ListSuspensionsResponse\x12;\n\x08GetEpoch\x12\x16.hq.v1.GetEpochRequest\x1a\x17.hq.v1.GetEpochResponse\x12G\n\x0c\x43onfirmEpoch\x12\x1a.hq.v1.ConfirmEpochRequest\x1a\x1b.hq.v1.ConfirmEpochResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,37 +60,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTREPLICASREQUEST']._serialized_start=1035
   _globals['_LISTREPLICASREQUEST']._serialized_end=1056
   _globals['_LISTREPLICASRESPONSE']._serialized_start=1059
-  _globals['_LISTREPLICASRESPONSE']._serialized_end=1233
-  _globals['_REPLICAINFO']._serialized_start=1235
-  _globals['_REPLICAINFO']._serialized_end=1326
-  _globals['_STOREMEMBER']._serialized_start=1329
-  _globals['_STOREMEMBER']._serialized_end=1496
-  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1498
-  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1521
-  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1523
-  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1621
-  _globals['_QUARANTINEDRECORD']._serialized_start=1623
-  _globals['_QUARANTINEDRECORD']._serialized_end=1714
-  _globals['_LISTTRANSITIONSREQUEST']._serialized_start=1716
-  _globals['_LISTTRANSITIONSREQUEST']._serialized_end=1780
-  _globals['_LISTTRANSITIONSRESPONSE']._serialized_start=1782
-  _globals['_LISTTRANSITIONSRESPONSE']._serialized_end=1878
-  _globals['_TRANSITION']._serialized_start=1881
-  _globals['_TRANSITION']._serialized_end=2065
-  _globals['_SUSPENDNODEREQUEST']._serialized_start=2067
-  _globals['_SUSPENDNODEREQUEST']._serialized_end=2179
-  _globals['_SUSPENDNODERESPONSE']._serialized_start=2181
-  _globals['_SUSPENDNODERESPONSE']._serialized_end=2241
-  _globals['_RESUMENODEREQUEST']._serialized_start=2243
-  _globals['_RESUMENODEREQUEST']._serialized_end=2281
-  _globals['_RESUMENODERESPONSE']._serialized_start=2283
-  _globals['_RESUMENODERESPONSE']._serialized_end=2303
-  _globals['_LISTSUSPENSIONSREQUEST']._serialized_start=2305
-  _globals['_LISTSUSPENSIONSREQUEST']._serialized_end=2329
-  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_start=2331
-  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_end=2427
-  _globals['_SUSPENSION']._serialized_start=2430
-  _globals['_SUSPENSION']._serialized_end=2575
-  _globals['_ADMINSERVICE']._serialized_start=2578
-  _globals['_ADMINSERVICE']._serialized_end=3380
+  _globals['_LISTREPLICASRESPONSE']._serialized_end=1268
+  _globals['_REPLICAINFO']._serialized_start=1270
+  _globals['_REPLICAINFO']._serialized_end=1361
+  _globals['_STOREMEMBER']._serialized_start=1364
+  _globals['_STOREMEMBER']._serialized_end=1564
+  _globals['_MEMORYPROOF']._serialized_start=1567
+  _globals['_MEMORYPROOF']._serialized_end=1752
+  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1754
+  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1777
+  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1779
+  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1877
+  _globals['_QUARANTINEDRECORD']._serialized_start=1879
+  _globals['_QUARANTINEDRECORD']._serialized_end=1970
+  _globals['_LISTTRANSITIONSREQUEST']._serialized_start=1972
+  _globals['_LISTTRANSITIONSREQUEST']._serialized_end=2036
+  _globals['_LISTTRANSITIONSRESPONSE']._serialized_start=2038
+  _globals['_LISTTRANSITIONSRESPONSE']._serialized_end=2134
+  _globals['_TRANSITION']._serialized_start=2137
+  _globals['_TRANSITION']._serialized_end=2321
+  _globals['_SUSPENDNODEREQUEST']._serialized_start=2323
+  _globals['_SUSPENDNODEREQUEST']._serialized_end=2435
+  _globals['_SUSPENDNODERESPONSE']._serialized_start=2437
+  _globals['_SUSPENDNODERESPONSE']._serialized_end=2497
+  _globals['_RESUMENODEREQUEST']._serialized_start=2499
+  _globals['_RESUMENODEREQUEST']._serialized_end=2537
+  _globals['_RESUMENODERESPONSE']._serialized_start=2539
+  _globals['_RESUMENODERESPONSE']._serialized_end=2559
+  _globals['_LISTSUSPENSIONSREQUEST']._serialized_start=2561
+  _globals['_LISTSUSPENSIONSREQUEST']._serialized_end=2585
+  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_start=2587
+  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_end=2683
+  _globals['_SUSPENSION']._serialized_start=2686
+  _globals['_SUSPENSION']._serialized_end=2831
+  _globals['_ADMINSERVICE']._serialized_start=2834
+  _globals['_ADMINSERVICE']._serialized_end=3636
 # @@protoc_insertion_point(module_scope)

@@ -115,18 +115,20 @@ class ListReplicasRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ListReplicasResponse(_message.Message):
-    __slots__ = ("replicas", "members", "source", "store_bytes", "max_store_bytes")
+    __slots__ = ("replicas", "members", "source", "store_bytes", "max_store_bytes", "proof")
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaInfo]
     members: _containers.RepeatedCompositeFieldContainer[StoreMember]
     source: _service_pb2.Source
     store_bytes: int
     max_store_bytes: int
-    def __init__(self, replicas: _Optional[_Iterable[_Union[ReplicaInfo, _Mapping]]] = ..., members: _Optional[_Iterable[_Union[StoreMember, _Mapping]]] = ..., source: _Optional[_Union[_service_pb2.Source, _Mapping]] = ..., store_bytes: _Optional[int] = ..., max_store_bytes: _Optional[int] = ...) -> None: ...
+    proof: MemoryProof
+    def __init__(self, replicas: _Optional[_Iterable[_Union[ReplicaInfo, _Mapping]]] = ..., members: _Optional[_Iterable[_Union[StoreMember, _Mapping]]] = ..., source: _Optional[_Union[_service_pb2.Source, _Mapping]] = ..., store_bytes: _Optional[int] = ..., max_store_bytes: _Optional[int] = ..., proof: _Optional[_Union[MemoryProof, _Mapping]] = ...) -> None: ...
 
 class ReplicaInfo(_message.Message):
     __slots__ = ("replica", "silent_for", "self")
@@ -139,7 +141,7 @@ class ReplicaInfo(_message.Message):
     def __init__(self_, replica: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., self: _Optional[bool] = ...) -> None: ...
 
 class StoreMember(_message.Message):
-    __slots__ = ("endpoint", "version", "leader", "db_size_bytes", "db_size_in_use_bytes", "error", "full", "quota_bytes")
+    __slots__ = ("endpoint", "version", "leader", "db_size_bytes", "db_size_in_use_bytes", "error", "full", "quota_bytes", "advice", "learner")
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +150,8 @@ class StoreMember(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     FULL_FIELD_NUMBER: _ClassVar[int]
     QUOTA_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    LEARNER_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     version: str
     leader: bool
@@ -156,7 +160,21 @@ class StoreMember(_message.Message):
     error: str
     full: bool
     quota_bytes: int
-    def __init__(self, endpoint: _Optional[str] = ..., version: _Optional[str] = ..., leader: _Optional[bool] = ..., db_size_bytes: _Optional[int] = ..., db_size_in_use_bytes: _Optional[int] = ..., error: _Optional[str] = ..., full: _Optional[bool] = ..., quota_bytes: _Optional[int] = ...) -> None: ...
+    advice: str
+    learner: bool
+    def __init__(self, endpoint: _Optional[str] = ..., version: _Optional[str] = ..., leader: _Optional[bool] = ..., db_size_bytes: _Optional[int] = ..., db_size_in_use_bytes: _Optional[int] = ..., error: _Optional[str] = ..., full: _Optional[bool] = ..., quota_bytes: _Optional[int] = ..., advice: _Optional[str] = ..., learner: _Optional[bool] = ...) -> None: ...
+
+class MemoryProof(_message.Message):
+    __slots__ = ("mended", "counted_ago", "compared_ago", "foreign_compaction_ago")
+    MENDED_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_AGO_FIELD_NUMBER: _ClassVar[int]
+    COMPARED_AGO_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_COMPACTION_AGO_FIELD_NUMBER: _ClassVar[int]
+    mended: int
+    counted_ago: _duration_pb2.Duration
+    compared_ago: _duration_pb2.Duration
+    foreign_compaction_ago: _duration_pb2.Duration
+    def __init__(self, mended: _Optional[int] = ..., counted_ago: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., compared_ago: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign_compaction_ago: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListQuarantineRequest(_message.Message):
     __slots__ = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hq.store_events import StoreEvents
@@ -9,6 +11,7 @@ from store.epoch import Epoch
 from store.follow import Follower
 from store.listing import Difference
 from store.port import Batch
+from store.proof import Proof
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 
@@ -20,8 +23,18 @@ def deletions_lost_in_a_gap(patch: Patch) -> None:
     patch.setattr(Difference, "gone", lambda _, revision: iter(()))
 
 
+@bug("Memory is never compared with the store.", "CONVERGED", scenes.compacted_by_a_stranger)
+def memory_not_compared(patch: Patch) -> None:
+    patch.setattr(Proof, "run", forever)
+
+
+async def forever(_: Proof) -> None:
+    await asyncio.Event().wait()
+
+
 @bug("A watch on the store that ended is opened again at the head.", "CONVERGED", scenes.gap)
 def reopened_at_the_head(patch: Patch) -> None:
+    patch.setattr(Proof, "run", forever)  # which would mend it
     once = Follower._follow_once
 
     async def skipping(self: Follower) -> None:

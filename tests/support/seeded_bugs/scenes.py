@@ -189,6 +189,22 @@ async def gap(play: RecordedRun) -> None:
     await two.find({}, strong=True)
 
 
+async def compacted_by_a_stranger(play: RecordedRun) -> None:
+    """Somebody compacts the store at a deletion that one replica has not been sent yet."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    for instance_id in IDS[:4]:
+        await one.create(instance_id)
+    await play.pause(1)
+    play.replicas[1].link.hold_watch()
+    await one.update("i-0")
+    await one.delete("i-1")
+    await play.compact()
+    play.replicas[1].link.release_watch()
+    await play.pause(240)
+    await two.find({}, strong=True)
+    await one.update("i-3")
+
+
 async def restored(play: RecordedRun) -> None:
     """The store comes back as it was some writes ago."""
     one, two = play.client("one", 0), play.client("two", 1)

@@ -26,14 +26,14 @@ class Breaking(MemoryStore):
         super().__init__()
         self.unknown_at: set[int] = set()
         self.dies_at = 1_000_000
-        self.count = 0
+        self.transactions = 0
 
     async def commit(self, guards: tuple[Compare, ...], writes: tuple[Write, ...], timeout_s: float) -> Commit:  # type: ignore[override]
-        self.count += 1
-        if self.count >= self.dies_at:
+        self.transactions += 1
+        if self.transactions >= self.dies_at:
             raise Unavailable("the restore was broken off here")
         done = await super().commit(guards, writes, timeout_s)
-        if self.count in self.unknown_at:
+        if self.transactions in self.unknown_at:
             raise UnknownOutcome("the answer was lost")
         return done
 
@@ -62,10 +62,10 @@ async def test_the_epoch_is_always_a_new_one_that_knows_all_before_it() -> None:
 
 async def test_a_backup_shows_one_version_whatever_is_written_meanwhile() -> None:
     class Busy(MemoryStore):
-        async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
             await put(self, KEYS.spec("i-9999"), b"late")
             await put(self, KEYS.spec("i-0000"), b"late")
-            return await super().page(start, end, revision=revision, limit=limit)
+            return await super().page(start, end, revision=revision, limit=limit, keys_only=keys_only)
 
     store = await filled(1_000)
     busy = Busy()
@@ -98,7 +98,7 @@ async def test_a_restore_that_was_broken_off_can_be_run_again_wherever_it_ended(
     file, wanted = await saved(store), kept(await state(store))
     target = Breaking()
     await restored(target, file)
-    transactions = target.count
+    transactions = target.transactions
     for dies_at in range(2, transactions + 1):
         target = Breaking()
         target.dies_at = dies_at
@@ -168,11 +168,11 @@ class Compacting(MemoryStore):
 
     times = 2
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
         if self.times and start != KEYS.prefix:
             self.times -= 1
             raise Compacted(revision)
-        return await super().page(start, end, revision=revision, limit=limit)
+        return await super().page(start, end, revision=revision, limit=limit, keys_only=keys_only)
 
 
 async def test_a_backup_overtaken_by_compaction_begins_again(tmp_path: Path) -> None:

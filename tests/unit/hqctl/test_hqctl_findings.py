@@ -158,3 +158,16 @@ def test_a_store_that_fills_is_told_before_it_is_full() -> None:
 def test_a_member_that_answers_is_not_lost_whatever_it_says_of_itself() -> None:
     corrupt = admin_pb2.StoreMember(endpoint="e1:2379", version="3.5.9", leader=True, error="alarm:CORRUPT")
     assert "lost" not in only(findings(facts(members=[corrupt]), NOW_S)).next
+
+
+def test_an_old_etcd_a_mended_memory_and_a_stranger_that_compacts_are_remarks() -> None:
+    members = [admin_pb2.StoreMember(endpoint="e1:2379", leader=True, version="3.4.23", advice="etcd 3.4.23 is old")]
+    proof = admin_pb2.MemoryProof(mended=2)
+    proof.foreign_compaction_ago.FromSeconds(90)
+    found = findings(facts(members=members, proof=proof), NOW_S)
+    assert [one.what.split(":")[0] for one in found] == [
+        "etcd 3.4.23 is old.",
+        "the memory of a replica differed from etcd in 2 records, and was mended.",
+        "somebody other than HQ compacts etcd's history (noticed 1m30s ago).",
+    ]
+    assert not any(one.severe for one in found)

@@ -100,10 +100,10 @@ async def test_watches_that_stay_silent_for_an_hour_cost_a_handful_of_listings()
     async with Parts(store) as parts:
         page = store.page
 
-        async def counted(start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        async def counted(start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
             nonlocal pages
             pages += 1
-            return await page(start, end, revision=revision, limit=limit)
+            return await page(start, end, revision=revision, limit=limit, keys_only=keys_only)
 
         store.page = counted  # type: ignore[method-assign]
         store.silence()

@@ -1,0 +1,189 @@
+"""Memory proves itself against the store: what was lost on the way is found and mended, and nothing else is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.port import Change, Compacted, Record
+from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.mirrored_store import OPS, below_prefix, caught_up, delete, put
+from tests.support.store_parts import Parts
+from tests.support.virtual_time import in_virtual_time, run_virtually
+
+# A pass over a small store takes a minute, and so does the time between two counts.
+SOON_S = 150.0
+
+
+def lose_deletion(parts: Parts) -> bytes:
+    """Something that the store does not have."""
+    key = OPS + b"ghost"
+    parts.records[key] = Record(key, b"x", 3, 3)
+    parts.follower.key_count += 1
+    return key
+
+
+def lose_put(parts: Parts) -> bytes:
+    """The creation of a key was not told."""
+    key = OPS + b"a"
+    del parts.records[key]
+    parts.follower.key_count -= 1
+    return key
+
+
+def lose_update(parts: Parts) -> bytes:
+    """The last change of a key was not told."""
+    key = OPS + b"b"
+    parts.records[key] = parts.records[key]._replace(value=b"old", modified=2)
+    return key
+
+
+def swap(parts: Parts) -> bytes:
+    """A deletion and a creation: the number of keys is right."""
+    lose_put(parts)
+    return lose_deletion(parts)
+
+
+@pytest.mark.parametrize("lose", [lose_deletion, lose_put, lose_update, swap])
+@pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
+def test_what_was_lost_is_found_and_mended(lose: object, is_busy: bool) -> None:
+    async def story() -> None:
+        store = faulty()
+        for name in ("a", "b", "c"):
+            await put(store, name)
+        async with Parts(store, proves=True) as parts:
+            lose(parts)  # type: ignore[operator]
+            busy = asyncio.create_task(keep_writing(store)) if is_busy else None
+            await asyncio.sleep(SOON_S)
+            if busy:
+                busy.cancel()
+            await caught_up(parts)
+            assert parts.proof.mended == (2 if lose is swap else 1)
+            assert parts.listings == 1, "a mend does not list anew"
+
+    run_virtually(story)
+
+
+def noticed(parts: Parts) -> float:
+    """When a foreign compaction was noticed last; 0: never."""
+    return parts.proof.foreign_compaction_at or 0.0
+
+
+async def keep_writing(store: FaultyStore) -> None:
+    n = 0
+    while True:
+        await put(store, f"busy-{n % 20}")
+        await asyncio.sleep(0.3)
+        await delete(store, f"busy-{(n + 10) % 20}")
+        n += 1
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    cut_chance=st.sampled_from([0.0, 0.1]),
+    delay_s=st.sampled_from([0.0, 0.5]),
+    compacts=st.booleans(),
+)
+def test_the_mirror_ends_up_as_the_store_is_whoever_compacts(
+    seed: int, cut_chance: float, delay_s: float, compacts: bool
+) -> None:
+    async def history() -> None:
+        rng = random.Random(seed)
+        store = faulty()
+        store._rng, store.cut_chance, store.delay_s = rng, cut_chance, delay_s
+        async with Parts(store, proves=True) as parts:
+            at = 0
+            for _ in range(rng.randrange(5, 60)):
+                name = f"{rng.randrange(8)}"
+                at = await (put if rng.random() < 0.6 else delete)(store, name)
+                if compacts and at > store.store._compacted and rng.random() < 0.2:
+                    await store.compact(at)
+                await asyncio.sleep(rng.choice((0.0, 0.1, 5.0)))
+            store.cut_chance = 0.0
+            await asyncio.sleep(SOON_S * 2)
+            await caught_up(parts)
+            if not compacts:
+                assert parts.proof.mended == 0, "nothing was lost"
+
+    run_virtually(history)
+
+
+@in_virtual_time
+async def test_what_changes_while_keys_are_read_is_no_difference() -> None:
+    store = faulty()
+    store.delay_s = 0.5
+    async with Parts(store, proves=True) as parts:
+        busy = asyncio.create_task(keep_writing(store))
+        await asyncio.sleep(1_000)
+        busy.cancel()
+        assert parts.proof.mended == 0
+        assert parts.proof.compared_at is not None
+        assert parts.proof.counted_at is not None
+
+
+@in_virtual_time
+async def test_a_stranger_that_compacts_beyond_our_own_compaction_is_noticed_once_per_compaction_of_ours() -> None:
+    store = faulty()
+    async with Parts(store, proves=True) as parts:
+        await parts.compactor.once()
+        await caught_up(parts)
+        await parts.compactor.once()
+        await asyncio.sleep(100)
+        assert not noticed(parts)
+        await store.compact(await put(store, "a"))
+        await asyncio.sleep(100)
+        first = noticed(parts)
+        assert first
+        await asyncio.sleep(300)
+        assert noticed(parts) == first
+        await caught_up(parts)
+        with suppress(Compacted):  # beyond what is to be given up now
+            await parts.compactor.once()
+        await caught_up(parts)
+        await parts.compactor.once()
+        await asyncio.sleep(100)
+        await store.compact(await put(store, "a"))
+        await asyncio.sleep(100)
+        assert noticed(parts) > first
+
+
+@in_virtual_time
+async def test_a_store_that_is_full_or_away_is_compared_when_it_is_back() -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store, proves=True) as parts:
+        lose_put(parts)
+        store.full = True
+        await asyncio.sleep(SOON_S)
+        assert parts.records.keys() != below_prefix(store).keys()
+        store.full = False
+        store.go_away()
+        await asyncio.sleep(SOON_S)
+        store.away = False
+        await asyncio.sleep(SOON_S)
+        await caught_up(parts)
+
+
+@in_virtual_time
+async def test_a_mend_comes_after_what_came_before_its_mark_and_before_what_comes_after_it() -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store, proves=True) as parts:
+        ghost = lose_deletion(parts)
+        mended_at: list[int] = []
+        mend = parts.mend
+
+        def noting(changes: list[Change], revision: int) -> None:
+            mended_at.append(revision)
+            assert [change.key for change in changes] == [ghost]
+            mend(changes, revision)
+
+        parts.mend = noting  # type: ignore[method-assign]
+        await asyncio.sleep(SOON_S)
+        (at,) = mended_at
+        assert parts.records[parts.key_names.of("mended", "one")].modified == at
