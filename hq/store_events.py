@@ -116,7 +116,7 @@ class StoreEvents:
             self._history.reset(batch.revision)
             self._apply_version(batch, collapsed=True)
             because = "the store's history was compacted past this replica's position"
-            self._tracker.deadlines.restart(self._clock.now(), because)
+            self._tracker.restart(because)
             return
         # Version by version: a heartbeat is judged by the status that was current at its place in the store's order.
         for version, changes in groupby(batch.changes, key=lambda change: change.revision):

@@ -109,6 +109,12 @@ LIVENESS: Final = (
         lambda s: s.replica.tracker.recoveries,
     ),
     D(
+        "counter",
+        "hq_agents_silenced_total",
+        "Agents judged silent (status.agent FALSE), by any replica.",
+        lambda s: s.replica.tracker.agents_silenced,
+    ),
+    D(
         "gauge",
         "hq_guard_holding",
         "1 while the guard holds expiries.",

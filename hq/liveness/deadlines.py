@@ -6,13 +6,16 @@ re-inserted is the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from hq.liveness.absences import Absences, Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
+
+
+K = TypeVar("K", bound=Hashable)
 
 
 class RevisionKey(NamedTuple):
@@ -57,8 +60,8 @@ class _Refused:
     is_spent: bool = False
 
 
-class Deadlines:
-    """The deadlines of the revisions that are ready.
+class Deadlines(Generic[K]):
+    """Deadlines of those who report, such as the revisions that are ready, or the agents of instances.
 
     Attributes:
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
@@ -68,9 +71,9 @@ class Deadlines:
     def __init__(self, times: LivenessTimes) -> None:
         self._times = times
         self._absences = Absences()
-        self._heard: dict[RevisionKey, float] = {}  # oldest first
+        self._heard: dict[K, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
-        self._refused: dict[RevisionKey, _Refused] = {}
+        self._refused: dict[K, _Refused] = {}
         self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
@@ -80,10 +83,10 @@ class Deadlines:
     def __len__(self) -> int:
         return len(self._heard)
 
-    def __contains__(self, key: RevisionKey) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._heard
 
-    def heard(self, key: RevisionKey, now: float) -> None:
+    def heard(self, key: K, now: float) -> None:
         """A report or heartbeat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
@@ -92,7 +95,7 @@ class Deadlines:
             self._refused.pop(key, None)
         self._move(key, now)
 
-    def begin(self, keys: Iterable[RevisionKey], now: float) -> None:
+    def begin(self, keys: Iterable[K], now: float) -> None:
         """Count all of these as heard now, and discard the rest. In bulk: at a start there are millions."""
         self.clear()
         self._newest, self._newest_tick = now, self._tick(now)
@@ -100,7 +103,7 @@ class Deadlines:
         if self._heard:
             self._counts[self._newest_tick] = len(self._heard)
 
-    def refused(self, key: RevisionKey, now: float) -> None:
+    def refused(self, key: K, now: float) -> None:
         """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
 
         So an agent that keeps trying does not expire within two timeouts, and one that stops is not spared longer.
@@ -114,16 +117,16 @@ class Deadlines:
         else:
             refused.is_spent = True
 
-    def is_refused(self, key: RevisionKey) -> bool:
+    def is_refused(self, key: K) -> bool:
         """Whether reports were refused since the last that was taken."""
         return key in self._refused
 
-    def forget(self, key: RevisionKey) -> None:
+    def forget(self, key: K) -> None:
         """The revision is not ready any more, or gone."""
         self._refused.pop(key, None)
         self._drop(key)
 
-    def _move(self, key: RevisionKey, now: float) -> None:
+    def _move(self, key: K, now: float) -> None:
         """To the end of the queue."""
         if now > self._newest:
             self._newest, self._newest_tick = now, self._tick(now)
@@ -132,7 +135,7 @@ class Deadlines:
         self._heard[key] = self._newest
         self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + 1
 
-    def _drop(self, key: RevisionKey) -> None:
+    def _drop(self, key: K) -> None:
         heard = self._heard.pop(key, None)
         if heard is not None:
             tick = self._newest_tick if heard == self._newest else self._tick(heard)
@@ -167,7 +170,7 @@ class Deadlines:
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
         self._raise_floor(now + chance_s, because)
 
-    def deadline(self, key: RevisionKey) -> float | None:
+    def deadline(self, key: K) -> float | None:
         """On the injected clock, if HQ stays; None: none runs."""
         heard = self._heard.get(key)
         if heard is None:
@@ -182,7 +185,7 @@ class Deadlines:
         since = max(heard, self._absences.since)
         return since + patience_s + self._absences.absent_s(since)
 
-    def silence_s(self, key: RevisionKey, now: float) -> float | None:
+    def silence_s(self, key: K, now: float) -> float | None:
         """For how long nothing was heard while HQ was there to hear, refused or not; None: no deadline runs."""
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
@@ -192,7 +195,7 @@ class Deadlines:
         """What was heard at this moment was no report: HQ gave everyone a full timeout."""
         self._unheard.assume(now)
 
-    def listening_since(self, key: RevisionKey) -> float | None:
+    def listening_since(self, key: K) -> float | None:
         """From when on this replica has heard no report at all of a revision; None: it heard one, or no deadline runs.
 
         What came before that it does not know: it started then, or lost continuity, or planned work ended.
@@ -202,13 +205,13 @@ class Deadlines:
             return None
         return max(heard, self._absences.since)
 
-    def unheard_s(self, key: RevisionKey, now: float) -> float | None:
+    def unheard_s(self, key: K, now: float) -> float | None:
         """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._unheard.unheard_s(heard, now)
 
-    def expired(self, now: float) -> Iterator[RevisionKey]:
+    def expired(self, now: float) -> Iterator[K]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
 
         Exhaust it before anything else is heard or forgotten.
@@ -229,6 +232,16 @@ class Deadlines:
     def silent(self, now: float) -> int:
         """How many have been silent for over two report intervals, to a tick. Quick, however many there are."""
         return self._count(self._times.silent_after_s, now)
+
+    def known(self, now: float) -> tuple[int, int]:
+        """Of those heard since HQ was last started (to a tick): how many, and how many are silent as in `silent`."""
+        latest, begun = self._absences.heard_before(self._times.silent_after_s, now), self._tick_of_start()
+        ticks = [(tick, count) for tick, count in self._counts.items() if tick > begun]
+        return sum(c for _, c in ticks), sum(c for tick, c in ticks if (tick + 1) * self._tick_s <= latest)
+
+    def _tick_of_start(self) -> float:
+        since = self._absences.since
+        return since if since == float("-inf") else self._tick(since)
 
     def _too_long_s(self, now: float) -> float:
         times = self._times

@@ -24,8 +24,8 @@ from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import frames
 from hq.memory.cache import Cache
-from hq.memory.entry import Entry
-from hq.memory.statuses import status_draft_of
+from hq.memory.entry import Entry, Mark
+from hq.memory.statuses import HEARTBEAT_TIMEOUT, NEVER_REPORTED, REPORTS_REFUSED, StatusDraft, status_draft_of
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 from serving.errors import TooLarge
@@ -36,6 +36,7 @@ from store.port import Compare, Write
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
+AGENT = ""  # in place of a revision's id: the agent of the instance, whatever it reports
 
 
 class Outcome(Enum):
@@ -67,7 +68,7 @@ class Expiries:
     async def write(
         self, keys: Sequence[RevisionKey], verdict: str, *, in_two_steps: bool = False
     ) -> dict[RevisionKey, Outcome]:
-        """Expire revisions that were found due just now, with no await in between; return what became of each.
+        """Expire revisions and agents found due just now, with no await in between; return what became of each.
 
         Raises ServiceError when the store does not answer.
         """
@@ -92,17 +93,17 @@ class Expiries:
             return gone
         # The version in the store, not that of memory's last good record: a broken record must not keep it ready.
         _, status_at = self._cache.stored_versions(instance_id)
-        marks = [entry.mark(revision_id) for revision_id in revision_ids]
+        judged = [mark.id for mark in entry.marks] if AGENT in revision_ids else revision_ids
+        marks = [entry.mark(revision_id) for revision_id in judged]
         is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)
         step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.EXPIRED
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
         draft = status_draft_of(entry, self._cache.epoch_at)
-        for revision_id in revision_ids:
-            if step is Outcome.VOIDED:
+        if step is Outcome.VOIDED:
+            for revision_id in judged:
                 draft.void(revision_id)
-            else:
-                is_refused = self._tracker.deadlines.is_refused(RevisionKey(instance_id, revision_id))
-                draft.expire(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
+        else:
+            self._expire(draft, entry, revision_ids, verdict, wall_ms)
         value = draft.record(write_id, wall_ms).SerializeToString()
         unchanged = Compare(self._keys.status(instance_id), "modified", status_at)
         news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.heartbeats])
@@ -111,6 +112,32 @@ class Expiries:
         when = (unchanged,) if step is Outcome.VOIDED else (unchanged, *nothing_newer)
         write = Write(when, ((unchanged.key, value),))
         return asyncio.ensure_future(self._commit(instance_id, write, write_id, status_at, step))
+
+    def _expire(
+        self, draft: StatusDraft, entry: Entry, revision_ids: Sequence[str], verdict: str, wall_ms: int
+    ) -> None:
+        """Revisions first: the judgement of the agent names their reports."""
+        deadlines, instance_id = self._tracker.deadlines, entry.traits.id
+        for revision_id in sorted(revision_ids, key=lambda revision_id: revision_id == AGENT):
+            if revision_id == AGENT:
+                self._silence_agent(draft, entry, verdict, wall_ms)
+                continue
+            key = RevisionKey(instance_id, revision_id)
+            receipt = self._receipt(entry.mark(revision_id), deadlines.silence_s(key, self._clock.now()), verdict)
+            draft.expire(revision_id, receipt, wall_ms, is_refused=deadlines.is_refused(key))
+
+    def _silence_agent(self, draft: StatusDraft, entry: Entry, verdict: str, wall_ms: int) -> None:
+        tracker, instance_id, now = self._tracker, entry.traits.id, self._clock.now()
+        deadlines = tracker.agents if entry.has_reporter() else tracker.unbegun
+        silence_s = deadlines.silence_s(instance_id, now) or 0.0
+        last = max(entry.marks, key=lambda mark: mark.heard_ms, default=None)
+        reason, message = HEARTBEAT_TIMEOUT, f"no report of any revision for {silence_s:.0f} s"
+        if not entry.has_reporter():
+            reason = NEVER_REPORTED
+            message = f"no agent has begun to report it within {silence_s:.0f} s; others report from its node"
+        elif deadlines.is_refused(instance_id):
+            reason, message = REPORTS_REFUSED, f"HQ refused all reports of its agent for {silence_s:.0f} s"
+        draft.silence_agent(reason, message, self._receipt(last, silence_s, verdict), wall_ms)
 
     async def _commit(self, instance_id: str, write: Write, write_id: int, status_at: int, step: Outcome) -> Outcome:
         try:
@@ -122,11 +149,10 @@ class Expiries:
             log.info("%s is silent, but could not be marked not ready: %s", instance_id, error)
             return Outcome.REFUSED
         if step is Outcome.EXPIRED:
-            log.info("expired: %s marked not ready after too long a silence", instance_id)
+            log.info("expired: %s or its agent, after too long a silence", instance_id)
         return step
 
-    def _receipt(self, entry: Entry, revision_id: str, verdict: str) -> instance_pb2.Receipt:
-        mark = entry.mark(revision_id)
+    def _receipt(self, mark: Mark | None, silence_s: float | None, verdict: str) -> instance_pb2.Receipt:
         receipt = instance_pb2.Receipt(
             heard_by=mark.heard_by if mark else "",
             decided_by=self._replica,
@@ -135,6 +161,5 @@ class Expiries:
         )
         if mark is not None and mark.heard_ms:
             receipt.last_heartbeat_time.ParseFromString(frames.timestamp(mark.heard_ms))
-        silence_s = self._tracker.deadlines.silence_s(RevisionKey(entry.traits.id, revision_id), self._clock.now())
         receipt.silence.FromMilliseconds(round((silence_s or 0) * 1000))
         return receipt

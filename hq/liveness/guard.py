@@ -40,12 +40,15 @@ class Census(NamedTuple):
         silent: those of them silent for over two report intervals, or expired within the last timeout.
         nodes: nodes that instances are on.
         many_refused: another replica refuses the reports of more nodes than it can name.
+        agents, silent_agents: agents heard since this replica started, and those of them silent as above.
     """
 
     expected: int
     silent: int
     nodes: int
     many_refused: bool = False
+    agents: int = 0
+    silent_agents: int = 0
 
 
 class Order(Enum):
@@ -100,6 +103,8 @@ class Guard:
         """What `judge` says, as of its last call. Changes nothing."""
         over = self._over(census)
         share = f"{census.silent} of {census.expected} revisions silent"
+        if self._is_over(census.silent_agents, census.agents):
+            share += f", {census.silent_agents} of {census.agents} agents"
         if order is Order.FORCE:
             return Verdict(True, False, None, None, f"held by an operator's order ({share})")
         if order is Order.RELEASE:
@@ -125,9 +130,12 @@ class Guard:
         return census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
 
     def _over(self, census: Census) -> bool:
-        return self._applies(census) and (
-            census.many_refused or census.silent > self.rules.max_silent_share * census.expected
-        )
+        if census.nodes >= self.rules.min_nodes and self._is_over(census.silent_agents, census.agents):
+            return True
+        return self._applies(census) and (census.many_refused or self._is_over(census.silent, census.expected))
+
+    def _is_over(self, silent: int, expected: int) -> bool:
+        return expected >= self.rules.min_revisions and silent > self.rules.max_silent_share * expected
 
     def _move(self, now: float, over: bool) -> None:
         if self._phase is _Phase.HOLDING:

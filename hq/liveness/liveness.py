@@ -54,7 +54,7 @@ class Liveness:
         settle_s = min(self.tracker.times.grace_s, timeout_s)
         self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
         self.reachability = Reachability(
-            tracker.deadlines,
+            tracker,
             Door(timeout_s, lambda: heartbeats.failing),
             lambda: fence.proven_at,
             lambda: tracker.deaf or fence.store_is_full,

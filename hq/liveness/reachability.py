@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
-
-from hq.liveness.deadlines import Deadlines
+from typing import Final, Protocol
 
 _PROBE_HOLDS_S: Final = 10.0
 
@@ -58,6 +56,16 @@ class Door:
 log = logging.getLogger(__name__)
 
 
+class Silence(Protocol):
+    """What measures silence."""
+
+    def away(self, since: float) -> None:
+        """HQ cannot hear; silence does not grow until `gap` says that it can again."""
+
+    def gap(self, began: float, now: float, because: str) -> None:
+        """HQ was away from `began` until now, and everything since was replayed."""
+
+
 class Reachability:
     """Looks at every sweep, and tells the deadlines of each gap.
 
@@ -68,7 +76,7 @@ class Reachability:
 
     def __init__(
         self,
-        deadlines: Deadlines,
+        deadlines: Silence,
         door: Door,
         proven_at: Callable[[], float | None],
         is_deaf: Callable[[], bool],

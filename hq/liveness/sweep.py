@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.expiries import Expiries, Outcome
+from hq.liveness.expiries import AGENT, Expiries, Outcome
 from hq.liveness.guard import Census, Guard, Order, Pace, Verdict
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
@@ -127,7 +128,32 @@ class Sweep:
         nodes = [suspended.node for suspended in self._orders.suspensions()]
         self._tracker.suspend(nodes, self._cache.on_node)
         allowed = self._judge(now)
-        return list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
+        due = list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
+        agents = chain(self._silent_agents(now, set(due)), self._unbegun(now))
+        return due + list(islice((key for key in agents if key not in done), allowed - len(due)))
+
+    def _silent_agents(self, now: float, due: set[RevisionKey]) -> Iterator[RevisionKey]:
+        """Those of instances none of whose revisions is ready, or will be after these expiries."""
+        for instance_id in self._tracker.agents.expired(now):
+            entry = self._cache.get(instance_id)
+            marks = entry.marks if entry is not None else ()
+            if all(not mark.ready or RevisionKey(instance_id, mark.id) in due for mark in marks):
+                yield RevisionKey(instance_id, AGENT)
+
+    def _unbegun(self, now: float) -> Iterator[RevisionKey]:
+        """The instances that no agent began to report in time, though others report from their nodes."""
+        unbegun, reporting = self._tracker.unbegun, dict[str, bool]()
+        for instance_id in list(islice(unbegun.expired(now), _MOST)):
+            entry = self._cache.get(instance_id)
+            if entry is None:
+                continue
+            node = entry.traits.node
+            if node not in reporting:
+                reporting[node] = any(other.has_reporter() for other in self._cache.on_node(node))
+            if reporting[node]:
+                yield RevisionKey(instance_id, AGENT)
+            else:
+                unbegun.heard(instance_id, now)  # no agent is known to be there: look again after another timeout
 
     def _judge(self, now: float) -> int:
         """Ask the guard; return how many expiries may be written together now."""
@@ -138,7 +164,8 @@ class Sweep:
             log.warning("expiries are held: %s", self._verdict.words)
         elif before.hold and not self._verdict.hold:
             log.warning("expiries proceed again: %s", self._verdict.words)
-        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
+        seen = self._tracker.expiries + self._tracker.agents_silenced
+        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), seen)
         self.waiting = self._tracker.deadlines.expired_count(now) if self._verdict.hold else 0
         if self._verdict.hold:
             return 0

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
+from hq.liveness.deadlines import Deadlines, K, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
 from hq.memory.entry import Entry, Event, Mark
 from hqpb.v1 import instance_pb2
@@ -27,9 +27,13 @@ class Transition(NamedTuple):
 
 
 class Tracker:
-    """Follows events and heartbeats; keeps a deadline for each ready revision except on nodes under planned work.
+    """Follows events and heartbeats; keeps deadlines, except on nodes under planned work.
 
     Attributes:
+        deadlines: of each revision that is ready.
+        agents: of each instance with a reporter, whatever is reported; by id.
+        unbegun: until when a reporter of an instance may be expected; by id.
+        agents_silenced: how many agents were judged silent since the start.
         deaf: reports cannot be stored at the moment.
         many_refused_until: some other replica refuses the reports of more nodes than it can name.
         expiries, recoveries: seen since the start; for metrics.
@@ -37,33 +41,62 @@ class Tracker:
 
     def __init__(self, times: LivenessTimes, clock: Clock) -> None:
         self.times = times
-        self.deadlines = Deadlines(times)
+        self.deadlines = Deadlines[RevisionKey](times)
+        self.agents, self.unbegun = Deadlines[str](times), Deadlines[str](times)
         self._clock = clock
         self._suspended: frozenset[str] = frozenset()
         self._expired: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
+        self._silenced: dict[str, float] = {}  # likewise, agents
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.deaf = False
         self.many_refused_until = float("-inf")
-        self.expiries = self.recoveries = 0
+        self.expiries = self.recoveries = self.agents_silenced = 0
 
     def reset(self) -> None:
         """Another history, or a new listing: what was heard is unknown."""
-        self.deadlines.clear()
+        for deadlines in self._all():
+            deadlines.clear()
         self._expired.clear()
+        self._silenced.clear()
         self._suspended = frozenset()
 
     def start(self, entries: Iterable[Entry], because: str) -> None:
         """A listing is in: everyone gets a full timeout from now."""
-        now = self._clock.now()
-        suspended = self._suspended
-        ready = (
-            RevisionKey(entry.traits.id, mark.id)
-            for entry in entries
-            for mark in entry.marks
-            if mark.ready and entry.traits.node not in suspended
-        )
+        now, suspended = self._clock.now(), self._suspended
+        ready: list[RevisionKey] = []
+        agents: list[str] = []
+        unbegun: list[str] = []
+        for entry in entries:
+            traits = entry.traits
+            if traits.node in suspended:
+                continue
+            if not traits.silent:
+                (agents if entry.has_reporter() else unbegun).append(traits.id)
+            if traits.ready:
+                ready += [RevisionKey(traits.id, mark.id) for mark in entry.marks if mark.ready]
         self.deadlines.begin(ready, now)
-        self.deadlines.restart(now, because)
+        self.agents.begin(agents, now)
+        self.unbegun.begin(unbegun, now)
+        self.restart(because)
+
+    def restart(self, because: str) -> None:
+        """Heartbeats were missed: everyone gets a full timeout from now."""
+        now = self._clock.now()
+        for deadlines in self._all():
+            deadlines.restart(now, because)
+
+    def away(self, since: float) -> None:
+        """HQ cannot hear; see Deadlines.away."""
+        for deadlines in self._all():
+            deadlines.away(since)
+
+    def gap(self, began: float, now: float, because: str) -> None:
+        """HQ was away; see Deadlines.gap."""
+        for deadlines in self._all():
+            deadlines.gap(began, now, because)
+
+    def _all(self) -> tuple[Deadlines[RevisionKey], Deadlines[str], Deadlines[str]]:
+        return self.deadlines, self.agents, self.unbegun
 
     def suspend(self, nodes: Collection[str], entries_on: Callable[[str], Iterable[Entry]]) -> None:
         """Planned work is under way on these nodes and no others: no deadlines run there.
@@ -74,11 +107,13 @@ class Tracker:
         for node in self._suspended - before:
             for entry in entries_on(node):
                 self._forget(entry.traits.id, [mark.id for mark in entry.marks])
+                self._forget_agent(entry.traits.id)
         for node in before - self._suspended:
             for entry in entries_on(node):
                 self._hear_all(entry, now)
         if before - self._suspended:
-            self.deadlines.assume(now)
+            for deadlines in self._all():
+                deadlines.assume(now)
 
     def observe(self, event: Event) -> None:
         """An instance changed."""
@@ -91,24 +126,67 @@ class Tracker:
             for mark in after.marks:
                 self._observe_mark(event.version, after, known.pop(mark.id, None), mark)
             self._forget(after.traits.id, known)
+        self._observe_agent(before, after)
+
+    def _observe_agent(self, before: Entry | None, after: Entry | None) -> None:
+        """Whether an agent is heard of an instance, whatever it reports."""
+        if before and (after is None or after.traits.uid != before.traits.uid):
+            self._forget_agent(before.traits.id)
+            before = None
+        if after is not None:
+            self._follow_agent(before, after, self._clock.now())
+
+    def _follow_agent(self, before: Entry | None, after: Entry, now: float) -> None:
+        instance_id = after.traits.id
+        if after.traits.silent and not (before and before.traits.silent):
+            self.agents_silenced += 1
+            if self.agents.unheard_s(instance_id, now) is not None:  # else it may have been silent for months
+                self._silenced[instance_id] = now
+        if after.traits.silent or after.traits.node in self._suspended:
+            self.agents.forget(instance_id)
+            self.unbegun.forget(instance_id)
+        elif not after.has_reporter():
+            self.agents.forget(instance_id)
+            if instance_id not in self.unbegun or (before and before.traits.node != after.traits.node):
+                self.unbegun.heard(instance_id, now)
+        elif instance_id not in self.agents or _has_news(before, after):
+            self.unbegun.forget(instance_id)
+            self._silenced.pop(instance_id, None)
+            self.agents.heard(instance_id, now)
 
     def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
         """A heartbeat was current."""
         if mark.ready:
             self._hear(entry, mark, now)
+        if entry.traits.id in self.agents:
+            self.agents.heard(entry.traits.id, now)
 
     def refused(self, entry: Entry, mark: Mark) -> None:
         """A report of this revision was refused for a reason of HQ's own."""
-        if mark.ready and entry.traits.node not in self._suspended:
-            self.deadlines.refused(RevisionKey(entry.traits.id, mark.id), self._clock.now())
+        if entry.traits.node in self._suspended:
+            return
+        now = self._clock.now()
+        self.agents.refused(entry.traits.id, now)
+        if mark.ready:
+            self.deadlines.refused(RevisionKey(entry.traits.id, mark.id), now)
 
     def census(self, nodes: int) -> Census:
         """What the guard looks at. Declared removals and planned work are in none of the numbers."""
         now = self._clock.now()
-        self._drop_old_expiries(now)
-        expired = len(self._expired)
+        _drop_old(self._expired, now - self.times.timeout_s)
+        _drop_old(self._silenced, now - self.times.timeout_s)
+        expired, silenced = len(self._expired), len(self._silenced)
         silent = self.deadlines.silent(now) + expired
-        return Census(len(self.deadlines) + expired, silent, nodes, now < self.many_refused_until)
+        # Agents that were silent for long when this replica started are in none of the numbers.
+        agents, silent_agents = self.agents.known(now)
+        return Census(
+            len(self.deadlines) + expired,
+            silent,
+            nodes,
+            now < self.many_refused_until,
+            agents + silenced,
+            silent_agents + silenced,
+        )
 
     def transitions(self, instance_id: str = "", at_most: int = 100) -> list[Transition]:
         """Newest first."""
@@ -135,6 +213,8 @@ class Tracker:
         for mark in entry.marks:
             if mark.ready:
                 self._hear(entry, mark, now)
+        if not entry.traits.silent and entry.traits.node not in self._suspended:
+            (self.agents if entry.has_reporter() else self.unbegun).heard(entry.traits.id, now)
 
     def _hear(self, entry: Entry, mark: Mark, now: float) -> None:
         if entry.traits.node not in self._suspended:
@@ -152,12 +232,25 @@ class Tracker:
             self.deadlines.forget(key)
             self._expired.pop(key, None)
 
-    def _drop_old_expiries(self, now: float) -> None:
-        while self._expired:
-            key = next(iter(self._expired))
-            if self._expired[key] > now - self.times.timeout_s:
-                return
-            del self._expired[key]
+    def _forget_agent(self, instance_id: str) -> None:
+        self.agents.forget(instance_id)
+        self.unbegun.forget(instance_id)
+        self._silenced.pop(instance_id, None)
+
+
+def _drop_old(moments: dict[K, float], until: float) -> None:
+    """Forget what was noted until then; `moments` has the oldest first."""
+    while moments:
+        key = next(iter(moments))
+        if moments[key] > until:
+            return
+        del moments[key]
+
+
+def _has_news(before: Entry | None, after: Entry) -> bool:
+    """Whether any revision was reported anew, or by another reporter."""
+    known = {mark.id: mark for mark in before.marks} if before else {}
+    return any(mark.id not in known or _is_newer(mark, known[mark.id]) for mark in after.marks if mark.incarnation)
 
 
 def _is_newer(new: Mark, old: Mark) -> bool:

@@ -21,6 +21,7 @@ class Entry:
         spec_created: create revision of the spec record, compared by status writes.
         version, status_version: modified revisions of the two records.
         request_id: of the creation.
+        agent: the encoded field of the status that says whether an agent is heard.
         fresh_frame: the frame, if no heartbeat came since it was spliced. Lists are read from it; see `frames_of`.
         home: the lists it is in, void when it is heard; None while it is in no cache.
     """
@@ -29,6 +30,7 @@ class Entry:
         "_frame",
         "_shape",
         "_told",
+        "agent",
         "fresh_frame",
         "home",
         "marks",
@@ -54,6 +56,7 @@ class Entry:
         self.status_version = parts.status_version
         self.spec_created = spec_created
         self.request_id = request_id
+        self.agent = parts.agent
         shape = frames.shape(parts)
         self._shape: frames.Shape = pool.setdefault(shape, shape)
         self._frame = frames.splice(parts)
@@ -74,6 +77,10 @@ class Entry:
     def changed_at(self) -> int:
         """The version of the newest change."""
         return max(self.version, self.status_version)
+
+    def has_reporter(self) -> bool:
+        """Whether an agent has begun to report a revision."""
+        return any([mark.incarnation for mark in self.marks])  # noqa: C419  # a generator costs three times as much
 
     def mark(self, revision_id: str) -> Mark | None:
         """What is known of a revision's reporter; None if it never had one."""
@@ -142,27 +149,37 @@ class Entry:
         """The status record that this entry was made from, but for its write id."""
         status = frames.stored(self._frame, self._shape)[2]
         marks = [mark.record() for mark in self.marks]
-        return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid)
+        return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid, agent=self.silence())
+
+    def silence(self) -> storage_pb2.AgentSilence | None:
+        """HQ's judgement that no agent is heard, as it is stored; None: there is none, or not of these reports."""
+        if not self.traits.silent:
+            return None
+        _, at = frames.read_varint(self.agent, 1)
+        return storage_pb2.AgentSilence(condition=self.agent[at:], judged=judged_of(self.marks))
 
     def restated(self, status: Status, pool: Pool) -> Entry:
         """The instance with another status and everything else unchanged; nothing is decoded."""
         meta, spec, _ = frames.stored(self._frame, self._shape)
         marks = _marks(status, self, pool)
-        parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks))
-        return Entry(
-            _with_readiness(self.traits, _is_ready(marks)), marks, parts, self.spec_created, self.request_id, pool
-        )
+        ready, agent = _is_ready(marks), _agent(status, marks)
+        parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks), agent)
+        traits = _observed(self.traits, ready, agent not in _NOT_SILENT)
+        return Entry(traits, marks, parts, self.spec_created, self.request_id, pool)
 
     def kept(self) -> tuple[Any, ...]:
         """All of it as plain tuples, strings and numbers, from which `recall` makes it again."""
         marks = tuple([mark.kept() for mark in self.marks])
         versions = self.version, self.status_version, self.spec_created
         is_fresh = self.fresh_frame is not None
-        return tuple(self.traits), marks, *versions, self.request_id, tuple(self._shape), self._frame, is_fresh
+        shape = tuple(self._shape)
+        return tuple(self.traits), marks, *versions, self.request_id, shape, self._frame, is_fresh, self.agent
 
     def recall(self, kept: tuple[Any, ...], pool: Pool) -> Entry:
         """Become the entry that `kept` was called on, perhaps in another process. Call it on a bare `Entry.__new__`."""
-        traits, marks, self.version, self.status_version, self.spec_created, self.request_id, shape, frame, fresh = kept
+        traits, marks, self.version, self.status_version, self.spec_created, self.request_id, *rest = kept
+        shape, frame, fresh, agent = rest
+        self.agent = pool.setdefault(agent, agent)
         self.traits = pooled(traits, pool)
         self.marks = tuple([Mark.recalled(mark, pool) for mark in marks])
         self._shape = pool.get(shape) or pool.setdefault(shape, frames.Shape._make(shape))
@@ -172,7 +189,7 @@ class Entry:
 
     def _parts(self) -> frames.Parts:
         meta, spec, status = frames.stored(self._frame, self._shape)
-        return frames.Parts(meta, spec, status, self.version, self.status_version, heard(self.marks))
+        return frames.Parts(meta, spec, status, self.version, self.status_version, heard(self.marks), self.agent)
 
 
 class Event(NamedTuple):
@@ -209,8 +226,10 @@ def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, po
     ready = _is_ready(status.record.revision)
     traits = spec.traits or decode_traits(instance_id, record, pool, ready=ready)
     marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
-    parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks))
-    return Entry(_with_readiness(traits, ready), marks, parts, spec.created, record.request_id, pool)
+    agent, told = _agent(status, marks), heard(marks)
+    parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, told, agent)
+    traits = _observed(traits, ready, agent not in _NOT_SILENT)
+    return Entry(traits, marks, parts, spec.created, record.request_id, pool)
 
 
 def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]:
@@ -225,12 +244,33 @@ def _is_ready(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> bool:
     return any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
 
 
-def _with_readiness(traits: Traits, ready: bool) -> Traits:
+def _agent(status: Status, marks: tuple[Mark, ...]) -> bytes:
+    """Whether an agent is heard, encoded. A stored judgement holds for the reports that it judged, and no others."""
+    if status.record.HasField("agent"):
+        silence = status.record.agent
+        if list(silence.judged) == judged_of(marks) and not _is_ready(marks):
+            return frames.agent_silent(silence.condition)
+    is_begun = any([mark.incarnation for mark in marks])  # noqa: C419  # a generator costs three times as much
+    return frames.AGENT_HEARD if is_begun else frames.AGENT_UNKNOWN
+
+
+_NOT_SILENT = (frames.AGENT_HEARD, frames.AGENT_UNKNOWN)
+
+
+def judged_of(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> list[storage_pb2.JudgedReport]:
+    """The reports stored last, as a judgement of their reporters' silence names them."""
+    return [storage_pb2.JudgedReport(incarnation=mark.incarnation, sequence=mark.sequence) for mark in marks]
+
+
+def _observed(traits: Traits, ready: bool, silent: bool) -> Traits:
     # As `_replace` does, at a fifth of its cost.
-    return traits if traits.ready is ready else Traits._make((*traits[:_READY], ready, *traits[_READY + 1 :]))
+    if traits.ready is ready and traits.silent is silent:
+        return traits
+    return Traits._make((*traits[:_READY], ready, traits.allocated, silent))
 
 
 _READY = Traits._fields.index("ready")
+assert Traits._fields[_READY:] == ("ready", "allocated", "silent")  # as `_observed` has it
 
 
 __all__ = [
@@ -245,4 +285,5 @@ __all__ = [
     "build",
     "frames_of",
     "heard",
+    "judged_of",
 ]

@@ -2,10 +2,10 @@
 
 A frame is the field `instances = 1` of an answer, ready to be copied:
 
-    0x0A len ( 0x0A len meta versions · 0x12 len spec · 0x1A len status heartbeats )
+    0x0A len ( 0x0A len meta versions · 0x12 len spec · 0x1A len status heartbeats agent )
 
-`meta`, `spec` and `status` are bytes as the store holds them. The two tails (the versions, the heartbeat times) are the
-only things that HQ adds, and hold no field that the stored parts hold: the wire format would merge a singular message
+`meta`, `spec` and `status` are bytes as the store holds them. The tails (versions; heartbeat times, agent) are the only
+things that HQ adds, and hold no field that the stored parts hold: the wire format would merge a singular message
 that occurs twice, but widely used decoders replace it and lose fields.
 """
 
@@ -26,6 +26,7 @@ class Parts(NamedTuple):
         version: of meta and spec.
         status_version: of status.
         heard: (revision id, milliseconds of Unix time) of each revision that was heard.
+        agent: encoded field `agent` of InstanceStatus: one of the tails below, or `agent_silent`.
     """
 
     meta: bytes
@@ -34,6 +35,7 @@ class Parts(NamedTuple):
     version: int
     status_version: int
     heard: Sequence[tuple[str, int]] = ()
+    agent: bytes = b""
 
 
 class Shape(NamedTuple):
@@ -87,6 +89,7 @@ _META, _SPEC, _STATUS = b"\x0a", b"\x12", b"\x1a"
 _VERSION, _STATUS_VERSION = b"\x40", b"\x48"  # InstanceMeta 8 and 9, varint
 _LAST_HEARTBEAT, _HEARTBEAT = b"\x0a", b"\x22"  # InstanceStatus 1 and 4
 _LAST_MS = 253_402_300_799_999  # JSON cannot express times after the year 9999
+AGENT_UNKNOWN, AGENT_HEARD = b"\x2a\x00", b"\x2a\x02\x08\x01"  # InstanceStatus 5, a Condition: empty, and TRUE
 FRAME_TAG = b"\x0a"  # instances = 1 and instance = 1 of every answer that holds frames
 
 
@@ -97,8 +100,8 @@ def shape(parts: Parts) -> Shape:
 
 def splice(parts: Parts) -> bytes:
     """The frame of an instance."""
-    meta, spec, status, version, status_version, heard = parts
-    versions, heartbeats = version_tail(version, status_version), heartbeat_tail(heard)
+    meta, spec, status, version, status_version, heard, agent = parts
+    versions, observed = version_tail(version, status_version), heartbeat_tail(heard) + agent
     body = b"".join(
         (
             _META,
@@ -109,12 +112,17 @@ def splice(parts: Parts) -> bytes:
             varint(len(spec)),
             spec,
             _STATUS,
-            varint(len(status) + len(heartbeats)),
+            varint(len(status) + len(observed)),
             status,
-            heartbeats,
+            observed,
         )
     )
     return b"".join((FRAME_TAG, varint(len(body)), body))
+
+
+def agent_silent(condition: bytes) -> bytes:
+    """The field `agent` of InstanceStatus, from an encoded Condition."""
+    return delimited(b"\x2a", condition)
 
 
 def stored(frame: bytes, lengths: Shape) -> tuple[bytes, bytes, bytes]:

@@ -39,7 +39,7 @@ class Query:
 
     __slots__ = (
         *("_digest", "_lookups", "allocated", "clusters", "fields", "ids", "labels", "listing"),
-        *("nodes", "ready", "revisions", "services"),
+        *("nodes", "ready", "revisions", "services", "silent"),
     )
 
     def __init__(self, message: service_pb2.InstanceFilter) -> None:
@@ -51,6 +51,7 @@ class Query:
         self.labels = tuple(sorted(message.labels.items())) if message.labels else ()
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)
+        self.silent = _tristate(message.agent)
         self.fields = self._fields()
         self.listing = (min(self.services), self.ready) if self._is_of_one_service() else None
         self._digest = ""
@@ -62,7 +63,9 @@ class Query:
     def digest(self) -> str:
         if not self._digest:
             words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
-            described = repr((words, self.labels, self.ready, self.allocated)).encode()
+            # What is not asked for is left out: tokens of an older version keep their meaning.
+            silent = () if self.silent is None else (self.silent,)
+            described = repr((words, self.labels, self.ready, self.allocated, *silent)).encode()
             self._digest = hashlib.blake2b(described, digest_size=8).hexdigest()
         return self._digest
 
@@ -88,6 +91,7 @@ class Query:
             and (not self.nodes or t.node in self.nodes)
             and (not self.clusters or t.cluster in self.clusters)
             and (self.allocated is None or t.allocated is self.allocated)
+            and (self.silent is None or t.silent is self.silent)
             and (not self.revisions or not self.revisions.isdisjoint(t.revisions))
             and (not self.labels or all(label in t.labels for label in self.labels))
         )
@@ -104,6 +108,8 @@ class Query:
             said.append("ready")
         if self.allocated is not None:
             said.append("allocated")
+        if self.silent is not None:
+            said.append("silent")
         return frozenset(said)
 
     def _is_of_one_service(self) -> bool:
@@ -114,8 +120,8 @@ class Query:
         lookups = [Lookup(name, sorted(words), name) for name, words in sets if words]
         settles = "labels" if len(self.labels) == 1 else ""
         lookups += [Lookup("labels", (label,), settles) for label in self.labels]
-        if self.ready is False:
-            lookups.append(Lookup("unready", UNREADY, "ready"))
+        if self.ready is False or self.silent:  # nothing that is ready has a silent agent
+            lookups.append(Lookup("unready", UNREADY, "ready" if self.ready is False else ""))
         if self.allocated is False:
             lookups.append(Lookup("unallocated", UNALLOCATED, "allocated"))
         return lookups
@@ -135,6 +141,7 @@ _PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
     "clusters": lambda q, entries: [e for e in entries if e.traits.cluster in q.clusters],
     "labels": _labelled,
     "ready": lambda q, entries: [e for e in entries if e.traits.ready is q.ready],
+    "silent": lambda q, entries: [e for e in entries if e.traits.silent is q.silent],
     "allocated": lambda q, entries: [e for e in entries if e.traits.allocated is q.allocated],
 }
 # These indexes have one word each: the state that most instances are in needs no index.

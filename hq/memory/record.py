@@ -25,6 +25,7 @@ class Traits(NamedTuple):
     revisions: tuple[str, ...]
     ready: bool
     allocated: bool
+    silent: bool = False  # HQ has judged that no agent is heard
 
 
 def traits_of(
@@ -51,10 +52,10 @@ def traits_of(
 def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
     """The traits, sharing equal parts with others."""
     once = pool.setdefault
-    instance_id, uid, service, node, cluster, labels, revisions, ready, allocated = traits
+    instance_id, uid, service, node, cluster, labels, revisions, ready, allocated, silent = traits
     service, node, cluster = once(service, service), once(node, node), once(cluster, cluster)
     labels, revisions = _labels(labels, pool), once(revisions, revisions)
-    return Traits(instance_id, uid, service, node, cluster, labels, revisions, ready, allocated)
+    return Traits(instance_id, uid, service, node, cluster, labels, revisions, ready, allocated, silent)
 
 
 def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hq.memory.entry import Entry, Mark
+from hq.memory.entry import Entry, Mark, judged_of
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 HEARTBEAT_TIMEOUT = "HeartbeatTimeout"
 REPORTS_REFUSED = "ReportsRefused"
 NOTHING_REPORTED = "NothingReported"
+NEVER_REPORTED = "NeverReported"
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 _FALSE = instance_pb2.CONDITION_STATUS_FALSE
@@ -42,9 +43,18 @@ def digest(report: instance_pb2.RevisionStatus) -> int:
 class StatusDraft:
     """A status record being changed. `record` ends the change."""
 
-    def __init__(self, uid: int, status: instance_pb2.InstanceStatus, marks: Collection[Mark]) -> None:
-        """`status` is changed in place; `marks`, in the order of its revisions, are newer: they know of heartbeats."""
-        self._uid = uid
+    def __init__(
+        self,
+        uid: int,
+        status: instance_pb2.InstanceStatus,
+        marks: Collection[Mark],
+        silence: storage_pb2.AgentSilence | None = None,
+    ) -> None:
+        """`status` is changed in place; `marks`, in the order of its revisions, are newer: they know of heartbeats.
+
+        `silence`: what was judged of the agent.
+        """
+        self._uid, self._silence = uid, silence
         self._status = status
         self._marks = {mark.id: mark.record() for mark in marks}
         for revision in self._status.revision:  # a record written by hand may lack some
@@ -58,11 +68,13 @@ class StatusDraft:
     def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
         """The record to write."""
         self._sum_up(wall_ms)
+        self._status.ClearField("agent")  # a tail of the frame, made from what is stored beside the status
+        marks = [self._marks[revision.id] for revision in self._status.revision]
+        silence = self._silence
+        if silence is not None and list(silence.judged) != judged_of(marks):
+            silence = None  # somebody has reported since, or a revision that was judged is gone
         return storage_pb2.StatusRecord(
-            write_id=write_id,
-            status=self._status.SerializeToString(),
-            revision=[self._marks[revision.id] for revision in self._status.revision],
-            uid=self._uid,
+            write_id=write_id, status=self._status.SerializeToString(), revision=marks, uid=self._uid, agent=silence
         )
 
     def report(self, report: instance_pb2.RevisionStatus, heard: Heard, report_digest: int) -> None:
@@ -136,6 +148,15 @@ class StatusDraft:
         mark = self._marks[revision_id]
         mark.ready, mark.expired, mark.digest = False, True, 0
 
+    def silence_agent(self, reason: str, message: str, receipt: instance_pb2.Receipt, wall_ms: int) -> None:
+        """HQ judges that no agent of this instance is heard. Whatever one reports next is written as a status."""
+        condition = instance_pb2.Condition(status=_FALSE, reason=reason, message=message, receipt=receipt)
+        condition.last_transition_time.FromMilliseconds(wall_ms)
+        marks = [self._marks[revision.id] for revision in self._status.revision]
+        for mark in marks:
+            mark.digest = 0
+        self._silence = storage_pb2.AgentSilence(condition=condition.SerializeToString(), judged=judged_of(marks))
+
     def _revision(self, revision_id: str) -> instance_pb2.RevisionStatus:
         for revision in self._status.revision:
             if revision.id == revision_id:
@@ -152,7 +173,7 @@ class StatusDraft:
 
 def status_draft_of(entry: Entry, epoch_at: int) -> StatusDraft:
     """An instance's status, to be changed. Reporters in a record older than the epoch are from another history."""
-    draft = StatusDraft(entry.traits.uid, entry.status(), entry.marks)
+    draft = StatusDraft(entry.traits.uid, entry.status(), entry.marks, entry.silence())
     if entry.status_version < epoch_at:
         draft.forget_reporters()
     return draft

@@ -35,6 +35,7 @@ class Explain:
             meta=instance.meta,
             node_name=entry.traits.node,
             ready=instance.status.ready,
+            agent=instance.status.agent,
             guard=guard_state(self._liveness, self._cache, self._clock),
             sources=[source.message()],
         )

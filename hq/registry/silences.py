@@ -25,7 +25,7 @@ class Silences:
         self,
         cache: Cache,
         fanout: Fanout,
-        deadlines: Deadlines,
+        deadlines: Deadlines[RevisionKey],
         clock: Clock,
         freshness: Freshness,
         report_interval_s: float,

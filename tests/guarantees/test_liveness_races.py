@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 
-from hq.liveness.deadlines import Deadlines
+from hq.liveness.deadlines import Deadlines, RevisionKey
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -56,7 +56,7 @@ async def _nothing() -> int:
     return 0
 
 
-def age(deadlines: Deadlines) -> None:
+def age(deadlines: Deadlines[RevisionKey]) -> None:
     """As if nothing had been heard of anybody for a day."""
     deadlines._heard = dict.fromkeys(deadlines._heard, deadlines._newest - 86_400)
     deadlines._counts = {int((deadlines._newest - 86_400) // deadlines._tick_s): len(deadlines._heard)}

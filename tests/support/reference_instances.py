@@ -52,7 +52,19 @@ class _Records:
             if made.status.heartbeat:
                 latest = max(made.status.heartbeat.values(), key=lambda time: time.ToNanoseconds())
                 made.status.last_heartbeat_time.CopyFrom(latest)
+        self._say_agent(made.status.agent)
         return made
+
+    def _say_agent(self, agent: model.Condition) -> None:
+        """Whether an agent is heard: as stored, if that judged the reports that are stored."""
+        agent.SetInParent()
+        record = self.status[1] if self.status is not None else storage_pb2.StatusRecord()
+        reports = [(mark.incarnation, mark.sequence) for mark in record.revision]
+        judged = [(one.incarnation, one.sequence) for one in record.agent.judged]
+        if record.HasField("agent") and judged == reports and not any(mark.ready for mark in record.revision):
+            agent.MergeFromString(record.agent.condition)
+        elif any(mark.incarnation for mark in record.revision):
+            agent.status = model.CONDITION_STATUS_TRUE
 
 
 class Truth:

@@ -21,13 +21,15 @@ NAMES = k.Keys()
 class Reporter:
     """An agent that the test calls."""
 
-    def __init__(self, simulation: Simulation, instance_id: str = "a", revision: str = "r1") -> None:
-        self.simulation, self.instance_id, self.revision = simulation, instance_id, revision
+    def __init__(
+        self, simulation: Simulation, instance_id: str = "a", revision: str = "r1", node: str = "node-1"
+    ) -> None:
+        self.simulation, self.instance_id, self.revision, self.node = simulation, instance_id, revision, node
         self.incarnation = self.uid = self.sequence = 0
 
     async def begin(self, registry: Registry) -> Reporter:
         deadline = self.simulation.now + 5
-        begun = await registry.reports.begin(self.instance_id, self.revision, "node-1", deadline)
+        begun = await registry.reports.begin(self.instance_id, self.revision, self.node, deadline)
         self.incarnation, self.uid = begun.incarnation, begun.uid
         return self
 
@@ -36,7 +38,7 @@ class Reporter:
         status = model.RevisionStatus(id=self.revision, incarnation=self.incarnation, sequence=self.sequence)
         status.ready.status = model.CONDITION_STATUS_TRUE
         status.ready.message = message
-        return pb.ReportStatusRequest(instance_id=self.instance_id, uid=self.uid, node="node-1", revision=status)
+        return pb.ReportStatusRequest(instance_id=self.instance_id, uid=self.uid, node=self.node, revision=status)
 
     async def report(self, registry: Registry, message: str = "") -> None:
         await registry.reports.report(self.request(message), self.simulation.now + 5)

@@ -71,6 +71,7 @@ def selecting_by_options(function: F) -> F:
         default=None,
         help="Only ready instances, or only those that are not (never reported included).",
     )
+    @click.option("--silent", is_flag=True, help="Only instances whose agent is silent, or never began to report.")
     @click.option("--allocated/--unallocated", default=None, help="Only with, or only without, an allocation.")
     @functools.wraps(function)
     def command(
@@ -81,6 +82,7 @@ def selecting_by_options(function: F) -> F:
         clusters: tuple[str, ...],
         selector: tuple[str, ...],
         ready: bool | None,
+        silent: bool,
         allocated: bool | None,
         services: tuple[str, ...] = (),
         **kwargs: Any,
@@ -95,6 +97,7 @@ def selecting_by_options(function: F) -> F:
             cluster=clusters,
             labels=parse_selector(selector),
             readiness=_READINESS[ready],
+            agent=pb.AGENT_FILTER_SILENT if silent else pb.AGENT_FILTER_UNSPECIFIED,
             allocated=_ALLOCATION[allocated],
         )
         return function(*args, where=where, **kwargs)

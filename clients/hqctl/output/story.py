@@ -160,6 +160,8 @@ def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
     service = f"service {meta.service_id}, " if meta.service_id else ""
     where = f"node {answer.node_name}" if answer.node_name else "no node yet"
     yield f"  {service}{where}, version {meta.version}, status version {meta.status_version}"
+    if truth(answer.agent) == "no":
+        yield f"  Its agent is {_condition('heard', answer.agent, now_s)}: {answer.agent.message}."
     if answer.node_suspended_until.seconds:
         until = clock_time(answer.node_suspended_until)
         yield f"  Planned work on {answer.node_name} until {until}: nothing there expires."

@@ -380,7 +380,7 @@ class Receipt(_message.Message):
     def __init__(self, last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heard_by: _Optional[str] = ..., decided_by: _Optional[str] = ..., guard_verdict: _Optional[str] = ..., decided_at_version: _Optional[int] = ..., silence: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., recovered_from: _Optional[str] = ...) -> None: ...
 
 class InstanceStatus(_message.Message):
-    __slots__ = ("last_heartbeat_time", "ready", "revision", "heartbeat")
+    __slots__ = ("last_heartbeat_time", "ready", "revision", "heartbeat", "agent")
     class HeartbeatEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -392,11 +392,13 @@ class InstanceStatus(_message.Message):
     READY_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     last_heartbeat_time: _timestamp_pb2.Timestamp
     ready: Condition
     revision: _containers.RepeatedCompositeFieldContainer[RevisionStatus]
     heartbeat: _containers.MessageMap[str, _timestamp_pb2.Timestamp]
-    def __init__(self, last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[_Union[Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionStatus, _Mapping]]] = ..., heartbeat: _Optional[_Mapping[str, _timestamp_pb2.Timestamp]] = ...) -> None: ...
+    agent: Condition
+    def __init__(self, last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[_Union[Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionStatus, _Mapping]]] = ..., heartbeat: _Optional[_Mapping[str, _timestamp_pb2.Timestamp]] = ..., agent: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
 
 class RevisionStatus(_message.Message):
     __slots__ = ("id", "installed", "ready", "container", "incarnation", "sequence", "spec_version")

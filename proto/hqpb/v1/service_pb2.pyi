@@ -36,6 +36,12 @@ class AllocationFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ALLOCATION_FILTER_ALLOCATED: _ClassVar[AllocationFilter]
     ALLOCATION_FILTER_NOT_ALLOCATED: _ClassVar[AllocationFilter]
 
+class AgentFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AGENT_FILTER_UNSPECIFIED: _ClassVar[AgentFilter]
+    AGENT_FILTER_SILENT: _ClassVar[AgentFilter]
+    AGENT_FILTER_NOT_SILENT: _ClassVar[AgentFilter]
+
 class ApplyOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     APPLY_OUTCOME_UNSPECIFIED: _ClassVar[ApplyOutcome]
@@ -75,6 +81,9 @@ READINESS_FILTER_NOT_READY: ReadinessFilter
 ALLOCATION_FILTER_UNSPECIFIED: AllocationFilter
 ALLOCATION_FILTER_ALLOCATED: AllocationFilter
 ALLOCATION_FILTER_NOT_ALLOCATED: AllocationFilter
+AGENT_FILTER_UNSPECIFIED: AgentFilter
+AGENT_FILTER_SILENT: AgentFilter
+AGENT_FILTER_NOT_SILENT: AgentFilter
 APPLY_OUTCOME_UNSPECIFIED: ApplyOutcome
 APPLY_OUTCOME_CREATED: ApplyOutcome
 APPLY_OUTCOME_UPDATED: ApplyOutcome
@@ -132,7 +141,7 @@ class Source(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., replica: _Optional[str] = ..., epoch: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., error: _Optional[str] = ..., quarantined: _Optional[_Iterable[str]] = ..., trust: _Optional[_Union[EpochTrust, str]] = ...) -> None: ...
 
 class InstanceFilter(_message.Message):
-    __slots__ = ("instance_id", "service_id", "node_name", "revision_id", "cluster", "labels", "readiness", "allocated")
+    __slots__ = ("instance_id", "service_id", "node_name", "revision_id", "cluster", "labels", "readiness", "allocated", "agent")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +157,7 @@ class InstanceFilter(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     READINESS_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     instance_id: _containers.RepeatedScalarFieldContainer[str]
     service_id: _containers.RepeatedScalarFieldContainer[str]
     node_name: _containers.RepeatedScalarFieldContainer[str]
@@ -156,7 +166,8 @@ class InstanceFilter(_message.Message):
     labels: _containers.ScalarMap[str, str]
     readiness: ReadinessFilter
     allocated: AllocationFilter
-    def __init__(self, instance_id: _Optional[_Iterable[str]] = ..., service_id: _Optional[_Iterable[str]] = ..., node_name: _Optional[_Iterable[str]] = ..., revision_id: _Optional[_Iterable[str]] = ..., cluster: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., readiness: _Optional[_Union[ReadinessFilter, str]] = ..., allocated: _Optional[_Union[AllocationFilter, str]] = ...) -> None: ...
+    agent: AgentFilter
+    def __init__(self, instance_id: _Optional[_Iterable[str]] = ..., service_id: _Optional[_Iterable[str]] = ..., node_name: _Optional[_Iterable[str]] = ..., revision_id: _Optional[_Iterable[str]] = ..., cluster: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., readiness: _Optional[_Union[ReadinessFilter, str]] = ..., allocated: _Optional[_Union[AllocationFilter, str]] = ..., agent: _Optional[_Union[AgentFilter, str]] = ...) -> None: ...
 
 class CreateInstanceRequest(_message.Message):
     __slots__ = ("instance", "request_id", "validate_only")
@@ -561,7 +572,7 @@ class ExplainInstanceRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ExplainInstanceResponse(_message.Message):
-    __slots__ = ("meta", "node_name", "ready", "revision", "guard", "sources", "summary", "node_suspended_until")
+    __slots__ = ("meta", "node_name", "ready", "revision", "guard", "sources", "summary", "node_suspended_until", "agent")
     META_FIELD_NUMBER: _ClassVar[int]
     NODE_NAME_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
@@ -570,6 +581,7 @@ class ExplainInstanceResponse(_message.Message):
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     NODE_SUSPENDED_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     meta: _instance_pb2.InstanceMeta
     node_name: str
     ready: _instance_pb2.Condition
@@ -578,7 +590,8 @@ class ExplainInstanceResponse(_message.Message):
     sources: _containers.RepeatedCompositeFieldContainer[Source]
     summary: str
     node_suspended_until: _timestamp_pb2.Timestamp
-    def __init__(self, meta: _Optional[_Union[_instance_pb2.InstanceMeta, _Mapping]] = ..., node_name: _Optional[str] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionExplanation, _Mapping]]] = ..., guard: _Optional[_Union[GuardState, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., summary: _Optional[str] = ..., node_suspended_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    agent: _instance_pb2.Condition
+    def __init__(self, meta: _Optional[_Union[_instance_pb2.InstanceMeta, _Mapping]] = ..., node_name: _Optional[str] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionExplanation, _Mapping]]] = ..., guard: _Optional[_Union[GuardState, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., summary: _Optional[str] = ..., node_suspended_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ...) -> None: ...
 
 class RevisionExplanation(_message.Message):
     __slots__ = ("id", "target", "installed", "ready", "last_heartbeat_time", "heard_by", "silent_for", "deadline_in", "incarnation", "sequence", "summary", "postponed_because", "not_since")

@@ -15,21 +15,23 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def deadlines() -> Deadlines:
+def deadlines() -> Deadlines[RevisionKey]:
     return Deadlines(TIMES)
 
 
-def expired(deadlines: Deadlines, clock: ManualClock) -> list[RevisionKey]:
+def expired(deadlines: Deadlines[RevisionKey], clock: ManualClock) -> list[RevisionKey]:
     return list(deadlines.expired(clock.now()))
 
 
-def left_s(deadlines: Deadlines, key: RevisionKey, clock: ManualClock) -> float:
+def left_s(deadlines: Deadlines[RevisionKey], key: RevisionKey, clock: ManualClock) -> float:
     deadline = deadlines.deadline(key)
     assert deadline is not None
     return deadline - clock.now()
 
 
-def test_silence_expires_after_the_timeout_and_a_flush_and_not_before(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_silence_expires_after_the_timeout_and_a_flush_and_not_before(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(600.49)
     assert expired(deadlines, clock) == []
@@ -37,7 +39,7 @@ def test_silence_expires_after_the_timeout_and_a_flush_and_not_before(clock: Man
     assert expired(deadlines, clock) == [A]
 
 
-def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(600)
     deadlines.heard(A, clock.now())
@@ -45,14 +47,16 @@ def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlin
     assert expired(deadlines, clock) == []
 
 
-def test_a_late_sweep_forgives_who_was_heard_after_the_deadline(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_a_late_sweep_forgives_who_was_heard_after_the_deadline(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(5_000)
     deadlines.heard(A, clock.now())
     assert expired(deadlines, clock) == []
 
 
-def test_the_longest_silence_comes_first(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_the_longest_silence_comes_first(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     for key in (A, B, C):
         deadlines.heard(key, clock.now())
         clock.advance(1)
@@ -61,7 +65,7 @@ def test_the_longest_silence_comes_first(clock: ManualClock, deadlines: Deadline
     assert expired(deadlines, clock) == [B, C, A]
 
 
-def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.heard(A, clock.now())
     deadlines.forget(A)
     deadlines.forget(A)
@@ -74,7 +78,7 @@ def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadline
 
 @pytest.mark.parametrize("gap_s", [1.0, 6.0, 60.0, 179.0])
 def test_a_gap_long_before_a_deadline_moves_it_by_the_gap(
-    clock: ManualClock, deadlines: Deadlines, gap_s: float
+    clock: ManualClock, deadlines: Deadlines[RevisionKey], gap_s: float
 ) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(100)
@@ -86,7 +90,7 @@ def test_a_gap_long_before_a_deadline_moves_it_by_the_gap(
 
 @pytest.mark.parametrize(("gap_s", "chance_s"), [(1.0, 11.0), (60.0, 70.0), (180.0, 190.0), (1_800.0, 190.0)])
 def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than_an_interval_and_a_retry(
-    clock: ManualClock, deadlines: Deadlines, gap_s: float, chance_s: float
+    clock: ManualClock, deadlines: Deadlines[RevisionKey], gap_s: float, chance_s: float
 ) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(599)
@@ -101,7 +105,7 @@ def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than
 
 
 def test_who_is_heard_during_a_gap_gains_no_more_than_a_timeout_after_it(
-    clock: ManualClock, deadlines: Deadlines
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     """What the watch replays at the end of an outage must not move a deadline by the outage once more."""
     deadlines.heard(A, clock.now())
@@ -116,7 +120,7 @@ def test_who_is_heard_during_a_gap_gains_no_more_than_a_timeout_after_it(
     assert left_s(deadlines, B, clock) == pytest.approx(600)
 
 
-def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.heard(A, clock.now())
     began = clock.now()
     clock.advance(100)
@@ -125,7 +129,7 @@ def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines) 
     assert left_s(deadlines, A, clock) == pytest.approx(600)
 
 
-def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(400)
     deadlines.away(clock.now())
@@ -136,7 +140,7 @@ def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: De
 
 
 def test_after_a_restart_everyone_has_a_full_timeout_and_is_silent_to_nobody(
-    clock: ManualClock, deadlines: Deadlines
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     deadlines.heard(A, clock.now())
     clock.advance(599)
@@ -148,7 +152,9 @@ def test_after_a_restart_everyone_has_a_full_timeout_and_is_silent_to_nobody(
     assert expired(deadlines, clock) == [A]
 
 
-def test_a_gap_after_a_restart_counts_from_the_restart_only(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_a_gap_after_a_restart_counts_from_the_restart_only(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     deadlines.heard(A, clock.now())
     began = clock.now()
     clock.advance(100)
@@ -158,7 +164,9 @@ def test_a_gap_after_a_restart_counts_from_the_restart_only(clock: ManualClock, 
     assert left_s(deadlines, A, clock) == pytest.approx(600)
 
 
-def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     for n in range(100):
         deadlines.heard(RevisionKey(f"i{n}", "r1"), clock.now())
         clock.advance(1)
@@ -170,7 +178,7 @@ def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(clock: Manu
     assert deadlines.expired_count(clock.now()) == len(expired(deadlines, clock)) == 100
 
 
-def test_counting_costs_ticks_not_revisions(clock: ManualClock, deadlines: Deadlines) -> None:
+def test_counting_costs_ticks_not_revisions(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     for n in range(30_000):
         deadlines.heard(RevisionKey(f"i{n % 20_000}", "r1"), clock.now())
         clock.advance(0.02)

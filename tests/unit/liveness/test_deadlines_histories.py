@@ -82,8 +82,8 @@ class Model:
         return max(ends, default=0)
 
 
-def play(history: list[Step]) -> tuple[Deadlines, Model]:
-    deadlines, model = Deadlines(TIMES), Model()
+def play(history: list[Step]) -> tuple[Deadlines[RevisionKey], Model]:
+    deadlines, model = Deadlines[RevisionKey](TIMES), Model()
     for step in history:
         began = model.now
         model.pass_time(step.seconds, present=step.what != "gap")
@@ -145,7 +145,7 @@ def test_refused_reports_postpone_an_expiry_by_at_most_one_timeout(history: list
 @given(st.lists(st.integers(1, 18), min_size=20, max_size=40))
 @settings(deadline=None)
 def test_who_is_refused_and_keeps_trying_expires_after_two_timeouts_and_not_before(pauses: list[int]) -> None:
-    deadlines, now = Deadlines(TIMES), 0.0
+    deadlines, now = Deadlines[RevisionKey](TIMES), 0.0
     deadlines.heard(KEYS[0], now)
     for pause_s in [*pauses, *[18] * 10]:
         now += pause_s
@@ -177,7 +177,7 @@ def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> N
 
 @given(gap_s=st.floats(0.5, 30), up_s=st.floats(0.5, 30))
 def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: float) -> None:
-    deadlines, now, present_s = Deadlines(TIMES), 0.0, 0.0
+    deadlines, now, present_s = Deadlines[RevisionKey](TIMES), 0.0, 0.0
     deadlines.heard(KEYS[0], now)
     while not list(deadlines.expired(now)):
         assert present_s <= TIMES.timeout_s + TIMES.grace_s + TIMES.flush_s + 1e-6

@@ -17,7 +17,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.deadlines = Deadlines(LivenessTimes())
+        self.deadlines = Deadlines[RevisionKey](LivenessTimes())
         self.proven_at: float | None = None
         self.deaf = False
         self.presence = Reachability(

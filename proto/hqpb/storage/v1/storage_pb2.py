@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhqpb/storage/v1/storage.proto\x12\rhq.storage.v1\"_\n\nSpecRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0c\n\x04meta\x18\x03 \x01(\x0c\x12\x0c\n\x04spec\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x05 \x01(\t\"l\n\x0cStatusRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x0e\n\x06status\x18\x02 \x01(\x0c\x12-\n\x08revision\x18\x03 \x03(\x0b\x32\x1b.hq.storage.v1.RevisionMark\x12\x0b\n\x03uid\x18\x04 \x01(\x06\"\x9a\x01\n\x0cRevisionMark\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x15\n\rheard_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x06 \x01(\x06\x12\x10\n\x08heard_by\x18\x07 \x01(\t\x12\x0f\n\x07\x65xpired\x18\x08 \x01(\x08\"S\n\rSecretsRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x30\n\x08revision\x18\x02 \x03(\x0b\x32\x1e.hq.storage.v1.RevisionSecrets\"1\n\x0fRevisionSecrets\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\ndescriptor\x18\x02 \x03(\x0c\"e\n\tBeatBatch\x12\x0b\n\x03uid\x18\x01 \x03(\x06\x12\x16\n\x0estatus_version\x18\x02 \x03(\x04\x12\x10\n\x08position\x18\x03 \x03(\r\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\x06\"n\n\rHearingRecord\x12\x30\n\x08revision\x18\x01 \x03(\x0b\x32\x1e.hq.storage.v1.RefusedRevision\x12\x0c\n\x04node\x18\x02 \x03(\t\x12\x0c\n\x04many\x18\x03 \x01(\x08\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\"*\n\x0fRefusedRevision\x12\x0b\n\x03uid\x18\x01 \x01(\x06\x12\n\n\x02id\x18\x02 \x01(\t\"s\n\x0b\x45pochRecord\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x13\n\x0bpredecessor\x18\x02 \x03(\t\x12\x18\n\x10instances_before\x18\x03 \x01(\x04\x12\x14\n\x0cready_before\x18\x04 \x01(\x04\x12\x10\n\x08restored\x18\x05 \x01(\x08\"U\n\x11\x45pochConfirmation\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\"b\n\nGuardOrder\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x03\"X\n\x0eNodeSuspension\x12\n\n\x02\x62y\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x04 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhqpb/storage/v1/storage.proto\x12\rhq.storage.v1\"_\n\nSpecRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0c\n\x04meta\x18\x03 \x01(\x0c\x12\x0c\n\x04spec\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x05 \x01(\t\"\x98\x01\n\x0cStatusRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x0e\n\x06status\x18\x02 \x01(\x0c\x12-\n\x08revision\x18\x03 \x03(\x0b\x32\x1b.hq.storage.v1.RevisionMark\x12\x0b\n\x03uid\x18\x04 \x01(\x06\x12*\n\x05\x61gent\x18\x05 \x01(\x0b\x32\x1b.hq.storage.v1.AgentSilence\"N\n\x0c\x41gentSilence\x12\x11\n\tcondition\x18\x01 \x01(\x0c\x12+\n\x06judged\x18\x02 \x03(\x0b\x32\x1b.hq.storage.v1.JudgedReport\"5\n\x0cJudgedReport\x12\x13\n\x0bincarnation\x18\x01 \x01(\x06\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"\x9a\x01\n\x0cRevisionMark\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x15\n\rheard_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x06 \x01(\x06\x12\x10\n\x08heard_by\x18\x07 \x01(\t\x12\x0f\n\x07\x65xpired\x18\x08 \x01(\x08\"S\n\rSecretsRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x30\n\x08revision\x18\x02 \x03(\x0b\x32\x1e.hq.storage.v1.RevisionSecrets\"1\n\x0fRevisionSecrets\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\ndescriptor\x18\x02 \x03(\x0c\"e\n\tBeatBatch\x12\x0b\n\x03uid\x18\x01 \x03(\x06\x12\x16\n\x0estatus_version\x18\x02 \x03(\x04\x12\x10\n\x08position\x18\x03 \x03(\r\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\x06\"n\n\rHearingRecord\x12\x30\n\x08revision\x18\x01 \x03(\x0b\x32\x1e.hq.storage.v1.RefusedRevision\x12\x0c\n\x04node\x18\x02 \x03(\t\x12\x0c\n\x04many\x18\x03 \x01(\x08\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\"*\n\x0fRefusedRevision\x12\x0b\n\x03uid\x18\x01 \x01(\x06\x12\n\n\x02id\x18\x02 \x01(\t\"s\n\x0b\x45pochRecord\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x13\n\x0bpredecessor\x18\x02 \x03(\t\x12\x18\n\x10instances_before\x18\x03 \x01(\x04\x12\x14\n\x0cready_before\x18\x04 \x01(\x04\x12\x10\n\x08restored\x18\x05 \x01(\x08\"U\n\x11\x45pochConfirmation\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\"b\n\nGuardOrder\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x03\"X\n\x0eNodeSuspension\x12\n\n\x02\x62y\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x04 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,26 +33,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SPECRECORD']._serialized_start=48
   _globals['_SPECRECORD']._serialized_end=143
-  _globals['_STATUSRECORD']._serialized_start=145
-  _globals['_STATUSRECORD']._serialized_end=253
-  _globals['_REVISIONMARK']._serialized_start=256
-  _globals['_REVISIONMARK']._serialized_end=410
-  _globals['_SECRETSRECORD']._serialized_start=412
-  _globals['_SECRETSRECORD']._serialized_end=495
-  _globals['_REVISIONSECRETS']._serialized_start=497
-  _globals['_REVISIONSECRETS']._serialized_end=546
-  _globals['_BEATBATCH']._serialized_start=548
-  _globals['_BEATBATCH']._serialized_end=649
-  _globals['_HEARINGRECORD']._serialized_start=651
-  _globals['_HEARINGRECORD']._serialized_end=761
-  _globals['_REFUSEDREVISION']._serialized_start=763
-  _globals['_REFUSEDREVISION']._serialized_end=805
-  _globals['_EPOCHRECORD']._serialized_start=807
-  _globals['_EPOCHRECORD']._serialized_end=922
-  _globals['_EPOCHCONFIRMATION']._serialized_start=924
-  _globals['_EPOCHCONFIRMATION']._serialized_end=1009
-  _globals['_GUARDORDER']._serialized_start=1011
-  _globals['_GUARDORDER']._serialized_end=1109
-  _globals['_NODESUSPENSION']._serialized_start=1111
-  _globals['_NODESUSPENSION']._serialized_end=1199
+  _globals['_STATUSRECORD']._serialized_start=146
+  _globals['_STATUSRECORD']._serialized_end=298
+  _globals['_AGENTSILENCE']._serialized_start=300
+  _globals['_AGENTSILENCE']._serialized_end=378
+  _globals['_JUDGEDREPORT']._serialized_start=380
+  _globals['_JUDGEDREPORT']._serialized_end=433
+  _globals['_REVISIONMARK']._serialized_start=436
+  _globals['_REVISIONMARK']._serialized_end=590
+  _globals['_SECRETSRECORD']._serialized_start=592
+  _globals['_SECRETSRECORD']._serialized_end=675
+  _globals['_REVISIONSECRETS']._serialized_start=677
+  _globals['_REVISIONSECRETS']._serialized_end=726
+  _globals['_BEATBATCH']._serialized_start=728
+  _globals['_BEATBATCH']._serialized_end=829
+  _globals['_HEARINGRECORD']._serialized_start=831
+  _globals['_HEARINGRECORD']._serialized_end=941
+  _globals['_REFUSEDREVISION']._serialized_start=943
+  _globals['_REFUSEDREVISION']._serialized_end=985
+  _globals['_EPOCHRECORD']._serialized_start=987
+  _globals['_EPOCHRECORD']._serialized_end=1102
+  _globals['_EPOCHCONFIRMATION']._serialized_start=1104
+  _globals['_EPOCHCONFIRMATION']._serialized_end=1189
+  _globals['_GUARDORDER']._serialized_start=1191
+  _globals['_GUARDORDER']._serialized_end=1289
+  _globals['_NODESUSPENSION']._serialized_start=1291
+  _globals['_NODESUSPENSION']._serialized_end=1379
 # @@protoc_insertion_point(module_scope)

@@ -21,16 +21,34 @@ class SpecRecord(_message.Message):
     def __init__(self, write_id: _Optional[int] = ..., request_id: _Optional[str] = ..., meta: _Optional[bytes] = ..., spec: _Optional[bytes] = ..., call_id: _Optional[str] = ...) -> None: ...
 
 class StatusRecord(_message.Message):
-    __slots__ = ("write_id", "status", "revision", "uid")
+    __slots__ = ("write_id", "status", "revision", "uid", "agent")
     WRITE_ID_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
     write_id: int
     status: bytes
     revision: _containers.RepeatedCompositeFieldContainer[RevisionMark]
     uid: int
-    def __init__(self, write_id: _Optional[int] = ..., status: _Optional[bytes] = ..., revision: _Optional[_Iterable[_Union[RevisionMark, _Mapping]]] = ..., uid: _Optional[int] = ...) -> None: ...
+    agent: AgentSilence
+    def __init__(self, write_id: _Optional[int] = ..., status: _Optional[bytes] = ..., revision: _Optional[_Iterable[_Union[RevisionMark, _Mapping]]] = ..., uid: _Optional[int] = ..., agent: _Optional[_Union[AgentSilence, _Mapping]] = ...) -> None: ...
+
+class AgentSilence(_message.Message):
+    __slots__ = ("condition", "judged")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    condition: bytes
+    judged: _containers.RepeatedCompositeFieldContainer[JudgedReport]
+    def __init__(self, condition: _Optional[bytes] = ..., judged: _Optional[_Iterable[_Union[JudgedReport, _Mapping]]] = ...) -> None: ...
+
+class JudgedReport(_message.Message):
+    __slots__ = ("incarnation", "sequence")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    incarnation: int
+    sequence: int
+    def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class RevisionMark(_message.Message):
     __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "expired")
