@@ -43,7 +43,7 @@ class MethodNotAllowed(ServiceError):
 
 
 class MalformedHttp(ServiceError):
-    """The bytes are not HTTP/1."""
+    """The bytes are not HTTP, or two readers could take them for different requests."""
 
     code = "INVALID_ARGUMENT"
     reason = "MALFORMED_HTTP"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from serving.head import Head
+from serving.head import AmbiguousHead, Head, join_repeated
 
 HEAD, BODY, FAULT = range(3)
 
@@ -87,6 +87,8 @@ class Machine:
             self._is_over = True  # the parser stops there: the answer is the last on this connection
         except httptools.HttpParserCallbackError as error:  # what they raise is its context
             cause = error.__context__
+            if isinstance(cause, AmbiguousHead):
+                cause = Fault(str(cause))
             self._fault(cause if isinstance(cause, Fault) else Fault("cannot parse the request"))
         except httptools.HttpParserError as error:
             if not (self._was_last and not self.is_reading_body):
@@ -132,6 +134,8 @@ class Machine:
         authority = self._check(method, version, named, has_upgrade)
         self._was_last = has_upgrade or not parser.should_keep_alive()
         head = Head(method, self._target, authority, self._fields, named)
+        if len(named) != len(self._fields):
+            join_repeated(head)
         expects = version != "1.0" and named.get(b"expect", b"").lower() == b"100-continue"
         begun = Begun(head, not self._was_last, version == "1.0", expects)
         self.is_reading_body = True

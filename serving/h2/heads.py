@@ -6,13 +6,13 @@ from typing import Final
 
 from serving.h2.frames import StreamFault
 from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
-from serving.head import Head, Raw
+from serving.head import AmbiguousHead, Head, join_repeated
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
 
 
 def request(fields: list[Field]) -> Head:
-    """Raises StreamFault."""
+    """Raises StreamFault, AmbiguousHead."""
     pseudo: dict[bytes, bytes] = {}
     named: dict[bytes, bytes] = {}
     for name, value, kind, _ in fields:
@@ -30,9 +30,17 @@ def request(fields: list[Field]) -> Head:
         raise StreamFault("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
         raise StreamFault("a request needs a path; CONNECT is not supported")
-    if host is not None and ((authority and authority != host) or _differ(fields, b"host")):
-        raise StreamFault("the headers host and :authority differ")
-    return Head(method, target, authority or host or b"", fields, named)
+    head = Head(method, target, authority or host or b"", fields, named)
+    if len(named) + len(pseudo) != len(fields) or (host is not None and host != head.authority):
+        _disambiguate(head)
+    return head
+
+
+def _disambiguate(head: Head) -> None:
+    """Where names repeat, or a host stands beside another authority. Raises AmbiguousHead."""
+    join_repeated(head)
+    if head.named.get(b"host", head.authority) != head.authority:
+        raise AmbiguousHead("the headers host and :authority differ", head)
 
 
 def response(fields: list[Field]) -> Head:
@@ -43,7 +51,13 @@ def response(fields: list[Field]) -> Head:
     if len(status) != 3 or not status.isdigit():
         raise StreamFault("the status is not a number of three digits")
     regular = trailers(fields[1:])
-    return Head(b"", b"", b"", regular, dict(regular), int(status))
+    head = Head(b"", b"", b"", regular, dict(regular), int(status))
+    if len(head.named) != len(regular):
+        try:
+            join_repeated(head)
+        except AmbiguousHead as error:
+            raise StreamFault(str(error)) from None
+    return head
 
 
 def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
@@ -54,12 +68,8 @@ def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
 
 
 def content_length(head: Head) -> int:
-    """Of a head that has one. Raises StreamFault: it is not a length, or says two."""
+    """Of a head that has one. Raises StreamFault: it is not a length."""
     value = head.named[b"content-length"]
-    if not value.isdigit() or len(value) > _DIGITS or _differ(head.raw, b"content-length"):
+    if not value.isdigit() or len(value) > _DIGITS:
         raise StreamFault("content-length is not a length")
     return int(value)
-
-
-def _differ(fields: Raw, wanted: bytes) -> bool:
-    return len({one[1] for one in fields if one[0] == wanted}) > 1

@@ -14,8 +14,9 @@ from serving.h2 import frames, heads, hpack
 from serving.h2.control import Control
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
 from serving.h2.huffman import HpackError
-from serving.h2.state import BY_US, DATA, HEADERS, TRAILERS, Event
+from serving.h2.state import BY_US, DATA, HEADERS, REFUSED, TRAILERS, Event
 from serving.h2.stream import Stream
+from serving.head import AmbiguousHead, Head
 
 
 class Machine(Control):
@@ -155,14 +156,24 @@ class Machine(Control):
             return
         if len(self.streams) >= self.settings.max_streams:
             raise StreamFault("too many concurrent streams", ErrorCode.REFUSED_STREAM)
-        head = None if fields is None else heads.request(fields)
         stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
-        if head is not None and b"content-length" in head.named:
-            stream.expected = heads.content_length(head)
-            self._check_length(stream, 0, end=end)
+        kind: int = REFUSED
+        what: Head | AmbiguousHead | None = None
+        if fields is not None:
+            try:
+                kind, what = HEADERS, self._head(stream, fields, end=end)
+            except AmbiguousHead as error:
+                what = error
         stream.is_received = end
         self.streams[stream_id] = stream
-        self._events.append((HEADERS, stream, head, end))
+        self._events.append((kind, stream, what, end))
+
+    def _head(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> Head:
+        head = heads.request(fields)
+        if b"content-length" in head.named:
+            stream.expected = heads.content_length(head)
+            self._check_length(stream, 0, end=end)
+        return head
 
     def _on_answer(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
         head = heads.response(fields)

@@ -9,12 +9,12 @@ from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
 from serving.h2.outgoing import Outgoing
 from serving.h2.stream import Stream
 
-HEADERS, TRAILERS, DATA, RESET, GOAWAY, PONG, FAILED = range(7)
+HEADERS, REFUSED, TRAILERS, DATA, RESET, GOAWAY, PONG, FAILED = range(8)
 
 Event = tuple[int, "Stream | None", Any, bool]
-"""Kind, stream, what it carries, and whether the stream ends with it: Head or None if it is too large (HEADERS), list
-of pairs (TRAILERS), bytes (DATA), an error code (RESET), the last stream that will be served (GOAWAY), eight bytes
-(PONG), a sentence (FAILED)."""
+"""Kind, stream, what it carries, and whether the stream ends with it: Head (HEADERS), AmbiguousHead or None if it is
+too large (REFUSED: a request), pairs (TRAILERS), bytes (DATA), an error code (RESET), the last stream to be served
+(GOAWAY), eight bytes (PONG), a sentence (FAILED)."""
 
 _MOST_CREDIT: Final = 10_000
 _GONE: Final = 1_000  # streams of which is known how they ended

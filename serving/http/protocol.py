@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from serving import error_statuses
 from serving.errors import Overloaded, ServiceError, TooLarge
+from serving.head import AmbiguousHead, Head, join_repeated
 from serving.http.queues import ReadPausing, Stall, Trailers, Waiting
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
@@ -166,6 +167,12 @@ class BoundedProtocol(HttpToolsProtocol):
         # As in the base, but the task is kept, to be cancelled when the client leaves.
         if self._head_suspect and _header_bytes(cycle) > self._max_header_bytes:
             self._refuse_head()
+            return
+        fields = [*cycle.scope["headers"]]
+        try:
+            join_repeated(Head(b"", b"", b"", fields, dict(fields)))
+        except AmbiguousHead as error:
+            self._refuse(MalformedHttp(str(error)))
             return
         self._unwanted_bytes = 0
         if self.loop.time() > self._retire_at:

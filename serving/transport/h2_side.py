@@ -11,8 +11,9 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
-from serving.head import Head
+from serving.head import AmbiguousHead, Head
 from serving.limiting.peers import Peer
+from serving.protocol_errors import HeadersTooLarge, MalformedHttp
 from serving.transport.connection import Connection, Core
 from serving.transport.exchange import NO_HANDLER, Exchange
 from serving.transport.h2_exchange import H2Exchange
@@ -82,14 +83,13 @@ class H2Side(Connection):
                 if end and self._incomplete:
                     self._incomplete.pop(stream.owner, None)
                 stream.owner.receive(what if kind == state.DATA else b"", end=end)
+            elif kind == state.REFUSED:
+                self._refuse(stream, what)
 
-    def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
-        if self.surplus and self.has_no_place(head or _NO_HEAD):
+    def _open(self, stream: Stream, head: Head, *, end: bool) -> None:
+        if self.surplus and self.has_no_place(head):
             return
-        exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
-        if head is None:
-            self.core.router.refuse_headers(exchange)
-            return
+        exchange = stream.owner = H2Exchange(self, stream, head)
         if not stream.is_received:  # else the rest of it is among the events to come
             self._incomplete[exchange] = self.loop.time()
             if head.named.get(b"expect") == b"100-continue":
@@ -97,6 +97,15 @@ class H2Side(Connection):
         self.core.router.open(exchange)
         if end:
             exchange.receive(b"", end=True)
+
+    def _refuse(self, stream: Stream, fault: AmbiguousHead | None) -> None:
+        """Answer a request without a head that could be served; None: it is over the limit."""
+        head = _NO_HEAD if fault is None else fault.head
+        if self.surplus and self.has_no_place(head):
+            return
+        stream.owner = H2Exchange(self, stream, head)
+        limit = self.core.limits.max_header_bytes
+        self.core.router.refuse(stream.owner, HeadersTooLarge(limit) if fault is None else MalformedHttp(str(fault)))
 
     def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
         if stream is not None and stream.owner is not None:

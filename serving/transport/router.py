@@ -10,7 +10,7 @@ from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
 from serving.head import Head
-from serving.protocol_errors import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
+from serving.protocol_errors import MethodNotAllowed, UnsupportedMediaType
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
 from serving.transport import connect
@@ -77,11 +77,15 @@ class Router:
         endpoint = self._endpoints.get(path)
         return path in VITAL if endpoint is None else endpoint.is_free
 
-    def refuse_headers(self, exchange: Exchange) -> None:
-        """The headers are over the limit, and it is not known what they were."""
-        error = HeadersTooLarge(self._limits.max_header_bytes)
+    def refuse(self, exchange: Exchange, error: ServiceError) -> None:
+        """The headers of a request over HTTP/2 cannot be served; without a method it is not known what they were."""
         self._shared.admission.count(error)
-        exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *status_fields(error)]), b"")
+        head = exchange.head
+        if head.method and not head.named.get(b"content-type", b"").startswith(b"application/grpc"):
+            connect.refuse(exchange, error)
+            return
+        fields = [(b"content-type", b"application/grpc"), *status_fields(error)]
+        exchange.answer(AnswerHead(error_statuses.http_status(error), fields), b"")
 
     def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Wire]) -> None:
         try:

@@ -17,6 +17,7 @@ from console.backends.servers import Servers
 from console.server import Server
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as ipb
+from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
@@ -113,15 +114,16 @@ class Browser:
 class RunningConsole:
     """A console that can be stopped and started again at its address."""
 
-    def __init__(self, make: Callable[[], Servers], *, is_open: bool = True) -> None:
+    def __init__(self, make: Callable[[], Servers], *, is_open: bool = True, security: Security | None = None) -> None:
+        """`security`: TLS of its own."""
         self._make, self._is_open = make, is_open
-        self._address = "127.0.0.1:0"
-        self.surroundings = ServerContext(Limits(), SystemClock(), RequestIds("test"))
+        self._address, self._scheme = "127.0.0.1:0", "https" if security else "http"
+        self.surroundings = ServerContext(Limits(), SystemClock(), RequestIds("test"), security)
 
     @property
     def base(self) -> str:
         """How pages begin."""
-        return f"http://{self._address}"
+        return f"{self._scheme}://{self._address}"
 
     async def start(self) -> None:
         """Return when it listens."""
@@ -141,9 +143,11 @@ class RunningConsole:
 
 
 @asynccontextmanager
-async def console_over(make: Callable[[], Servers], *, is_open: bool = True) -> AsyncIterator[RunningConsole]:
+async def console_over(
+    make: Callable[[], Servers], *, is_open: bool = True, security: Security | None = None
+) -> AsyncIterator[RunningConsole]:
     """A console over these servers."""
-    console = RunningConsole(make, is_open=is_open)
+    console = RunningConsole(make, is_open=is_open, security=security)
     await console.start()
     try:
         yield console

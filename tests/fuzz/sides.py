@@ -68,7 +68,7 @@ def drive(machine: Machine, parts: Iterable[bytes], rng: Random) -> None:
                 continue
             if kind == state.DATA:
                 machine.consumed(stream, len(what))
-            if not machine.is_client and kind == state.HEADERS:
+            if not machine.is_client and kind in (state.HEADERS, state.REFUSED):
                 _answer(machine, stream, rng)
         machine.pump()
         check_books(machine)

@@ -15,6 +15,7 @@ _REFUSALS: Final = {
 _ALSO_OVER_HTTP: Final = {"invalid_argument", "unknown", ""}  # media types, timeouts, framing; hung up on
 _UNKNOWN_FORMS: Final = (405, 415)  # Connect makes `unknown` of these statuses, whoever is at fault
 _BY_PROTOCOL: Final = {"UNEXPECTED_COMPRESSION"}  # `internal`, as gRPC has it, though it is the caller's fault
+_AMBIGUOUS: Final = "MALFORMED_HTTP"  # several tokens, and nobody knows which of them counts
 _END_OF_STREAM: Final = b"\2"
 
 
@@ -94,7 +95,7 @@ def _was_asked_for(asked: Asked, got: Got) -> bool:
 def is_kept_out(got: Got) -> bool:
     """Nothing was done and nothing told."""
     if got.transport == "grpc":
-        return got.code in _REFUSALS and not got.body
+        return (got.code in _REFUSALS or got.reason == _AMBIGUOUS) and not got.body
     if got.status == 200:  # a stream that begins with its end
         return got.code in _REFUSALS | {"invalid_argument"} and got.body[:1] == _END_OF_STREAM
     return got.code in _REFUSALS | _ALSO_OVER_HTTP

@@ -9,7 +9,7 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import FAILED, Event, Settings
 from serving.h2.stream import Stream
-from serving.head import Head
+from serving.head import AmbiguousHead, Head
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -132,6 +132,8 @@ def plain(events: list[Event]) -> list[tuple[Any, ...]]:
 
 
 def _plain(what: Any) -> Any:
+    if isinstance(what, AmbiguousHead):
+        return str(what), _plain(what.head)
     if isinstance(what, Head):
         return what.method, what.target, what.authority, what.status, what.fields, what.named
     return what

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import grpc
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from hq.main import cli
 from hqpb.v1 import service_pb2 as pb
+from hqpb.v1.service_pb2_grpc import InstanceServiceStub
 from tests.support.rights_requests import create, report
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.support.token_issuer import Issuer, bearer
@@ -78,7 +80,16 @@ async def test_two_tokens_in_one_call_are_refused(replica: Served, files: Secure
     async with secured_http(replica, files) as client:
         url, both = "/hq.v1.InstanceService/GetInstance", [bearer(good), bearer(files.issuer.token("admin"))]
         answer = await client.post(url, json={"id": "web-1"}, headers=both)
-    assert answer.status_code == 401
+    assert (answer.status_code, answer.json()["message"]) == (400, "2 headers authorization: send one")
+
+
+async def test_two_tokens_in_one_call_are_refused_over_grpc(replica: Served, files: Secured) -> None:
+    both = [bearer(files.issuer.token(who)) for who in ("reader/ann", "admin")]
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await InstanceServiceStub(channel).GetInstance(GET, metadata=both, timeout=10)
+    assert raised.value.code().name == "INVALID_ARGUMENT"
+    assert raised.value.details() == "2 headers authorization: send one"
 
 
 async def test_whoever_may_not_is_not_told_what_is_wrong_with_the_request(replica: Served, files: Secured) -> None:

@@ -97,6 +97,23 @@ def test_a_head_that_breaks_the_grammar_or_has_not_one_host_is_refused(said: byt
     assert read(said) == [FAULT]
 
 
+@pytest.mark.parametrize(
+    "name", [b"Authorization", b"Content-Type", b"Origin", b"Proxy-Authorization", b"Range", b"User-Agent"]
+)
+@pytest.mark.parametrize("second", [b"a", b"b"])
+def test_a_second_value_of_a_field_that_has_one_is_refused_by_name(name: bytes, second: bytes) -> None:
+    said = post(name + b": a", name.lower() + b": " + second)
+    assert read(said) == [FAULT]
+    ((_, fault, _),) = Machine(1_000).receive(said)
+    assert str(fault) == f"2 headers {name.decode().lower()}: send one"
+
+
+def test_cookies_and_lists_in_several_lines_are_one_each() -> None:
+    lines = (b"Cookie: a=1", b"Accept: text/html", b"cookie: b=2", b"accept: */*")
+    _, begun, _ = Machine(1_000).receive(post(*lines))[0]
+    assert begun.head.named == {b"host": b"x", b"cookie": b"a=1; b=2", b"accept": b"text/html, */*"}
+
+
 @pytest.mark.parametrize("version", [b"HTTP/0.9", b"HTTP/1.2", b"HTTP/2.0", b"HTTP/3.0", b"HTTP/11"])
 @pytest.mark.parametrize("method", [b"GET", b"OPTIONS", b"SOURCE"])
 def test_another_protocol_or_version_is_refused(method: bytes, version: bytes) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode, frame
-from serving.h2.state import DATA, HEADERS, RESET, TRAILERS
+from serving.h2.state import DATA, HEADERS, REFUSED, RESET, TRAILERS
 from tests.support.h2_peer import (
     DONE,
     OK,
@@ -93,11 +93,41 @@ def test_a_length_that_is_none_is_a_fault(value: bytes) -> None:
     assert resets(sent(machine)) == {1: ErrorCode.PROTOCOL_ERROR}
 
 
-def test_two_lengths_must_agree() -> None:
+# --- headers that come several times ---
+
+
+def test_the_pieces_of_a_cookie_are_one_cookie() -> None:
     machine = server()
-    assert tell(machine, request(1, length(b"3") * 2, end=False))
-    assert not tell(machine, request(3, [*length(b"3"), *length(b"4")], end=False))
-    assert resets(sent(machine)) == {3: ErrorCode.PROTOCOL_ERROR}
+    pieces = [(b"cookie", b"a=1"), (b"x", b"between"), (b"cookie", b"b=2; c=3"), (b"cookie", b"d=4")]
+    ((_, _, head, _),) = tell(machine, request(1, pieces))
+    assert head.named[b"cookie"] == b"a=1; b=2; c=3; d=4"
+
+
+def test_a_list_in_several_headers_is_one_list() -> None:
+    machine = server()
+    pairs = [(b"accept", b"text/html"), (b"x-own", b"1"), (b"accept", b"*/*;q=0.1"), (b"te", b"trailers")]
+    ((_, _, head, _),) = tell(machine, request(1, [*pairs, (b"x-own", b"2"), (b"te", b"trailers")]))
+    assert (head.named[b"accept"], head.named[b"x-own"]) == (b"text/html, */*;q=0.1", b"1, 2")
+    assert [value for name, value in head.fields if name == b"x-own"] == [b"1", b"2"], "callers get both, too"
+
+
+@pytest.mark.parametrize("values", [(b"3", b"3"), (b"3", b"4")])
+@pytest.mark.parametrize(
+    "name", [b"authorization", b"content-length", b"content-type", b"host", b"origin", b"proxy-authorization", b"range"]
+)
+def test_a_second_value_of_a_field_that_has_one_refuses_the_request_by_name(
+    name: bytes, values: tuple[bytes, bytes]
+) -> None:
+    machine = server()
+    ((kind, _, why, _),) = tell(machine, request(1, [(name, value) for value in values], end=False))
+    assert (kind, str(why)) == (REFUSED, f"2 headers {name.decode()}: send one")
+    assert not resets(sent(machine)), "it is for the driver to answer"
+
+
+def test_a_host_that_is_not_the_authority_refuses_the_request_by_name() -> None:
+    machine = server()
+    ((kind, _, why, _),) = tell(machine, request(1, [(b"host", b"other")]))
+    assert (kind, str(why)) == (REFUSED, "the headers host and :authority differ")
 
 
 # --- trailers ---
