@@ -29,6 +29,9 @@ class Pair(NamedTuple):
     expires_at: float
 
 
+NewestContext = Callable[[], ssl.SSLContext]
+
+
 class ServerTls:
     """Credentials for both transports from one certificate; `client_ca` signs the certificates of clients.
 
@@ -45,8 +48,6 @@ class ServerTls:
         self.http = _context()
         # A handshake takes the newest certificate; loading it into this context could leave it half changed.
         self.http.sni_callback = self._choose
-        self._newest: ssl.SSLContext | None = None
-        self._newest_of: tuple[object, object] = None, None
 
     @property
     def verifies_clients(self) -> bool:
@@ -71,35 +72,37 @@ class ServerTls:
 
         return grpc.dynamic_ssl_server_credentials(self._configuration(ask_clients), newer, ask_clients)
 
-    def listening(self, *, require_clients: bool = False) -> ssl.SSLContext:
-        """For one listener that speaks HTTP/2 and HTTP/1.1; it follows the files.
+    def listening(self, *, require_clients: bool = False) -> NewestContext:
+        """For one listener that speaks HTTP/2 and HTTP/1.1: gives the context for its next connection.
 
         Clients' certificates are asked for if there is a CA for them, and optional, or required.
         """
-        context = self._offering(_context())
-        if self._client_ca is not None:
-            context.verify_mode = ssl.CERT_REQUIRED if require_clients else ssl.CERT_OPTIONAL
-        context.sni_callback = self._choose_newest
-        return context
+        context: ssl.SSLContext | None = None
+        made_of: tuple[object, object] = None, None
 
-    def _choose_newest(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
-        state = self._state()
-        if state != self._newest_of:
-            self._newest, self._newest_of = self._made(), state
-        connection.context = self._newest
+        def newest() -> ssl.SSLContext:
+            # Made anew, not changed: sessions that a former bundle let in, by ticket or by id, end with its context.
+            nonlocal context, made_of
+            state = self._state()
+            if context is None or state != made_of:
+                context, made_of = self._made(ssl.CERT_REQUIRED if require_clients else ssl.CERT_OPTIONAL), state
+            return context
 
-    def _made(self) -> ssl.SSLContext:
-        """A context of what is in force."""
-        context, pair = self._offering(_context()), self._pair.current
-        with _as_file(pair.chain + b"\n" + pair.key) as path:
-            context.load_cert_chain(path, password=_NO_PASSWORD)
-        if self._client_ca is not None:  # the listener says if they are required, this context by which CA
-            context.load_verify_locations(cadata=self._client_ca.current.decode())
-        return context
+        return newest
 
-    def _offering(self, context: ssl.SSLContext) -> ssl.SSLContext:
+    def _made(self, clients: ssl.VerifyMode) -> ssl.SSLContext:
+        """A context of what is in force. `clients`: must they show certificates, where there is a CA for them."""
+        context, pair = _context(), self._pair.current
         context.set_alpn_protocols(["h2", "http/1.1"])
         context.options |= ssl.OP_NO_RENEGOTIATION
+        with _as_file(pair.chain + b"\n" + pair.key) as path:
+            context.load_cert_chain(path, password=_NO_PASSWORD)
+        if self._client_ca is not None:
+            context.verify_mode = clients
+            context.load_verify_locations(cadata=self._client_ca.current.decode())
+            # Resumed, a connection would keep the identity of one whose certificate nobody verifies again.
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
         return context
 
     def _configuration(self, ask_clients: bool) -> Any:

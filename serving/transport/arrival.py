@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
@@ -80,7 +81,8 @@ class Arrival(asyncio.Protocol):
 class Acceptor:
     """Accepts connections, few at a time, counts them, and hands each to an Arrival; with TLS after the handshake."""
 
-    def __init__(self, core: Core, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, core: Core, listening: socket.socket, tls: Callable[[], ssl.SSLContext] | None) -> None:
+        """`tls`: gives the context for each connection; None: plain text."""
         self._core, self._listening, self._tls = core, listening, tls
         self._handshakes: dict[asyncio.Task[None], Arrival] = {}
         self._surplus = 0
@@ -134,7 +136,8 @@ class Acceptor:
         core, connect = self._core, self._core.loop.connect_accepted_socket
         patience_s = None if self._tls is None else SURPLUS_S if surplus else core.limits.slow_request_s
         try:
-            await connect(lambda: arrival, sock, ssl=self._tls, ssl_handshake_timeout=patience_s)
+            context = None if self._tls is None else self._tls()
+            await connect(lambda: arrival, sock, ssl=context, ssl_handshake_timeout=patience_s)
         except OSError:  # the peer left, spoke something else, was refused by TLS, or took too long
             sock.close()
         finally:

@@ -58,8 +58,8 @@ class Server:
         self._ends: list[Callable[[], object]] = []  # of listening
         self._ticking: asyncio.Task[None] | None = None
 
-    async def listen(self, address: str, tls: SSLContext | None = None) -> int:
-        """Serve on host:port, or on unix:PATH; with TLS if there is a context. The port. Raises OSError."""
+    async def listen(self, address: str, tls: Callable[[], SSLContext] | None = None) -> int:
+        """Serve on host:port, or on unix:PATH; `tls` gives each connection its context. The port. Raises OSError."""
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()

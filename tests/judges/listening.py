@@ -48,8 +48,8 @@ async def listening(methods: Sequence[Method], tls: TlsFiles | None, limits: Lim
     """A server that serves these methods on a free port of 127.0.0.1, and the port."""
     shared = ServerContext(limits, SystemClock(), RequestIds("judge"))
     server = Server(methods, _Healthy(), shared, registry=CollectorRegistry(), pages={})
-    port = await server.listen("127.0.0.1:0", tls=_context(tls) if tls is not None else None)
-    return server, port
+    context = _context(tls) if tls is not None else None
+    return server, await server.listen("127.0.0.1:0", tls=None if context is None else lambda: context)
 
 
 def _context(files: TlsFiles) -> ssl.SSLContext:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from tests.support.certificates import Authority, Certificate
 from tests.support.secured import Caller, Secured, Served, last_words, secure_channel, served
 from tests.support.token_issuer import bearer
 
+WHO = (
+    b"POST /access.v1.AccessService/WhoAmI HTTP/1.1\r\nhost: x\r\n"
+    b"content-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+)
 COUNT = pb.CountInstancesRequest()
 ROTATIONS = 100
 
@@ -236,6 +242,80 @@ async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, 
     replica.security.refresh()
     files.authority.cert.write_bytes(trusted)  # for the client, which trusts the server still
     assert await code(replica.addresses.grpc_mtls, files.authority, shown) == "UNAVAILABLE"
+
+
+class Returning:
+    """A caller with a certificate that keeps the session of its first connection, and shows it at the next."""
+
+    def __init__(
+        self, address: str, files: Secured, shown: Certificate, version: ssl.TLSVersion, *, by_id: bool
+    ) -> None:
+        """`by_id`: it takes no tickets, so that the server has to remember the session (TLS 1.2)."""
+        host, _, port = address.rpartition(":")
+        self._at = host, int(port)
+        self._context = ssl.create_default_context(cafile=str(files.authority.cert))
+        self._context.load_cert_chain(shown.cert, shown.key)
+        self._context.minimum_version = self._context.maximum_version = version
+        if by_id:
+            self._context.options |= ssl.OP_NO_TICKET
+        self._open: list[ssl.SSLSocket] = []
+        self.was_resumed: bool | None = False
+
+    def call(self) -> str:
+        """What a new connection comes to: the first line of an answer, or `refused`."""
+        session = self._open[-1].session if self._open else None
+        plain = socket.create_connection(self._at, timeout=20)
+        try:
+            secure = self._context.wrap_socket(plain, server_hostname="localhost", session=session)
+            self._open.append(secure)  # it stays: OpenSSL forgets the session of one that hangs up without a word
+            self.was_resumed = secure.session_reused
+            secure.sendall(WHO)
+            return secure.recv(65_536).partition(b"\r\n")[0].decode() or "refused"
+        except OSError:
+            return "refused"
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+
+
+SESSIONS = pytest.mark.parametrize(
+    ("version", "by_id"),
+    [(ssl.TLSVersion.TLSv1_3, False), (ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_2, True)],
+    ids=["1.3", "1.2 by ticket", "1.2 by id"],
+)
+
+
+@SESSIONS
+@pytest.mark.parametrize("address", ["grpc_mtls", "http"])
+async def test_whoever_shows_a_certificate_of_a_withdrawn_ca_does_not_come_back_by_a_saved_session(
+    files: Secured, address: str, version: ssl.TLSVersion, *, by_id: bool
+) -> None:
+    withdrawn = Authority(files.directory / "withdrawn", "withdrawn")
+    bundle = files.directory / "bundle.crt"
+    bundle.write_bytes(files.authority.cert.read_bytes() + withdrawn.cert.read_bytes())
+    shown = withdrawn.issue("caller", ["spiffe://hq.test/gateway"])
+    security = files.security(**files.with_certificates(client_ca=str(bundle)))
+    async with served(security, grpc_mtls="127.0.0.1:0") as replica:
+        where = getattr(replica.addresses, address)
+        with closing(Returning(where, files, shown, version, by_id=by_id)) as caller:
+            assert await asyncio.to_thread(caller.call) == "HTTP/1.1 200 OK"
+            bundle.write_bytes(files.authority.cert.read_bytes())
+            security.refresh()
+            assert await asyncio.to_thread(caller.call) == "refused"
+
+
+@SESSIONS
+async def test_no_ticket_is_given_where_certificates_are_read(
+    replica: Served, files: Secured, version: ssl.TLSVersion, *, by_id: bool
+) -> None:
+    shown = files.authority.issue("caller", ["spiffe://hq.test/gateway"])
+    with closing(Returning(replica.addresses.http, files, shown, version, by_id=by_id)) as caller:
+        for _ in range(2):
+            assert await asyncio.to_thread(caller.call) == "HTTP/1.1 200 OK"
+            session = caller._open[-1].session
+            assert session is None or not session.has_ticket
+        assert not caller.was_resumed or version is ssl.TLSVersion.TLSv1_2  # by its id, for as long as the bundle stays
 
 
 @pytest.mark.long

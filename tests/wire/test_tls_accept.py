@@ -28,7 +28,8 @@ async def https(http_server: Server, tmp_path: Path) -> RawHttp:
     own = authority.issue("server")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own.cert, own.key)
-    return RawHttp(await http_server.listen("127.0.0.1:0", context), ssl.create_default_context(cafile=authority.cert))
+    port = await http_server.listen("127.0.0.1:0", lambda: context)
+    return RawHttp(port, ssl.create_default_context(cafile=authority.cert))
 
 
 @pytest.fixture
