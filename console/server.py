@@ -60,7 +60,7 @@ class Server:
         templates = Templates({"parts": servers.parts(), "is_open": is_open, "fresh_id": lambda: secrets.token_hex(8)})
         self.app = App(Routes(routes(servers, is_open=is_open)), templates, Seal(key), time.time, is_open=is_open)
         self._is_tls = shared.security is not None and shared.security.tls is not None
-        addresses = Addresses(http, http, env="HQ_CONSOLE_")
+        addresses = Addresses(http, http, allowed_hosts=("*",), env="HQ_CONSOLE_")  # the Shield checks names
         metrics = process_metrics(shared)
         self._transports = Transports((), self._health, shared, metrics, addresses, grace_s, site=self.app.answer)
         self.listening = self._transports.listening

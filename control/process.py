@@ -48,6 +48,7 @@ def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
         option("--grpc", default=grpc, metavar=address, help="Address to serve on; port 0: a free one."),
         option("--http", default=http, metavar=address, help="Second address to serve on."),
         flags.cors(),
+        flags.allowed_hosts(),
         option("--insecure", is_flag=True, help="Use non-loopback addresses without TLS or authentication."),
     )
 
@@ -138,7 +139,9 @@ def context_of(given: Mapping[str, Any], name: str, config: Config, security: Se
 def addresses_of(given: Mapping[str, Any], env: str) -> Addresses:
     """Where to listen; `env`: how its environment variables begin."""
     mtls = given.get("grpc_mtls", "")
-    return Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env=env)
+    return Addresses(
+        given["grpc"], given["http"], mtls, cors=given["cors_origin"], allowed_hosts=given["allowed_host"], env=env
+    )
 
 
 def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutine[Any, Any, None]]) -> None:

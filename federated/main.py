@@ -53,6 +53,7 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 )
 @_FLAGS.transport()
 @_FLAGS.cors()
+@_FLAGS.allowed_hosts()
 @_listening.option(
     "--insecure",
     is_flag=True,
@@ -144,6 +145,7 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
             given["http"],
             given["grpc_mtls"],
             cors=given["cors_origin"],
+            allowed_hosts=given["allowed_host"],
             env="HQ_FEDERATED_",
             transport=given["transport"],
         ),

@@ -50,6 +50,7 @@ following: Final = together(
 security_flags: Final = settings.flags(FLAGS)
 security_flags_of_http: Final = settings.flags(FLAGS, serves_grpc=False)
 running: Final = together(
+    FLAGS.allowed_hosts(),
     listening.option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
     _processes.option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )

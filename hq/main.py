@@ -176,6 +176,7 @@ def _addresses(given: dict[str, Any]) -> Addresses:
         shared=is_worker,
         pages=pages,
         cors=given["cors_origin"],
+        allowed_hosts=given["allowed_host"],
         transport=given["transport"],
     )
 

@@ -146,6 +146,14 @@ class Flags:
         text = "Allow browser calls from this origin (https://host); * for all. Repeatable."
         return self.under("Listening").option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
 
+    def allowed_hosts(self) -> Callable[[F], F]:
+        """By which names it may be called where it does not authenticate callers."""
+        text = (
+            "Without authentication, also answer plain HTTP/1.1 requests for this host (*.hq.example: all names below; "
+            "*: any), beside IP addresses, localhost and the names it listens on. Repeatable."
+        )
+        return self.under("Listening").option("--allowed-host", multiple=True, metavar="HOST", help=text)
+
     def logs(self) -> Callable[[F], F]:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])

@@ -16,6 +16,7 @@ from serving.calls.methods import Method
 from serving.context import ServerContext
 from serving.flags import listening_by
 from serving.standard.health import Health
+from serving.standard.hosts import AllowedHosts
 from serving.standard.pages import Page
 from serving.standard.site import Site
 from serving.telemetry.metrics import Table
@@ -36,6 +37,7 @@ class Addresses:
     shared: bool = False  # other processes of ours listen on the same ones
     pages: str = ""  # another one for HTTP, of this process alone, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
+    allowed_hosts: Sequence[str] = ()  # names by which it may be called over plain HTTP/1.1, besides those above
     agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
     env: str = "HQ_"  # prefix of these flags' variables, for messages
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
@@ -72,6 +74,10 @@ class Transports:
         self._tracing = shared.tracing
         if shared.tracing is not None:
             methods, agents = shared.tracing.traced(methods), shared.tracing.traced(agents)
+        hosts = None
+        if shared.security is None or shared.security.gate is None:
+            listening = (addresses.grpc, addresses.http, addresses.agents, addresses.pages)
+            hosts = AllowedHosts(filter(None, listening), addresses.allowed_hosts)
         self._stopping = asyncio.Event()
         self._health = health
         self._server: _One | _Two
@@ -80,9 +86,9 @@ class Transports:
         if addresses.transport == "own":
             beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
             self.agents_admission = beside.admission
-            self._server = _One(methods, health, shared, metrics, addresses, pages or {}, agents, beside, site)
+            self._server = _One(methods, health, shared, metrics, addresses, hosts, pages or {}, agents, beside, site)
         else:
-            self._server = _Two(methods, health, shared, metrics, addresses, pages or {})
+            self._server = _Two(methods, health, shared, metrics, addresses, hosts, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
@@ -170,6 +176,7 @@ class _One:
         shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
+        hosts: AllowedHosts | None,
         pages: Mapping[str, Page],
         agents: Sequence[Method],
         beside: ServerContext,
@@ -178,10 +185,10 @@ class _One:
         self._addresses = addresses
         is_shared = addresses.shared
         self._server = TransportServer(
-            methods, health, shared, metrics, pages, reuse_port=is_shared, cors=addresses.cors, site=site
+            methods, health, shared, metrics, pages, reuse_port=is_shared, cors=addresses.cors, site=site, hosts=hosts
         )
-        self._agents = TransportServer(agents, health, beside, metrics, {}, reuse_port=is_shared)
-        self._pages = TransportServer((), health, shared, metrics, pages)
+        self._agents = TransportServer(agents, health, beside, metrics, {}, reuse_port=is_shared, hosts=hosts)
+        self._pages = TransportServer((), health, shared, metrics, pages, hosts=hosts)
 
     async def listen(self, tls: ServerTls | None) -> Addresses:
         """Raises OSError."""
@@ -227,6 +234,7 @@ class _Two:
         shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
+        hosts: AllowedHosts | None,
         pages: Mapping[str, Page],
     ) -> None:
         # Imported here: a start without them takes a tenth less time.
@@ -235,8 +243,8 @@ class _Two:
 
         self._addresses = addresses
         self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
-        self._http = HttpServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared)
-        self._pages = HttpServer((), health, shared, metrics, pages)
+        self._http = HttpServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared, hosts=hosts)
+        self._pages = HttpServer((), health, shared, metrics, pages, hosts=hosts)
 
     async def listen(self, tls: ServerTls | None) -> Addresses:
         """Raises OSError."""

@@ -51,6 +51,21 @@ class MalformedHttp(ServiceError):
     limit = "malformed_http"
 
 
+class UnknownHost(ServiceError):
+    """The request is for a host of another name: it may be a page's in a browser that takes us for its own server."""
+
+    code = "PERMISSION_DENIED"
+    reason = "UNKNOWN_HOST"
+    ours = False
+
+    def __init__(self, authority: str) -> None:
+        host = authority[:100].partition(":")[0]
+        super().__init__(
+            f"this server does not answer as {authority[:100]!r}: use its IP address, or start it with "
+            f"--allowed-host {host} (any name may be sent over HTTP/2, TLS, or with authentication)"
+        )
+
+
 class WrongNumberOfMessages(ServiceError):
     """A call that takes one message was sent none, or more."""
 

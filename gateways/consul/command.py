@@ -70,7 +70,9 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
     answers = Answers(settings, picture, indexes)
     api = ConsulApi(picture, indexes, answers, gateway.context, random.Random())
     gateway.count(METRICS, api)
-    gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"), site=api.answer)
+    gateway.listen(
+        Addresses(given["http"], given["http"], allowed_hosts=given["allowed_host"], env="HQ_GATEWAY_"), site=api.answer
+    )
     when_told_to_stop(gateway.stop)
     await gateway.serve()
 

@@ -69,7 +69,7 @@ async def _serve(
     rate = sockets.Rate(given["max_queries_per_peer_s"], gateway.clock)
     udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
     gateway.count(METRICS, Subject(zone, responder.counts, tcp))
-    gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"))
+    gateway.listen(Addresses(given["http"], given["http"], allowed_hosts=given["allowed_host"], env="HQ_GATEWAY_"))
 
     async def answer() -> None:
         udp.open()

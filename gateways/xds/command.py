@@ -48,6 +48,9 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
     ads = Ads(gateway.picture, resources, given["location"])
     gateway.count(METRICS, ads.counts)
     mtls = given["grpc_mtls"]
-    gateway.listen(Addresses(given["grpc"], given["http"], mtls, env="HQ_GATEWAY_"), ads.methods())
+    gateway.listen(
+        Addresses(given["grpc"], given["http"], mtls, allowed_hosts=given["allowed_host"], env="HQ_GATEWAY_"),
+        ads.methods(),
+    )
     when_told_to_stop(gateway.stop)
     await gateway.serve()

@@ -37,6 +37,7 @@ listening = together(
     ),
     flags.transport(),
     flags.cors(),
+    flags.allowed_hosts(),
     _listening.option(
         "--insecure",
         is_flag=True,

@@ -19,8 +19,10 @@ from serving.http.asgi import Endpoint, Receive, Scope, Send, respond, respond_e
 from serving.http.connect_stream import StreamEndpoint
 from serving.http.connect_unary import UnaryEndpoint
 from serving.http.protocol import bounded_by
+from serving.protocol_errors import UnknownHost
 from serving.sockets import bound
 from serving.standard.health import Health
+from serving.standard.hosts import AllowedHosts
 from serving.standard.pages import Page, PageRequest, Pages, own_pages
 
 _BACKLOG: Final = 2_048
@@ -40,10 +42,11 @@ class HttpServer:
         pages: Mapping[str, Page],
         *,
         reuse_port: bool = False,
+        hosts: AllowedHosts | None = None,
     ) -> None:
         self._reuse_port = reuse_port
         note = shared.security.note if shared.security is not None else str
-        self._app = HttpApp(methods, {**own_pages(health, registry, note), **pages}, shared)
+        self._app = HttpApp(methods, {**own_pages(health, registry, note), **pages}, shared, hosts)
         self._shared = shared
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
@@ -113,14 +116,24 @@ async def _until_empty(connections: Collection[object], patience_s: float) -> No
 class HttpApp:
     """Answers calls by their method's path and pages by theirs."""
 
-    def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: ServerContext) -> None:
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        pages: Mapping[str, Page],
+        shared: ServerContext,
+        hosts: AllowedHosts | None,
+    ) -> None:
         self._endpoints: dict[str, Endpoint] = {
             "/" + m.path: _endpoint(m, shared) for m in methods if not isinstance(m, Duplex)
         }
         self._pages = Pages(pages, shared, self._endpoints)
-        self._shared = shared
+        self._shared, self._hosts = shared, hosts
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if self._hosts is not None and scope["scheme"] == "http":
+            authority = dict(scope["headers"]).get(b"host", b"")
+            if not self._hosts.allows(authority, scope["raw_path"]):
+                return respond_error(send, UnknownHost(authority.decode("latin-1")), [])
         call = self._endpoints.get(_path(scope))
         if call is not None and scope["method"] == "POST":
             return call(scope, receive, send)

@@ -18,6 +18,11 @@ class Peer(NamedTuple):
     is_secure: bool = False
     uid: int = -1  # the user whose process it is, at a Unix socket; -1: not known
 
+    @property
+    def is_local(self) -> bool:
+        """At a Unix socket."""
+        return self.host.startswith("unix")
+
 
 def host_of(peer: str) -> str:
     """The address of a peer without its port: a new connection makes no new peer."""

@@ -78,7 +78,7 @@ class Router:
         return path in VITAL if endpoint is None else endpoint.is_free
 
     def refuse(self, exchange: Exchange, error: ServiceError) -> None:
-        """The headers of a request over HTTP/2 cannot be served; without a method it is not known what they were."""
+        """Answer a request whose head says that it cannot be served; without a method it is not known what it was."""
         self._shared.admission.count(error)
         head = exchange.head
         if head.method and not head.named.get(b"content-type", b"").startswith(b"application/grpc"):

@@ -17,6 +17,7 @@ from serving.sockets import bound, bound_unix
 from serving.standard import health as health_calls
 from serving.standard import reflection, whoami
 from serving.standard.health import Health
+from serving.standard.hosts import AllowedHosts
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
 from serving.transport.arrival import Acceptor
@@ -42,8 +43,12 @@ class Server:
         reuse_port: bool = False,
         cors: Sequence[str] = (),
         site: Site | None = None,
+        hosts: AllowedHosts | None = None,
     ) -> None:
-        """`cors`: origins whose pages may call from a browser; `*` for all. `site`: serves all other paths, and `/`."""
+        """`cors`: origins whose pages may call from a browser; `*` for all. `site`: serves all other paths, and `/`.
+
+        `hosts`: as `Core` takes them.
+        """
         services = sorted({method.path.partition("/")[0] for method in methods})
         self._health = health_calls.HealthCalls(health, services)
         table = [*methods, *self._health.methods(), *(whoami.methods() if methods else ())]
@@ -53,7 +58,7 @@ class Server:
         if site is None:
             shown["/"] = index_page([method.path for method in table], [*shown])
         router = Router(table, shown, shared, Cors(cors) if cors else None, site)
-        self._core = Core(router, shared)
+        self._core = Core(router, shared, hosts)
         self._reuse_port = reuse_port
         self._ends: list[Callable[[], object]] = []  # of listening
         self._ticking: asyncio.Task[None] | None = None

@@ -25,7 +25,7 @@ _CHANNELS, _WATCHES = 8, 16  # and so many on each
 
 
 def _head(token: str, framing: str) -> bytes:
-    words = f"POST {_PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    words = f"POST {_PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     return f"{words}authorization: Bearer {token}\r\n{framing}\r\n\r\n".encode()
 
 

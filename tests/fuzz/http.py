@@ -100,7 +100,7 @@ def attack(rng: random.Random, known: requests.Known) -> Attack:
     content_type = rng.choice(_STREAM_TYPES if method.server_streaming else _TYPES)
     body = _body(rng, method, content_type, known)
     names_version = requests.names_version(method, body[5:] if method.server_streaming else body)
-    headers = {"host": "fuzz", "content-type": content_type, "content-length": str(len(body))}
+    headers = {"host": "localhost", "content-type": content_type, "content-length": str(len(body))}
     if method.server_streaming:
         headers["connect-timeout-ms"] = rng.choice(("50", "300"))
     if rng.random() < 0.15 and not method.server_streaming:
@@ -174,7 +174,7 @@ def _page(rng: random.Random) -> bytes:
         path += rng.choice(
             ("?", "&", "#", "%00", "?fresh=", "?fresh=-1s", "?service=%ff&port=" + "a" * 300, "?a" * 200)
         )
-    return _head(rng.choice(("GET", "HEAD", "POST")), path, {"host": "fuzz"})
+    return _head(rng.choice(("GET", "HEAD", "POST")), path, {"host": "localhost"})
 
 
 def _odd_path(rng: random.Random, method: MethodDescriptor) -> str:

@@ -18,7 +18,7 @@ _PAUSES_S = (1.0, 60.0)
 _DAY_MS = 86_400_000
 _STALLED, _ASKED_AT_ONCE = 50, 20
 _EVERYTHING = (
-    b"POST /hq.v1.InstanceService/FindInstances HTTP/1.1\r\nhost: rig\r\n"
+    b"POST /hq.v1.InstanceService/FindInstances HTTP/1.1\r\nhost: localhost\r\n"
     b"content-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 )
 

@@ -119,11 +119,11 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    security: Security | None, clock: Clock | None = None, grpc_mtls: str = "", agents: str = ""
+    security: Security | None, clock: Clock | None = None, grpc_mtls: str = "", agents: str = "", **others: Any
 ) -> AsyncIterator[Served]:
-    """A replica of cluster `test` that can serve reads."""
+    """A replica of cluster `test` that can serve reads. `others`: as Addresses takes them."""
     config = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
-    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", grpc_mtls, agents=agents)
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", grpc_mtls, agents=agents, **others)
     store, rng = MemoryStore(), random.Random(1)
     server = Server(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
     serving = asyncio.create_task(server.serve())

@@ -105,7 +105,7 @@ def post(body: bytes, path: str = f"/{GET}", **headers: str) -> bytes:
 
 def request_head(method: str, path: str, headers: dict[str, str]) -> bytes:
     """The head of a request; header names with underscores."""
-    lines = [f"{method} {path} HTTP/1.1", "host: test"]
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 

@@ -90,3 +90,9 @@ def test_a_command_of_many_flags_lists_them_by_group(program: str) -> None:
         for name in command.list_commands(context):
             commands[(program, name)] = command.get_command(context, name) or command
     assert {words for words, each in commands.items() if len(each.params) > 25} <= set(GROUPS)
+
+
+@pytest.mark.parametrize("words", [words for words in GROUPS if words[0] != "hq-console"], ids=" ".join)
+def test_every_server_says_by_which_names_browsers_may_call_it(words: tuple[str, ...]) -> None:
+    found = CliRunner().invoke(PROGRAMS[words[0]], [*words[1:], "--help"])
+    assert "--allowed-host" in _flags_by_group(found.output)["Listening"]
