@@ -52,6 +52,7 @@ _HTTP_STATUS_BY_REASON: Final = {  # where HTTP has a more telling status than C
     "UNKNOWN_METHOD": 404,
     "METHOD_NOT_ALLOWED": 405,
     "UNKNOWN_HOST": 421,
+    "GRPC_NEEDS_HTTP2": 505,
     "UNSUPPORTED_MEDIA_TYPE": 415,
     "UNSUPPORTED_ENCODING": 415,  # RFC 9110, 15.5.16; 501 would be the server's fault
     "SLOW_REQUEST": 408,

@@ -30,6 +30,21 @@ class UnsupportedEncoding(ServiceError):
         super().__init__(f"encoding {sent[:100]!r} is not one of {self.accepted}")
 
 
+class GrpcNeedsHttp2(ServiceError):
+    """A call over gRPC came over HTTP/1.1, where no trailers could carry its status."""
+
+    code = "UNIMPLEMENTED"
+    reason = "GRPC_NEEDS_HTTP2"
+    ours = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "gRPC needs HTTP/2, and this request came over HTTP/1.1: connect over HTTP/2 (with TLS by ALPN, in plain "
+            "text by prior knowledge), let the proxy in front pass HTTP/2 on (nginx: grpc_pass), or use gRPC-Web or "
+            "Connect (application/json), which work over HTTP/1.1"
+        )
+
+
 class MethodNotAllowed(ServiceError):
     """There is such a path, but not with this HTTP method. The code is what protocols make of the HTTP status."""
 

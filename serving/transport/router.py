@@ -10,13 +10,13 @@ from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
 from serving.head import Head
-from serving.protocol_errors import MethodNotAllowed, UnsupportedMediaType
+from serving.protocol_errors import GrpcNeedsHttp2, MethodNotAllowed, UnsupportedMediaType
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
 from serving.transport.connect import ConnectStream, ConnectUnary
-from serving.transport.exchange import AnswerHead, Exchange
+from serving.transport.exchange import AnswerHead, Exchange, Fields
 from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
 from serving.transport.page_handlers import PageHandler, SiteHandler
 from serving.transport.rpc import Endpoint, Rpc
@@ -98,7 +98,9 @@ class Router:
     def _other_grpc(self, endpoint: Endpoint | None, exchange: Exchange, kind: bytes) -> None:
         main = kind.partition(b";")[0].strip().lower()
         is_web = main.startswith(b"application/grpc-web")
-        if endpoint is None and (is_web or exchange.is_h2):
+        if main in _GRPC and not exchange.is_h2 and exchange.head.method == b"POST":
+            self._refuse(exchange, endpoint, GrpcNeedsHttp2())
+        elif endpoint is None and (is_web or exchange.is_h2):
             self._refuse(exchange, None, UnknownMethod(f"there is no method {_text(exchange.head.target)!r} here"))
         elif endpoint is None:
             self._get(exchange)
@@ -136,10 +138,11 @@ class Router:
         is_grpc = kind.startswith(b"application/grpc")
         if endpoint is not None:
             endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
-        if isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
+        if isinstance(error, GrpcNeedsHttp2):
+            self._refuse_plainly(exchange, error, status_fields(error))  # these are for a client behind a proxy
+        elif isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
             # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
-            plain = [(b"content-type", b"text/plain; charset=utf-8"), *error_statuses.error_headers(error)]
-            exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
+            self._refuse_plainly(exchange, error)
         elif is_grpc:
             main = kind if kind in _GRPC_KINDS else b"application/grpc"
             also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
@@ -148,6 +151,10 @@ class Router:
             ConnectStream.refuse(exchange, error)
         else:
             connect.refuse(exchange, error)
+
+    def _refuse_plainly(self, exchange: Exchange, error: ServiceError, more: Fields = ()) -> None:
+        plain = (b"content-type", b"text/plain; charset=utf-8"), *error_statuses.error_headers(error), *more
+        exchange.answer(AnswerHead(error_statuses.http_status(error), plain), f"{error}\n".encode("utf-8", "replace"))
 
 
 class Cors:

@@ -1,4 +1,4 @@
-"""Bad input over HTTP: each has a designed answer, none is our fault (5xx), and the server goes on."""
+"""Bad input over HTTP: each has a designed answer, none is our fault (5xx but 505), and the server goes on."""
 
 from __future__ import annotations
 
@@ -135,10 +135,23 @@ async def test_bad_input_gets_its_designed_error(http: RawHttp, name: str) -> No
     assert await still_answers(http)
 
 
-async def test_grpc_over_http_1_is_refused_by_its_status_alone(http: RawHttp) -> None:
-    answer = await http.post(b"{}", content_type="application/grpc")
+@pytest.mark.parametrize("kind", ["application/grpc", "application/grpc+proto", "application/grpc+json; charset=x"])
+@pytest.mark.parametrize("path", [f"/{GET}", f"/{WATCH}", "/no.such/Call"])
+async def test_grpc_over_http_1_is_told_that_it_needs_http_2_and_what_to_do(
+    http: RawHttp, kind: str, path: str
+) -> None:
+    answer = await http.post(b"\0\0\0\0\0", path, content_type=kind)
+    assert (answer.status, answer.headers["content-type"]) == (505, "text/plain; charset=utf-8")
+    assert answer.body.startswith(b"gRPC needs HTTP/2, and this request came over HTTP/1.1: connect over HTTP/2")
+    # For gRPC's clients, where a proxy speaks HTTP/2 with them and HTTP/1.1 with us.
+    assert answer.headers["grpc-status"] == "12"
+    assert answer.headers["grpc-message"].startswith("gRPC needs HTTP/2")
+
+
+async def test_a_form_of_grpc_that_nobody_knows_is_told_those_that_are(http: RawHttp) -> None:
+    answer = await http.post(b"{}", content_type="application/grpc+xml")
     assert answer.status == 415
-    assert b"application/grpc" in answer.body
+    assert b"is not one of application/grpc, application/grpc-web, application/json" in answer.body
 
 
 async def test_a_wrong_content_type_is_told_the_right_ones(http: RawHttp) -> None:
