@@ -13,7 +13,6 @@ from serving.errors import Overloaded
 from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.limiting.turns import Turns
-from serving.standard.hosts import AllowedHosts
 from serving.transport.router import Router
 
 _TICK_S: Final = 1.0
@@ -25,9 +24,7 @@ _LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than
 
 
 class Core:
-    def __init__(self, router: Router, shared: ServerContext, hosts: AllowedHosts | None = None) -> None:
-        """`hosts`: by which callers may name it over plain HTTP/1.1; None: by any."""
-        self.hosts = hosts
+    def __init__(self, router: Router, shared: ServerContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.turns = Turns()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission

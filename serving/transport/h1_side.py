@@ -11,7 +11,7 @@ from serving.errors import ServiceError, TooLarge
 from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.limiting.peers import Peer
-from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections, UnknownHost
+from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection, Core
 from serving.transport.exchange import NO_HANDLER, AnswerHead, Exchange, Fields, with_extra
@@ -24,7 +24,7 @@ class H1Side(Connection):
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         self._machine = Machine(core.limits.max_header_bytes)
-        self._hosts = None if peer.is_secure or peer.is_local else core.hosts
+        self._route = core.router.open if peer.is_secure or peer.is_local else core.router.open_plain
         self._events: deque[Event] = deque()
         self._exchange: H1Exchange | None = None
         self._is_advancing = self._is_full = self._is_leaving = False
@@ -95,11 +95,7 @@ class H1Side(Connection):
             begun = begun._replace(keep_alive=False)
         exchange = self._exchange = H1Exchange(self, begun)
         self._body_bytes = self._unwanted_bytes = 0
-        head = begun.head
-        if self._hosts is None or self._hosts.allows(head.authority, head.target):
-            self.core.router.open(exchange)
-        else:
-            self.core.router.refuse(exchange, UnknownHost(head.authority.decode("latin-1")))
+        self._route(exchange)
         if begun.expects_continue and not exchange.sent_any:
             exchange.is_continued = True
             self._out.append(_CONTINUE)

@@ -10,7 +10,8 @@ from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
 from serving.head import Head
-from serving.protocol_errors import GrpcNeedsHttp2, MethodNotAllowed, UnsupportedMediaType
+from serving.protocol_errors import GrpcNeedsHttp2, MethodNotAllowed, UnknownHost, UnsupportedMediaType
+from serving.standard.hosts import AllowedHosts
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
 from serving.transport import connect
@@ -49,8 +50,10 @@ class Router:
         shared: ServerContext,
         cors: Cors | None = None,
         site: Site | None = None,
+        hosts: AllowedHosts | None = None,
     ) -> None:
-        self._cors, self._site = cors, site
+        """`hosts`: by which callers may name it over plain HTTP/1.1; None: by any."""
+        self._cors, self._site, self._hosts = cors, site, hosts
         self._shared, self._limits = shared, shared.limits
         self._endpoints = {b"/" + one.path.encode(): Endpoint(one, shared, _KINDS[type(one)]) for one in methods}
         self._pages, self._page_paths = Pages(pages, shared), frozenset(path.encode() for path in pages)
@@ -70,6 +73,14 @@ class Router:
             self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
         else:
             self._get(exchange)
+
+    def open_plain(self, exchange: Exchange) -> None:
+        """As `open`, over HTTP/1.1 and TCP without TLS: it may be a browser's."""
+        head = exchange.head
+        if self._hosts is None or self._hosts.allows(head.authority, head.target):
+            self.open(exchange)
+        else:
+            self.refuse(exchange, UnknownHost(head.authority.decode("latin-1")))
 
     def is_vital(self, head: Head) -> bool:
         """It asks whether we are alive, or how we are: a page, or a health check over any protocol."""

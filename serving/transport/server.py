@@ -47,7 +47,7 @@ class Server:
     ) -> None:
         """`cors`: origins whose pages may call from a browser; `*` for all. `site`: serves all other paths, and `/`.
 
-        `hosts`: as `Core` takes them.
+        `hosts`: as the router takes them.
         """
         services = sorted({method.path.partition("/")[0] for method in methods})
         self._health = health_calls.HealthCalls(health, services)
@@ -57,8 +57,8 @@ class Server:
         shown = {**own_pages(health, registry, note), **pages}
         if site is None:
             shown["/"] = index_page([method.path for method in table], [*shown])
-        router = Router(table, shown, shared, Cors(cors) if cors else None, site)
-        self._core = Core(router, shared, hosts)
+        router = Router(table, shown, shared, Cors(cors) if cors else None, site, hosts)
+        self._core = Core(router, shared)
         self._reuse_port = reuse_port
         self._ends: list[Callable[[], object]] = []  # of listening
         self._ticking: asyncio.Task[None] | None = None
