@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, Final
 
 from console.backends.asking import TOKEN, SignInNeeded
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
+_LATER: Final = (b"retry-after", b"30")
 _EVENTS: Final = (b"content-type", b"text/event-stream")
 
 
@@ -140,13 +142,18 @@ class App:
         pages = [fields(one.encode())["page"] for one in asked if one.startswith("page=")]
         if not pages or len(pages) > MAX_PAGES:
             raise Refused(400, f"name 1 to {MAX_PAGES} pages")
-        stream = self._until_asked(jar.token, pages)
+        session = jar.token or jar.returning or request.call.host
+        status, why = self._live.refusal(session)
+        if status:
+            return SiteAnswer(status, [_TEXT, _NO_STORE, _LATER, *ALWAYS], why.encode())
+        stream = self._until_asked(jar.token, pages, session)
         return SiteAnswer(200, [_EVENTS, _NO_STORE, *ALWAYS], stream=stream)
 
-    async def _until_asked(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
+    async def _until_asked(self, token: str, pages: Sequence[str], session: str) -> AsyncGenerator[bytes, None]:
         try:
-            async for event in self._live.stream(token, pages):
-                yield event
+            async with aclosing(self._live.stream(token, pages, session)) as events:
+                async for event in events:
+                    yield event
         except SignInNeeded:
             yield b"event: signin\ndata: {}\n\n"
 

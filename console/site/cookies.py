@@ -33,7 +33,12 @@ def put(name: str, value: str, max_age_s: int | None = None) -> tuple[bytes, byt
 
 
 class Jar:
-    """What the cookies of one request say, and what the answer sets."""
+    """What the cookies of one request say, and what the answer sets.
+
+    Attributes:
+        browser: which one it is; a new one gets its name with the answer.
+        returning: the same, where it brought its name.
+    """
 
     def __init__(self, seal: Seal, header: bytes) -> None:
         cookies = read(header)
@@ -42,7 +47,8 @@ class Jar:
         self.browser = cookies.get(BROWSER, "")
         self.headers: list[tuple[bytes, bytes]] = []
         self.flash = _flash(seal.open("flash", cookies.get(FLASH, "")))
-        if not _BROWSER.fullmatch(self.browser):
+        self.returning = self.browser if _BROWSER.fullmatch(self.browser) else ""
+        if not self.returning:
             self.browser = secrets.token_hex(16)
             self.headers.append(put(BROWSER, self.browser))
         if FLASH in cookies:

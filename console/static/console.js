@@ -7,7 +7,8 @@ const own = { id: Math.random().toString(36).slice(2), page: document.body.datas
 const FORGET_MS = 90000;
 const HEARD_MS = 25000; // pings come every 10 s
 const shown = new Map(); // leader only: tab id -> {page, at}
-let source = null, asked = "", lastHeard = new Date(), isLeader = false, reopening = 0;
+const REOPEN_MS = 2000, MOST_REOPEN_MS = 32000;
+let source = null, asked = "", lastHeard = new Date(), isLeader = false, isRefused = false, reopening = 0, reopenMs = REOPEN_MS;
 
 // --- applying what changed ---
 
@@ -46,8 +47,10 @@ function follow(root, { path, href }) {
 
 function heard(isThere) {
   const banner = document.getElementById("stale");
-  if (isThere) { lastHeard = new Date(); banner.hidden = true; return; }
-  banner.textContent = `The console does not answer: this page shows the state of ${lastHeard.toISOString().slice(11, 19)} UTC. It goes on by itself.`;
+  if (isThere) { lastHeard = new Date(); isRefused = false; banner.hidden = true; return; }
+  const what = isRefused ? "The console sends no live updates now" : "The console does not answer";
+  const next = isRefused ? "Reload it to see what changed." : "It goes on by itself.";
+  banner.textContent = `${what}: this page shows the state of ${lastHeard.toISOString().slice(11, 19)} UTC. ${next}`;
   banner.hidden = false;
 }
 
@@ -65,10 +68,14 @@ function open(force) {
   source.onmessage = (event) => { const { page, fragments } = JSON.parse(event.data); tell({ kind: "changed", page, fragments }); };
   source.addEventListener("ping", () => tell({ kind: "heard" }));
   source.addEventListener("signin", () => tell({ kind: "signin" }));
-  source.onopen = () => tell({ kind: "heard" });
+  source.onopen = () => { reopenMs = REOPEN_MS; tell({ kind: "heard" }); };
   source.onerror = () => {
-    tell({ kind: "silent" });
-    if (source && source.readyState === EventSource.CLOSED) { clearTimeout(reopening); reopening = setTimeout(() => open(true), 2000); }
+    const isClosed = source && source.readyState === EventSource.CLOSED; // it answered, with an error: see MAX_STREAMS
+    tell({ kind: isClosed ? "refused" : "silent" });
+    if (!isClosed) return;
+    clearTimeout(reopening);
+    reopening = setTimeout(() => open(true), reopenMs);
+    reopenMs = Math.min(2 * reopenMs, MOST_REOPEN_MS);
   };
 }
 
@@ -83,7 +90,8 @@ function forgetOld() {
 function receive(message) {
   if (message.kind === "changed") { heard(true); apply(message.page, message.fragments); }
   if (message.kind === "heard") heard(true);
-  if (message.kind === "silent") heard(false);
+  if (message.kind === "silent") { isRefused = false; heard(false); }
+  if (message.kind === "refused") { isRefused = true; heard(false); }
   if (message.kind === "signin") location.reload();
   if (!isLeader) return;
   if (message.kind === "show") { shown.set(message.id, { page: message.page, at: Date.now() }); open(false); }

@@ -82,6 +82,33 @@ async def test_a_stream_is_counted_and_ends_with_its_reader(at: Sited) -> None:
     assert at.context.admission.streams == 0
 
 
+async def test_a_reader_that_takes_nothing_of_its_stream_is_cut_off() -> None:
+    ended = asyncio.Event()
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield b"x" * 100_000
+        finally:
+            ended.set()
+
+    async def site(request: SiteRequest) -> SiteAnswer:
+        return SiteAnswer(200, [], stream=pieces())
+
+    context = ServerContext(Limits(stalled_write_s=0.1), SystemClock(), RequestIds("site"))
+    server = Server((), FakeHealth(), context, CollectorRegistry(), {}, site=site)
+    port = await server.listen("127.0.0.1:0")
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1_024)
+    writer.write(b"GET / HTTP/1.1\r\nhost: site\r\n\r\n")
+    await reader.read(100)
+    async with asyncio.timeout(20):
+        await ended.wait()
+    assert context.admission.streams == 0
+    assert context.admission.refused["stalled_write_s"] == 1
+    writer.transport.abort()
+    await server.stop(0.1)
+
+
 async def test_a_site_that_fails_is_an_error_of_the_server_and_tells_nothing(at: Sited) -> None:
     async with httpx.AsyncClient(base_url=at.base, trust_env=False) as http:
         answer = await http.get("/broken")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 
-from console.site.live import Fragments, Live
+from console.site.live import MAX_STREAMS, MAX_STREAMS_OF_SESSION, Fragments, Live
 
 
 class Pages:
@@ -85,3 +86,60 @@ async def test_a_page_alone_is_looked_at_more_often_than_many() -> None:
     while pages.now < began + 10:
         await anext(many)
     assert len(pages.rendered) <= len(pages.marks) * (10 / 0.4 + 2)
+
+
+async def test_however_many_pages_are_due_two_are_rendered_at_a_time_so_that_other_requests_have_their_turn() -> None:
+    under_way, most, may_end = 0, 0, asyncio.Event()
+
+    async def render(token: str, page: str) -> Fragments:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await may_end.wait()
+        under_way -= 1
+        return {"x": f'<div data-live="x" data-mark="1">{page}</div>'}
+
+    live = Live(render)
+    streams = [live.stream("", [f"/{number}"]) for number in range(100)]
+    firsts = [asyncio.ensure_future(next_change(one)) for one in streams]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    may_end.set()
+    assert {str(one["page"]) for one in await asyncio.gather(*firsts)} == {f"/{number}" for number in range(100)}
+    assert most == 2
+    for one in streams:
+        await one.aclose()
+
+
+async def test_after_a_render_the_next_one_waits_as_long_as_it_took() -> None:
+    pages = Pages()
+    pages.takes_s = 0.05
+    stream = pages.live().stream("", ["/", "/b"])
+    for _ in range(2):
+        await next_change(stream)
+    assert pages.now >= 3 * 0.05
+
+
+async def test_a_session_follows_pages_in_eight_streams_and_the_next_one_is_refused() -> None:
+    live = Pages().live()
+    streams = [live.stream("", ["/"], "ann") for _ in range(MAX_STREAMS_OF_SESSION)]
+    assert live.refusal("ann") == (0, "")  # none has begun, so none holds a place
+    for one in streams:
+        await next_change(one)
+    status, why = live.refusal("ann")
+    assert (status, "8 browsers" in why) == (429, True)
+    assert live.refusal("bob") == (0, "")
+    await streams[0].aclose()
+    assert live.refusal("ann") == (0, "")
+
+
+async def test_all_sessions_together_are_bounded_too() -> None:
+    live = Pages().live()
+    streams = [live.stream("", ["/"], f"session {number}") for number in range(MAX_STREAMS)]
+    for one in streams:
+        await anext(one)
+    status, why = live.refusal("ann")
+    assert (status, "do not update by themselves" in why) == (503, True)
+    for one in streams:
+        await one.aclose()
+    assert live.refusal("ann") == (0, "")
