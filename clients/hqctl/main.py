@@ -15,7 +15,7 @@ from hqctl.examples import with_examples
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "get": ("getting", "get", "Show instances by id."),
     "find": ("getting", "find", "List instances by service, node, readiness (alias: list)."),
-    "count": ("counting", "count", "Count instances, by service, node or revision."),
+    "count": ("counting", "count", "Count instances, by service, node, revision or reason."),
     "watch": ("following", "watch", "Show instances and their changes as they happen."),
     "why": ("explaining", "why", "Show why an instance is ready or not."),
     "describe": ("explaining", "describe", "Show everything about an instance: why, and the object."),

@@ -72,7 +72,8 @@ _KINDS: Final[Mapping[grpc.StatusCode, str]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "away",
 }
 _NEXT: Final = {
-    "denied": "Sign in with a token that has the role, or ask whoever keeps the policy.",
+    "denied": "Sign in with a token that has the role, or ask whoever keeps the policy. "
+    "What a role for some services or nodes covers opens by its name.",
     "away": "Check its process and the address; the console keeps trying.",
 }
 
@@ -109,6 +110,11 @@ def status_of(found: object, *asked: Any) -> int:
 def not_heard(*found: Any) -> list[Trouble]:
     """Servers that could not be asked; "not found" and "denied" are answers."""
     return [one for one in troubles(*found) if one.kind in ("away", "failed")]
+
+
+def not_shown(*found: Any) -> list[Trouble]:
+    """Why something is not on a page though it may exist: nobody answered, or this person may not see it."""
+    return [one for one in troubles(*found) if one.kind in ("away", "failed", "denied")]
 
 
 def troubles(*found: Any) -> list[Trouble]:

@@ -21,6 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 T = TypeVar("T")
 A = TypeVar("A", "pb.CountInstancesResponse | Trouble", "pb.FindInstancesResponse | Trouble")
 NAME: Final = "HQ"
+MOST_MOVES: Final = 500  # expiries and recoveries of one location, where no other number is named
 _ONLY: Final = "HQ"  # the name of the one location, without a gateway
 
 
@@ -66,10 +67,12 @@ class Registry:
             )
         )
 
-    async def lacking(self, service: str, size: int) -> pb.FindInstancesResponse | Trouble:
-        """Some instances of a service that are not ready."""
-        where = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_NOT_READY)
-        return await self.page(where, size)
+    async def unready(
+        self, services: Sequence[str], size: int
+    ) -> tuple[pb.CountInstancesResponse | Trouble, pb.FindInstancesResponse | Trouble]:
+        """Instances of these services that are not ready: all of them counted by reason, and some of them."""
+        where = pb.InstanceFilter(service_id=services, readiness=pb.READINESS_FILTER_NOT_READY)
+        return await asyncio.gather(self.counts(pb.COUNT_GROUP_REASON, where), self.page(where, size))
 
     async def explain(self, cluster: str, instance_id: str) -> pb.ExplainInstanceResponse | Trouble:
         """Why an instance is ready or not."""
@@ -93,7 +96,7 @@ class Registry:
         return await self.each(lambda client: client.admin.list_suspensions())
 
     async def transitions(
-        self, instance_id: str = "", cluster: str = "", most: int = 500
+        self, instance_id: str = "", cluster: str = "", most: int = MOST_MOVES
     ) -> list[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]]:
         """Recent expiries and recoveries of each location, newest first."""
         return await self.each(lambda c: c.admin.list_transitions(instance_id, page_size=most), cluster)

@@ -7,7 +7,7 @@ from typing import Final
 from console.backends.asking import troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
-from console.views.instances import moves_of
+from console.views.instances import are_cut, moves_of
 
 _SHOWN: Final = 100
 _READ: Final = 1_000
@@ -36,6 +36,7 @@ class Events:
         shown = {
             "moves": moves[:_SHOWN],
             "total": len(moves),
+            "is_cut": are_cut(found, _READ),
             "kind": kind if kind in ("expired", "recovered") else "",
             "q": visit.query.get("q", ""),
             "troubles": troubles(*(answer for _, answer in found)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from console.backends.asking import Trouble, good, missing, not_heard, status_of, troubles
+from console.backends.asking import Trouble, good, missing, not_shown, status_of, troubles
 from console.backends.controllers import Walle
 from console.backends.servers import Servers
 from console.pages import orders
@@ -135,7 +135,7 @@ async def host_of(walle: Walle | None, node: str) -> views.HostRow | Trouble | N
     """The host that a node is; None: Wall-E does not know it, or there is no Wall-E."""
     found = await walle.host(node) if walle is not None and node else None
     if isinstance(found, Trouble):
-        return next(iter(not_heard(found)), None)
+        return next(iter(not_shown(found)), None)
     return views.host_row(found) if found is not None else None
 
 

@@ -9,7 +9,7 @@ from console.backends.servers import Servers
 from console.pages.hosts import host_of
 from console.site.visits import Page, Route, Visit
 from console.views.instances import moves_of, revisions, row, story
-from console.views.locations import locations
+from console.views.locations import heard, locations
 from hqpb.v1 import service_pb2 as pb
 
 
@@ -47,6 +47,6 @@ class Instances:
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
             "locations": locations(found),
-            "troubles": troubles(found, why, host),
+            "troubles": troubles(found, why, host, *heard(moved, locations(found))),
         }
         return Page("instance.html", instance, shown, status_of(held, why))

@@ -12,7 +12,8 @@ from console.pages import orders
 from console.pages.hosts import host_of
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views.instances import row
-from console.views.locations import locations, silent
+from console.views.locations import heard, locations, silent
+from console.views.readiness import wanted_of
 from console.views.urls import url
 from console.views.words import plural
 from hqpb.v1 import admin_pb2
@@ -44,10 +45,11 @@ class Nodes:
         )
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in good(counted, pb.CountInstancesResponse()).groups if wanted in one.key.lower()]
-        groups.sort(key=lambda one: (one.ready - one.total, one.key))
+        groups.sort(key=lambda one: (one.ready - wanted_of(one), one.key))
         size = visit.number("show", _ROWS, 5_000)
         shown = {
             "nodes": groups[:size],
+            "wanted_of": wanted_of,
             "total": len(groups),
             "more": url("nodes", q=wanted, show=size * 5) if len(groups) > size else "",
             "q": wanted,
@@ -55,7 +57,7 @@ class Nodes:
             "guards": [(name, None if isinstance(g, Trouble) else g.guard, g) for name, g in guards],
             "may_operate": await self._registry.may_operate(),
             "locations": locations(counted),
-            "troubles": troubles(counted),
+            "troubles": troubles(counted, *heard(planned, locations(counted))),
         }
         return Page("nodes.html", "Nodes", shown)
 
@@ -68,18 +70,19 @@ class Nodes:
             host_of(self._walle, node),
         )
         rows = [row(one, visit.now_s) for one in good(found, pb.FindInstancesResponse()).instances]
-        rows.sort(key=lambda one: (one.state == "good", one.id))
+        rows.sort(key=lambda one: (one.state in ("good", "note"), one.id))
         groups = good(counted, pb.CountInstancesResponse()).groups
         shown = {
             "node": node,
             "all": groups[0] if groups else pb.InstanceCount(),
+            "wanted": wanted_of(groups[0]) if groups else 0,
             "rows": rows,
             "clusters": sorted({one.cluster for one in rows}),
             "planned": _planned(planned).get(node),
             "may_operate": await self._registry.may_operate(node),
             "locations": locations(counted),
             "host": None if isinstance(host, Trouble) else host,
-            "troubles": troubles(counted, found, host),
+            "troubles": troubles(counted, found, host, *heard(planned, locations(counted))),
         }
         is_there = rows or shown["host"] or silent(counted)
         return Page("node.html", node, shown, status_of(is_there, found))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, troubles
+from console.backends.asking import Trouble, good, not_shown, troubles
+from console.backends.registry import MOST_MOVES
 from console.backends.servers import Servers
 from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
-from console.views.disruptions import cms_problems, totals
+from console.views import readiness
+from console.views.disruptions import cms_problems, held_of, totals
 from console.views.disruptions import floors as floors_of
-from console.views.instances import moves_of, row
-from console.views.locations import Location, location_problems, locations, silent
+from console.views.instances import are_cut, is_crashing, moves_of, row
+from console.views.locations import heard, location_problems, locations, silent
 from console.views.repairs import dead_problem, fuses_out, walle_problems
 from console.views.repairs import incidents as incidents_of
 from console.views.snapshots import nanny_problems
@@ -23,11 +25,10 @@ from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
 
-T = TypeVar("T")
-
 _MOST: Final = 40
 _EXPLAINED: Final = 8  # services whose instances are asked for their reasons
 _SAMPLE: Final = 25
+_MOST_NAMED: Final = 200  # services in one filter
 
 
 class Overview:
@@ -54,15 +55,22 @@ class Overview:
         )
         counts = good(counted, pb.CountInstancesResponse())
         known, floors = locations(counted), floors_of(budgets)
-        below = views.lacking(counts.groups, floors)
-        reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED], visit.now_s)
+        below = readiness.lacking(counts.groups, floors, held_of(budgets))
+        reasons, scattered = await asyncio.gather(
+            self._reasons([one for one in below if one.key][:_EXPLAINED], visit.now_s),
+            self._scattered([one for one in counts.groups if one not in below], visit.now_s),
+        )
+        asked = troubles(counted, *(one for answers in (guards, planned, moved) for one in heard(answers, known)))
         found = views.sorted_problems(
             [
-                *views.trouble_problems(troubles(counted, *_heard(guards, known))),
+                *views.trouble_problems(asked),
+                *scattered,
                 *location_problems(counts.sources, visit.now_s),
                 *views.guard_problems(guards, visit.now_s),
-                *views.service_problems(below, floors, reasons, totals(budgets), silent(counted)),
-                *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
+                *readiness.service_problems(below, floors, reasons, totals(budgets), silent(counted)),
+                *views.expiry_problem(
+                    [move for _, move in moves_of(moved)], visit.now_s, is_cut=are_cut(moved, MOST_MOVES)
+                ),
                 *views.planned_problems(planned, visit.now_s),
                 *others,
             ]
@@ -71,25 +79,34 @@ class Overview:
             "problems": found[:_MOST],
             "more": max(0, len(found) - _MOST),
             "acute": sum(one.level == "bad" for one in found),
-            "totals": {
-                "instances": sum(one.total for one in counts.groups),
-                "ready": sum(one.ready for one in counts.groups),
-                "unknown": sum(one.unknown for one in counts.groups),
-                "services": len(counts.groups),
-                "full": sum(one.ready == one.total for one in counts.groups),
-            },
+            "totals": None if isinstance(counted, Trouble) else readiness.totals(counts.groups),
+            "is_denied": isinstance(counted, Trouble) and counted.kind == "denied",
             "locations": known,
         }
         return Page("overview.html", "Problems", shown)
 
-    async def _reasons(self, services: list[str], now_s: float) -> dict[str, str]:
-        """The reasons that not-ready instances of these services report."""
-        pages = await asyncio.gather(*(self._servers.registry.lacking(one, _SAMPLE) for one in services))
-        found = [good(page, pb.FindInstancesResponse()).instances for page in pages]
-        return {
-            service: views.common_reasons(row(one, now_s) for one in instances)
-            for service, instances in zip(services, found, strict=True)
-        }
+    async def _reasons(self, below: Sequence[pb.InstanceCount], now_s: float) -> dict[str, str]:
+        """Why instances of these services are not ready: counted over all, with the words of some."""
+        asked = (self._servers.registry.unready([one.key], _SAMPLE) for one in below)
+        found = {}
+        for one, (by_reason, page) in zip(below, await asyncio.gather(*asked), strict=True):
+            rows = [row(instance, now_s) for instance in good(page, pb.FindInstancesResponse()).instances]
+            counts = good(by_reason, pb.CountInstancesResponse()).groups
+            found[one.key] = readiness.common_reasons(rows, counts, readiness.wanted_of(one) - one.ready)
+        return found
+
+    async def _scattered(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
+        """What is not ready in services that stand well otherwise."""
+        few = [one for one in groups if one.ready < readiness.wanted_of(one)]
+        names = [one.key for one in few if one.key]
+        if not names:
+            return []
+        by_reason, page = await self._servers.registry.unready(names[:_MOST_NAMED], _SAMPLE)
+        instances = good(page, pb.FindInstancesResponse()).instances
+        counts = good(by_reason, pb.CountInstancesResponse()).groups if len(names) <= _MOST_NAMED else []
+        away = sum(readiness.wanted_of(one) - one.ready for one in few)
+        reasons = readiness.common_reasons([row(one, now_s) for one in instances], counts, away)
+        return readiness.scattered_problem(few, reasons, is_crashing=any(map(is_crashing, instances)))
 
     async def find(self, visit: Visit) -> Page | Redirect:
         """What a name could mean: straight there if it is one thing."""
@@ -97,7 +114,7 @@ class Overview:
         if not name:
             return Redirect("/")
         registry = self._servers.registry
-        (by_id, by_service, by_node), planned = await asyncio.gather(
+        (by_id, by_service, by_node), (planned, untold) = await asyncio.gather(
             asyncio.gather(
                 registry.page(pb.InstanceFilter(instance_id=[name]), 20),
                 registry.counts(pb.COUNT_GROUP_SERVICE, pb.InstanceFilter(service_id=[name])),
@@ -117,14 +134,14 @@ class Overview:
         hits += [one for one in planned if not (is_node and one[1] == f"host {name}")]
         if len(hits) == 1:
             return Redirect(hits[0][0])
-        shown = {"name": name, "hits": hits, "troubles": troubles(by_id, by_service, by_node)}
+        shown = {"name": name, "hits": hits, "troubles": troubles(by_id, by_service, by_node, *untold)}
         return Page("find.html", f"Find {name}", shown)
 
-    async def _planned(self, name: str) -> list[tuple[str, str, str]]:
-        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks."""
+    async def _planned(self, name: str) -> tuple[list[tuple[str, str, str]], list[Trouble]]:
+        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks; and what it kept."""
         walle = self._servers.walle
         if walle is None:
-            return []
+            return [], []
         host, projects, scenarios, switch, rack = await asyncio.gather(
             walle.host(name), walle.projects(), walle.scenarios(), walle.hosts(switch=name), walle.hosts(rack=name)
         )
@@ -138,13 +155,7 @@ class Overview:
         ]
         hits += [(url("hosts", switch=name), f"hosts behind switch {name}", "")] if _some(switch) else []
         hits += [(url("hosts", rack=name), f"hosts in rack {name}", "")] if _some(rack) else []
-        return hits
-
-
-def _heard(guards: Iterable[tuple[str, T]], known: Iterable[Location]) -> list[T]:
-    """Without silent locations, which are reported already."""
-    silent = {one.name for one in known if one.state == "silent"}
-    return [answer for name, answer in guards if name not in silent]
+        return hits, not_shown(host, projects, scenarios, switch, rack)
 
 
 def _some(found: object) -> bool:

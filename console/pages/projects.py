@@ -11,7 +11,7 @@ from typing import Any, Final
 from google.protobuf.duration_pb2 import Duration
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, not_heard, status_of, troubles
+from console.backends.asking import Trouble, good, not_shown, status_of, troubles
 from console.backends.controllers import Walle
 from console.backends.servers import Servers
 from console.pages import orders
@@ -76,9 +76,9 @@ class Projects:
             "project": project,
             "answer": answer if is_there else None,
             "fuses": [("healing", fuse.healing), ("dns", fuse.dns)],
-            "usage": good(limits, pb.GetLimitsResponse()).usage,
+            "usage": None if isinstance(limits, Trouble) else limits.usage,
             "marks": list(reversed(fuse.mark))[:_MARKS],
-            "forecast": good(forecast, pb.GetForecastResponse()),
+            "forecast": None if isinstance(forecast, Trouble) else forecast,
             "credits": " ".join(f"{name}={count}" for name, count in credits_.items()),
             "may_order": is_there and await self._walle.may_order(answer.project.owners),
             "troubles": troubles(found, limits, forecast),
@@ -140,7 +140,7 @@ class Projects:
             "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
             "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING,
             "may_order": await self._walle.may_order(),
-            "troubles": troubles(found, *not_heard(why)),
+            "troubles": troubles(found, *not_shown(why)),
         }
         return Page("scenario.html", scenario, shown, status_of(is_there, found))
 

@@ -6,15 +6,16 @@ import asyncio
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, not_heard, status_of, troubles
+from console.backends.asking import Trouble, good, not_shown, status_of, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
 from console.views.disruptions import floors as floors_of
+from console.views.disruptions import held_of
 from console.views.disruptions import totals as totals_of
 from console.views.instances import moves_of, row
-from console.views.locations import Location, locations
+from console.views.locations import Location, heard, locations
 from console.views.locations import silent as silent_in
-from console.views.problems import common_reasons, floor_of, unseen
+from console.views.readiness import common_reasons, floor_of, is_lacking, unseen, wanted_of
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
@@ -49,24 +50,26 @@ class Services:
     async def all(self, visit: Visit) -> Page:
         """Each service with ready of wanted, those that lack the most first."""
         counted, budgets = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets())
-        floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
+        known = good(budgets, cpb.ListBudgetsResponse())
+        floors, held = floors_of(known), held_of(known)
         counts = good(counted, pb.CountInstancesResponse())
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
-        groups.sort(
-            key=lambda one: (one.ready >= floor_of(one.total, floors.get(one.key)), one.ready - one.total, one.key)
-        )
+        lacks = {one.key: is_lacking(one, floors.get(one.key), held.get(one.key, 0)) for one in groups}
+        groups.sort(key=lambda one: (not lacks[one.key], one.ready - wanted_of(one), one.key))
         size = visit.number("show", 200, 5_000)
-        totals, silent = totals_of(good(budgets, cpb.ListBudgetsResponse())), silent_in(counted)
+        totals, silent = totals_of(known), silent_in(counted)
         shown = {
             "unseen": lambda one: unseen(one, totals, silent),
             "services": groups[:size],
             "total": len(groups),
             "more": url("services", q=wanted, show=size * 5) if len(groups) > size else "",
             "q": wanted,
-            "floor_of": lambda one: floor_of(one.total, floors.get(one.key)),
+            "floor_of": lambda one: floor_of(one, floors.get(one.key)),
+            "wanted_of": wanted_of,
+            "lacks": lacks,
             "locations": locations(counted),
-            "troubles": troubles(counted, *not_heard(budgets)),
+            "troubles": troubles(counted, *not_shown(budgets)),
         }
         return Page("services.html", "Services", shown)
 
@@ -74,23 +77,25 @@ class Services:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
-        (counted, revisions, bad, fine), (changes, budgets, asked) = await asyncio.gather(
+        (counted, revisions, (reasons, bad), fine), (moved, budgets, asked) = await asyncio.gather(
             asyncio.gather(
                 self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
                 self._registry.counts(pb.COUNT_GROUP_REVISION, where),
-                self._registry.lacking(service, _ROWS),
+                self._registry.unready([service], _ROWS),
                 self._registry.page(well, _ROWS),
             ),
-            asyncio.gather(self._changes(service, visit.now_s), self._budgets(service), self._roll_out(service)),
+            asyncio.gather(self._registry.transitions(), self._budgets(service), self._roll_out(service)),
         )
         floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
         rolled = good(asked, npb.GetServiceResponse()).service
-        placed = await self._by_location(service, locations(counted))
+        known = locations(counted)
+        placed = await self._by_location(service, known)
+        changes, unknown_changes = await self._changes(service, moved, visit.now_s), heard(moved, known)
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
         rows = [row(one, visit.now_s) for one in listed[:_ROWS]]
         all_of_it = total[0] if total else pb.InstanceCount()
-        silent = silent_in(counted)
+        silent, held = silent_in(counted), held_of(good(budgets, cpb.ListBudgetsResponse())).get(service, 0)
         shown = {
             "silent": ", ".join(silent),
             "unseen": unseen(
@@ -100,18 +105,26 @@ class Services:
             ),
             "service": service,
             "all": all_of_it,
-            "floor": floor_of(all_of_it.total, floors.get(service)),
+            "wanted": wanted_of(all_of_it),
+            "wanted_of": wanted_of,
+            "floor": floor_of(all_of_it, floors.get(service)),
+            "lacks": is_lacking(all_of_it, floors.get(service), held),
             "is_default_floor": service not in floors,
             "rolled": [one for one in rolled.snapshot if one.HasField("action")],
-            "is_nannys": bool(rolled.id or not_heard(asked)),  # unless Nanny says that it is not hers
+            "is_nannys": bool(rolled.id or not_shown(asked)),  # unless Nanny says that it is not hers
             "squares": squares,
-            "revisions": good(revisions, pb.CountInstancesResponse()).groups,
+            "revisions": None if isinstance(revisions, Trouble) else revisions.groups,
             "placed": placed,
             "rows": rows,
-            "why": common_reasons(one for one in rows if one.state != "good"),
+            "why": common_reasons(
+                [one for one in rows if one.state != "good"],
+                good(reasons, pb.CountInstancesResponse()).groups,
+                wanted_of(all_of_it) - all_of_it.ready,
+            ),
             "changes": changes,
-            "locations": locations(counted),
-            "troubles": troubles(counted, revisions, bad, fine, *not_heard(budgets, asked)),
+            "is_all_heard": not troubles(*unknown_changes),
+            "locations": known,
+            "troubles": troubles(counted, revisions, reasons, bad, fine, *not_shown(budgets, asked, *unknown_changes)),
         }
         return Page("service.html", service, shown, status_of(all_of_it.total or silent, counted))
 
@@ -139,13 +152,11 @@ class Services:
         pairs = zip(names, found, strict=True)
         return [(name, answer.groups[0]) for name, answer in pairs if not isinstance(answer, Trouble) and answer.groups]
 
-    async def _changes(self, service: str, now_s: float) -> list[tuple[str, admin_pb2.Transition]]:
+    async def _changes(
+        self, service: str, moved: list[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]], now_s: float
+    ) -> list[tuple[str, admin_pb2.Transition]]:
         """Expiries and recoveries of the last hour, newest first."""
-        moves = [
-            (name, move)
-            for name, move in moves_of(await self._registry.transitions())
-            if seconds(move.time) > now_s - _LATELY_S
-        ]
+        moves = [(name, move) for name, move in moves_of(moved) if seconds(move.time) > now_s - _LATELY_S]
         ids = list(dict.fromkeys(move.instance_id for _, move in moves))[:500]
         if not ids:
             return []

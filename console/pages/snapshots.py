@@ -62,7 +62,7 @@ class Snapshots:
             "level": views.service_state(found),
             "rows": rows,
             "older": older,
-            "history": entries[:30],
+            "history": None if isinstance(history, Trouble) else entries[:30],
             "told": views.told,
             "active": views.named(active, made) if active else "",
             "back": views.named(back, made) if back else "",

@@ -177,6 +177,15 @@ def totals(answer: pb.ListBudgetsResponse) -> dict[str, int]:
     return found
 
 
+def held_of(answer: pb.ListBudgetsResponse) -> dict[str, int]:
+    """By service: instances that tasks hold; where several budgets count, the most."""
+    found: dict[str, int] = {}
+    for row in budget_rows(answer):
+        if row.service:
+            found[row.service] = max(found.get(row.service, 0), sum(one.instances for one in row.holders))
+    return found
+
+
 def cms_problems(tasks: Iterable[pb.TaskState], status: pb.GetStatusResponse | None, now_s: float) -> list[Problem]:
     """A CMS that grants nothing, approvals that wait too long and for whom, holds that are overdue."""
     found = []

@@ -24,7 +24,7 @@ _TARGETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table. `state`: good, bad or unknown."""
+    """One line of a table. `state`: good, bad or unknown; note: it need not be ready."""
 
     id: str
     href: str
@@ -45,7 +45,8 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
     """What a table says of it. `now_s`: for how long it has been silent."""
     status, spec = one.status, one.spec
     ready = status.ready
-    state = "good" if ready.status == _TRUE else "bad" if status.revision else "unknown"
+    wanted = next((r.id for r in spec.revision if r.target == ipb.REVISION_TARGET_READY), "")
+    state = "good" if ready.status == _TRUE else "note" if not wanted else "bad" if status.revision else "unknown"
     worst = _speaking(one)
     heard = status.last_heartbeat_time if status.HasField("last_heartbeat_time") else None
     is_silent = state == "bad" and worst.reason == _SILENT and heard is not None
@@ -57,11 +58,13 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
         cluster=one.meta.cluster,
         node=spec.node_name,
         state=state,
-        reason={"good": "", "unknown": "never reported"}.get(state, spaced(worst.reason) or "not ready"),
-        message="" if state == "good" else silence(heard, now_s) if is_silent else worst.message,
+        reason={"good": "", "note": "switched off", "unknown": "never reported"}.get(
+            state, spaced(worst.reason) or "not ready"
+        ),
+        message="" if state in ("good", "note") else silence(heard, now_s) if is_silent else worst.message,
         since=ready.last_transition_time if ready.HasField("last_transition_time") else None,
         endpoints=[f"{port.name} {host}:{port.number}" for port in spec.allocation.port],
-        wanted=next((r.id for r in spec.revision if r.target == ipb.REVISION_TARGET_READY), ""),
+        wanted=wanted,
         ready=[r.id for r in status.revision if r.ready.status == _TRUE],
         heard=None if is_silent else heard,
     )
@@ -81,6 +84,12 @@ def _speaking(one: ipb.Instance) -> ipb.Condition:
         if revision.id in wanted and revision.ready.status != _TRUE:
             return revision.ready
     return one.status.ready
+
+
+def is_crashing(one: ipb.Instance) -> bool:
+    """Whether a container of it was started again and does not stay up."""
+    containers = (container for revision in one.status.revision for container in revision.container)
+    return any(one.restart_count and not one.ready and not one.state.HasField("running") for one in containers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +232,11 @@ def revisions(why: pb.ExplainInstanceResponse, now_s: float) -> list[RevisionRow
 
 def _mark(condition: ipb.Condition) -> str:
     return {ipb.CONDITION_STATUS_TRUE: "good", ipb.CONDITION_STATUS_FALSE: "bad"}.get(condition.status, "unknown")
+
+
+def are_cut(found: Iterable[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]], most: int) -> bool:
+    """Whether a location may know more than it answered, as it gave as many as were asked for."""
+    return any(not isinstance(answer, Trouble) and len(answer.transitions) >= most for _, answer in found)
 
 
 def moves_of(

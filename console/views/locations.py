@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from console.backends.asking import Trouble
 from console.views.problems import Problem
 from console.views.words import lasting, span
 from hqpb.v1 import service_pb2 as pb
 
+T = TypeVar("T")
 _AGES: Final = re.compile(r"\b(\d+(?:\.\d+)?) s(?= old\b|, not called)")
 
 
@@ -25,15 +26,21 @@ class Location:
 
 
 def locations(answer: object) -> list[Location]:
-    """Of an answer of HQ with sources; empty: it failed."""
+    """Of an answer of HQ with sources; none if this person may not have it."""
     if isinstance(answer, Trouble):
-        return [Location("HQ", "silent", answer.text)]
+        return [] if answer.kind == "denied" else [Location("HQ", "silent", answer.text)]
     return [_location(source) for source in getattr(answer, "sources", ())]
 
 
 def silent(answer: object) -> list[str]:
     """The locations that an answer lacks; none if there is no answer."""
     return [] if isinstance(answer, Trouble) else [one.name for one in locations(answer) if one.state == "silent"]
+
+
+def heard(found: Iterable[tuple[str, T]], known: Iterable[Location]) -> list[T]:
+    """What locations answered, but for silent ones, which are reported already."""
+    silent_names = {one.name for one in known if one.state == "silent"}
+    return [answer for name, answer in found if name not in silent_names]
 
 
 def _location(source: pb.Source) -> Location:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from console.backends.asking import Trouble, not_heard
-from console.views.instances import Row
 from console.views.urls import url
 from console.views.words import plural, relative, seconds, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 _ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
-_REASONS: Final = 3
 _NAMED: Final = 5
 _GUARD_LOOKS_S: Final = 60.0  # a younger hold requires no action
-_DEFAULT_SHARE: Final = 10  # without a budget, one in ten may be away
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,93 +41,28 @@ def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
     )
 
 
-def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:
-    """Servers that do not answer. What is not connected, or not this person's to see, is no problem."""
-    return [Problem("bad", f"{one.server} does not answer", one.text, one.next) for one in not_heard(*found)]
-
-
-def floor_of(wanted: int, budgeted: int | None) -> int:
-    """How many must be ready: as the budget says, else all but a tenth (at least one may be away)."""
-    return budgeted if budgeted is not None else wanted - max(1, wanted // _DEFAULT_SHARE)
-
-
-def lacking(counts: Iterable[pb.InstanceCount], floors: Mapping[str, int]) -> list[pb.InstanceCount]:
-    """Services below their floor, or without anything ready; those that lack the most first."""
-    found = [
-        one for one in counts if one.total and (one.ready < floor_of(one.total, floors.get(one.key)) or not one.ready)
+def trouble_problems(found: Sequence[Trouble]) -> list[Problem]:
+    """Servers that do not answer; and in one line for each, what it does not show to this person."""
+    away = [Problem("bad", f"{one.server} does not answer", one.text, one.next) for one in not_heard(*found)]
+    denied: dict[str, list[Trouble]] = {}
+    for one in found:
+        if one.kind == "denied":
+            denied.setdefault(one.server, []).append(one)
+    return away + [
+        Problem(
+            "note",
+            f"{server}: not shown with your rights",
+            f"{'; '.join(dict.fromkeys(one.text for one in those))}.",
+            those[0].next,
+        )
+        for server, those in denied.items()
     ]
-    return sorted(found, key=lambda one: (one.ready - one.total, one.key))
-
-
-def common_reasons(rows: Iterable[Row]) -> str:
-    """Why these are not ready: the most common reasons first, each with what one of them says."""
-    groups: dict[str, list[Row]] = {}
-    for one in rows:
-        groups.setdefault(one.reason, []).append(one)
-    listed = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:_REASONS]
-    said = [
-        f"{plural(len(those), 'instance')}: {reason}" + (f": {those[0].message}" if those[0].message else "")
-        for reason, those in listed
-    ]
-    nodes = sorted({one.node for those in groups.values() for one in those if one.node})
-    place = f" All on {nodes[0]}." if len(nodes) == 1 else f" On {named(nodes)}." if nodes else ""
-    return f"{'; '.join(said)}.{place}" if said else ""
 
 
 def named(names: Sequence[str]) -> str:
     """The first of them, and how many more."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def unseen(one: pb.InstanceCount, totals: Mapping[str, int], silent: Sequence[str]) -> int:
-    """Instances of a service that stand in silent locations, as far as budgets know them."""
-    return max(0, totals.get(one.key, 0) - one.total) if silent else 0
-
-
-def service_problems(
-    below: Iterable[pb.InstanceCount],
-    floors: Mapping[str, int],
-    reasons: Mapping[str, str],
-    totals: Mapping[str, int],
-    silent: Sequence[str],
-) -> list[Problem]:
-    """Those of `lacking`, each with the reasons of its instances where they were looked up.
-
-    `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted.
-    """
-    found = []
-    for one in below:
-        if hidden := unseen(one, totals, silent):
-            found.append(_in_part(one, hidden, floors[one.key], reasons.get(one.key, ""), silent))
-            continue
-        floor = floor_of(one.total, floors.get(one.key))
-        default = "" if one.key in floors else " (the default: a tenth may be away)"
-        told = f"Its floor is {floor}{default}." if floor else "None is ready."
-        found.append(
-            Problem(
-                "bad",
-                f"{one.key or 'instances without a service'}: {one.ready} of {one.total} ready",
-                f"{told} {reasons.get(one.key, '')}".strip(),
-                "",
-                url("services", one.key) if one.key else url("instances"),
-                bar=(one.ready, one.total, floor),
-            )
-        )
-    return found
-
-
-def _in_part(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:
-    """The problem of a service that has instances in a silent location."""
-    where = f"{', '.join(silent)} ({hidden}) {'does' if len(silent) == 1 else 'do'} not answer"
-    return Problem(
-        "bad" if one.ready < one.total else "warn",
-        f"{one.key}: {one.ready} of {one.total + hidden} known to be ready; {where}",
-        f"Whether it stands above its floor of {floor} is not known. {reasons}".strip(),
-        "",
-        url("services", one.key),
-        bar=(one.ready, one.total + hidden, floor),
-    )
 
 
 def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trouble]], now_s: float) -> list[Problem]:
@@ -191,8 +123,8 @@ def _planned(those: Sequence[admin_pb2.Suspension], now_s: float) -> Problem:
     )
 
 
-def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[Problem]:
-    """Expiries of the last hour, in one line; `moves` come newest first."""
+def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float, *, is_cut: bool = False) -> list[Problem]:
+    """Expiries of the last hour, in one line; `moves` come newest first; `is_cut`: there may be older ones."""
     lately = [one for one in moves if not one.ready and seconds(one.time) > now_s - 3_600]
     if not lately:
         return []
@@ -200,7 +132,8 @@ def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[
     places = {(one.node_name, one.instance_id) for one in lately}
     nodes = sorted({node for node, _ in places})
     still = sorted({node for node, name in places if not last[node, name].ready})
-    title = f"{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}"
+    least = "at least " if is_cut and seconds(moves[-1].time) > now_s - 3_600 else ""
+    title = f"{least}{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}"
     silent = f"Agents on {named(still or nodes)} were silent for too long, and HQ marked their instances not ready."
     if still:
         again = sum(last[place].ready for place in places)

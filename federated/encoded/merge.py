@@ -184,4 +184,5 @@ def counted(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[servi
             sums.total += group.total
             sums.ready += group.ready
             sums.unknown += group.unknown
+            sums.not_wanted += group.not_wanted
     return [groups[key] for key in sorted(groups)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 _NOT_LOOKED = -1
+# Why an instance is not ready where no agent says so.
+NOT_WANTED, NOTHING_REPORTED, NO_REVISION_READY = "NotWantedReady", "NothingReported", "NoRevisionReady"
 
 
 class Entry:
@@ -28,6 +31,7 @@ class Entry:
 
     __slots__ = (
         "_frame",
+        "_reason",
         "_shape",
         "_told",
         "agent",
@@ -62,7 +66,7 @@ class Entry:
         self._frame = frames.splice(parts)
         self.fresh_frame: bytes | None = self._frame
         self.home: Home | None = None
-        self._told = _NOT_LOOKED
+        self._told, self._reason = _NOT_LOOKED, ""
 
     def stored_bytes(self) -> int:
         """About how much of the store its two records use. Heartbeats do not change the number."""
@@ -99,6 +103,19 @@ class Entry:
             if mark.id == revision_id:
                 return not self._told >> position & 1
         return True
+
+    def reason(self) -> str:
+        """Why it is not ready, in one word; NOT_WANTED where it need not be. Decoded once: counts ask often."""
+        if not self._reason:
+            self._reason = sys.intern(self._look_why())
+        return self._reason
+
+    def _look_why(self) -> str:
+        wanted = next((r.id for r in self.spec().revision if r.target == instance_pb2.REVISION_TARGET_READY), None)
+        if wanted is None:
+            return NOT_WANTED
+        ready = next((r.ready for r in self.status().revision if r.id == wanted and r.HasField("ready")), None)
+        return NOTHING_REPORTED if ready is None else ready.reason or NO_REVISION_READY
 
     def _look(self) -> int:
         """Bit 0: the instance's readiness is known; then a bit for each mark. A small number takes no memory."""
@@ -184,7 +201,7 @@ class Entry:
         self.marks = tuple([Mark.recalled(mark, pool) for mark in marks])
         self._shape = pool.get(shape) or pool.setdefault(shape, frames.Shape._make(shape))
         self._frame, self.fresh_frame = frame, frame if fresh else None
-        self.home, self._told = None, _NOT_LOOKED
+        self.home, self._told, self._reason = None, _NOT_LOOKED, ""
         return self
 
     def _parts(self) -> frames.Parts:

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hq.memory.entry import Entry, Mark, judged_of
+from hq.memory.entry import NO_REVISION_READY, NOTHING_REPORTED, Entry, Mark, judged_of
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 HEARTBEAT_TIMEOUT = "HeartbeatTimeout"
 REPORTS_REFUSED = "ReportsRefused"
-NOTHING_REPORTED = "NothingReported"
 NEVER_REPORTED = "NeverReported"
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
@@ -193,7 +192,7 @@ def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.C
         return instance_pb2.Condition(reason=NOTHING_REPORTED, message="no agent has reported yet")
     last = max(reversed(told), key=lambda revision: _moment(revision.ready.last_transition_time))
     words = f"revision {last.id}: {last.ready.message or last.ready.reason or 'not ready'}"
-    return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or "NoRevisionReady", message=words)
+    return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or NO_REVISION_READY, message=words)
 
 
 def _moment(time: Timestamp) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from hq.errors import EpochChanged
 from hq.loading import Loading
 from hq.memory.cache import Cache
-from hq.memory.entry import Entry, frames_of
+from hq.memory.entry import NOT_WANTED, Entry, frames_of
 from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
 from hq.memory.record import Traits
@@ -92,12 +92,16 @@ class Found(NamedTuple):
 
 
 class Count(NamedTuple):
-    """One group. `unknown`: nobody has reported them yet; the rest of `total` is not ready."""
+    """One group. `unknown`: nobody has reported them yet; the rest of `total` is not ready.
+
+    `not_wanted`: those of the ones not ready that need not be; unknown ones may be among them.
+    """
 
     key: str
     total: int = 0
     ready: int = 0
     unknown: int = 0
+    not_wanted: int = 0
 
 
 class Reads:
@@ -197,7 +201,10 @@ class Reads:
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[list[Count], Source]:
-        """Ordered by key; one group if none is asked for. By revision, an instance counts once for each of its own."""
+        """Ordered by key; one group if none is asked for. By revision, an instance counts once for each of its own.
+
+        By reason, only what is not ready counts.
+        """
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
         tally = Tally()
@@ -206,6 +213,10 @@ class Reads:
             tally.total[""] = 0
         if group_by == service_pb2.COUNT_GROUP_REVISION:
             add = tally.by_revision
+        elif group_by == service_pb2.COUNT_GROUP_REASON:
+            if query.ready is True:
+                return [], source
+            add, query = tally.by_reason, query.of_unready()
         else:
             field, key_of = _KEYS[group_by]
             add = partial(tally.by, key_of)
@@ -246,11 +257,13 @@ class Tally:
     """Total, ready and unknown instances by key. Whole portions at once: there may be a hundred thousand."""
 
     def __init__(self) -> None:
-        self.total, self._ready, self._unknown = Counter[str](), Counter[str](), Counter[str]()
+        self.total, self._ready = Counter[str](), Counter[str]()
+        self._unknown, self._not_wanted = Counter[str](), Counter[str]()
 
     def counts(self) -> list[Count]:
         """In order of keys."""
-        return [Count(key, self.total[key], self._ready[key], self._unknown[key]) for key in sorted(self.total)]
+        parts = self.total, self._ready, self._unknown, self._not_wanted
+        return [Count(key, *(part[key] for part in parts)) for key in sorted(self.total)]
 
     def begin_with(
         self, sizes: Mapping[str, int], key_of: Callable[[Traits], str]
@@ -261,16 +274,26 @@ class Tally:
 
         def unready(portion: Sequence[Entry]) -> None:
             self._ready.subtract([key_of(entry.traits) for entry in portion])
-            self._unknown.update([key_of(entry.traits) for entry in portion if entry.is_unknown()])
+            self._unready(key_of, portion)
 
         return unready
+
+    def _unready(self, key_of: Callable[[Traits], str], portion: Sequence[Entry]) -> None:
+        self._unknown.update([key_of(entry.traits) for entry in portion if entry.is_unknown()])
+        self._not_wanted.update([key_of(entry.traits) for entry in portion if entry.reason() == NOT_WANTED])
 
     def by(self, key_of: Callable[[Traits], str], portion: Sequence[Entry]) -> None:
         """Count each once."""
         self.total.update([key_of(entry.traits) for entry in portion])
         self._ready.update([key_of(entry.traits) for entry in portion if entry.traits.ready])
-        others = [entry for entry in portion if not entry.traits.ready]
-        self._unknown.update([key_of(entry.traits) for entry in others if entry.is_unknown()])
+        self._unready(key_of, [entry for entry in portion if not entry.traits.ready])
+
+    def by_reason(self, portion: Sequence[Entry]) -> None:
+        """Count each once; none of them is ready."""
+        reasons = [entry.reason() for entry in portion]
+        self.total.update(reasons)
+        self._not_wanted.update([reason for reason in reasons if reason == NOT_WANTED])
+        self._unknown.update([r for r, entry in zip(reasons, portion, strict=True) if entry.is_unknown()])
 
     def by_revision(self, portion: Sequence[Entry]) -> None:
         """Count each instance once per revision in its spec: as ready if that revision is."""

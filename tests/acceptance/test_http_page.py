@@ -49,7 +49,7 @@ async def test_the_commands_of_the_page_answer_as_it_says(replicas: Replicas, et
     assert [one["meta"]["id"] for one in ready["instances"]] == ["shop-1"]
     assert ready["sources"][0]["replica"]
     assert [one["meta"]["id"] for one in by_url["instances"]] == ["shop-1"]
-    assert counted["groups"] == [{"key": "shop", "total": 1, "ready": 1, "unknown": 0}]
+    assert counted["groups"] == [{"key": "shop", "total": 1, "ready": 1, "unknown": 0, "notWanted": 0}]
     assert refused["code"] == "invalid_argument"
     assert "instance.meta.id" in refused["message"]
     assert b'"id":"shop-1"' in await output(replaced(FOLLOWING, places))

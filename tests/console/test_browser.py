@@ -52,11 +52,11 @@ async def test_no_page_keeps_anybody_out_or_needs_to_be_pushed_sideways(
 async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) -> None:
     async with screen(browser, at.base) as shown:
         await shown.open("/")
-        await shown.see("cart: 1 of 4 ready")
+        await shown.see("cart: 1 of 4 instances ready")
         await shown.page.evaluate("window.stayed = true")
         for number in range(1, 4):
             await report(at.client, instance(f"cart-{number}", "cart", f"node-{number}"), ready=True)
-        await shown.unseen("cart: 1 of 4 ready")
+        await shown.unseen("cart: 1 of 4 instances ready")
         assert await shown.page.evaluate("window.stayed")
         assert shown.faults == []
 
@@ -166,8 +166,8 @@ async def test_the_key_slash_goes_to_the_search(at: Cloud, browser: Browser) -> 
 async def test_pages_can_be_read_without_javascript(at: Cloud, browser: Browser) -> None:
     async with screen(browser, at.base, java_script_enabled=False) as shown:
         await shown.open("/")
-        await shown.see("cart: 1 of 4 ready")
-        await shown.page.get_by_role("link", name="cart: 1 of 4 ready").click()
+        await shown.see("cart: 1 of 4 instances ready")
+        await shown.page.get_by_role("link", name="cart: 1 of 4 instances ready").click()
         await shown.see("GET /ping answered 503")
 
 

@@ -68,7 +68,7 @@ async def test_the_first_page_tells_who_waits_for_too_long_and_what_is_overdue(a
 async def test_floors_are_those_of_the_budgets(at: WithCms) -> None:
     at.cms.cart.floor = 1
     page = (await at.browser.get("/")).text
-    assert "cart: 1 of 4 ready" not in page
+    assert "3 instances are away, though its floor of 1 holds." in page
     assert "floor 1" in (await at.browser.get("/services/cart")).text
 
 
@@ -108,7 +108,7 @@ async def test_without_or_with_a_silent_cms_the_page_says_so(path: str) -> None:
         assert "--cms HOST:PORT" in (await at.browser.get(path)).text
     async with cloud(cms=lambda: Cms(Remote("CMS", ["127.0.0.1:1"], None))) as at:
         assert "CMS does not answer" in (await at.browser.get(path)).text
-        assert "cart: 1 of 4 ready" in (await at.browser.get("/")).text
+        assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
 
 
 async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> None:

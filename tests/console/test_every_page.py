@@ -30,7 +30,7 @@ from tests.support.secured import Secured, served
 
 # By pattern: where something is there, and what a healthy page says of it.
 PAGES: Final = {
-    "/": ("/", "cart: 1 of 4 ready"),
+    "/": ("/", "cart: 1 of 4 instances ready"),
     "/find": ("/find?q=node-0", "node node-0"),
     "/services": ("/services", "below its floor"),
     "/services/{service}": ("/services/cart", "readiness check failed"),
@@ -234,3 +234,30 @@ async def test_a_service_says_at_its_head_why_it_lacks() -> None:
         page = (await at.browser.get("/services/cart")).text
         assert "3 instances: readiness check failed: GET /ping answered 503. On node-1, node-2, node-3." in page
         assert "Not ready:" not in (await at.browser.get("/services/web")).text
+
+
+# What a page may say only of what it could look at.
+_KNOWN: Final = (
+    r"All is well|>0</b> of 0|>0</span>|\b0 of 0\b|No \w+ yet|Nothing is called|Nothing is under work|Nothing to act on"
+    r"|would not trip|Nothing was counted|Nothing happened|No expiries|No instance|Nothing expired|There is no such"
+)
+
+
+async def test_every_page_of_a_token_without_rights_says_which_right_is_missing_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    files, controllers = Secured(tmp_path), Controllers()
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    async with served(files.security()) as hq, controllers.serving(files) as at:
+        others = {name: make() for name, make in _made(at, credentials).items()}
+        servers = Servers(Registry([hq.addresses.grpc], {}, credentials), **others)
+        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
+            await browser.submit("/signin", {"token": files.issuer.token("nobody"), "to": "/"})
+            for path, _ in PAGES.values():
+                page = (await browser.get(path)).text
+                if path != "/signin":
+                    assert re.search("nobody is not authorized to .*: requires the role", page), path
+                    assert not re.findall(_KNOWN, page), path
+            first = (await browser.get("/")).text
+            assert "You may not read what HQ holds" in first
+            assert "not shown with your rights" in first

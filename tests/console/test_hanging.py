@@ -58,7 +58,7 @@ async def test_the_first_page_waits_once_and_shows_hqs_numbers_beside_what_hangs
     again_s, page = await _seconds(at, "/")
     assert first_s < 4
     assert again_s < 1
-    assert "cart: 1 of 4 ready" in page
+    assert "cart: 1 of 4 instances ready" in page
     for name in ("Nanny", "CMS", "Wall-E"):
         assert f"{name} has not answered since" in page
     assert "is missing here" in page

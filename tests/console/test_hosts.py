@@ -59,7 +59,7 @@ async def test_hostile_texts_stay_texts(at: WithWalle, path: str) -> None:
 async def test_dead_hosts_stand_on_the_first_page_above_the_services_that_they_explain(at: WithWalle) -> None:
     page = (await at.browser.get("/")).text
     assert "1 host is dead, healing has given up" in page
-    assert page.index("1 host is dead") < page.index("cart: 1 of 4 ready")
+    assert page.index("1 host is dead") < page.index("cart: 1 of 4 instances ready")
 
 
 async def test_a_dead_host_says_how_it_is_taken_back(at: WithWalle) -> None:
@@ -220,7 +220,7 @@ async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> Non
         assert "--walle HOST:PORT" in (await at.browser.get(path)).text
     async with cloud(walle=lambda: Walle(Remote("Wall-E", ["127.0.0.1:1"], None))) as at:
         assert "Wall-E does not answer" in (await at.browser.get(path)).text
-        assert "cart: 1 of 4 ready" in (await at.browser.get("/")).text
+        assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
 
 
 @pytest.mark.parametrize(("who", "may"), [("reader/anna", False), ("web-uploader", True), ("operator", True)])

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from hqpb.v1 import instance_pb2 as ipb
 from hqpb.v1 import service_pb2 as pb
-from tests.console.scene import HOSTILE, Cloud, cloud, instance
+from tests.console.scene import HOSTILE, Cloud, cloud, instance, report
 
 
 @pytest.fixture
@@ -27,11 +28,40 @@ PAGES = (
 async def test_the_first_page_tells_what_is_below_its_floor_and_why(at: Cloud) -> None:
     page = await at.browser.get("/")
     assert page.status_code == 200
-    assert "cart: 1 of 4 ready" in page.text
-    assert "mail: 0 of 2 ready" in page.text
+    assert "cart: 1 of 4 instances ready" in page.text
+    assert "mail: 0 of 2 instances ready" in page.text
     assert "2 instances: never reported" in page.text
     assert "3 instances: readiness check failed: GET /ping answered 503" in page.text
     assert "web:" not in page.text
+
+
+async def test_what_crashed_is_counted_over_all_instances_on_the_first_page_and_on_its_own(at: Cloud) -> None:
+    crowd = [instance(f"shop-{n:03}", "shop", f"node-{n % 7}") for n in range(60)]
+    await at.client.apply(crowd)
+    for number, one in enumerate(crowd):
+        await report(at.client, one, ready=number >= 55, reason="Crashed", message="exit code 1")
+    first, own = (await at.browser.get("/")).text, (await at.browser.get("/services/shop")).text
+    assert "shop: 5 of 60 instances ready" in first
+    assert "55 instances: crashed: exit code 1" in first
+    assert "55 instances: crashed: exit code 1" in own
+    assert "50 instances" not in first + own
+
+
+async def test_a_service_that_was_stopped_is_a_state_and_no_problem(at: Cloud) -> None:
+    stopped = [instance(f"idle-{n}", "idle", "node-8") for n in range(3)]
+    for one in stopped:
+        one.spec.revision[0].target = ipb.REVISION_TARGET_INSTALLED
+    await at.client.apply(stopped)
+    for one in stopped:
+        await report(at.client, one, ready=False, reason="NotWantedReady")
+    assert "idle" not in (await at.browser.get("/")).text
+    for path in ("/services", "/services/idle", "/nodes", "/nodes/node-8"):
+        page = (await at.browser.get(path)).text
+        assert "3 instances switched off" in page, path
+        assert "0</b> of 3" not in page, path
+    row = (await at.browser.get("/services?q=idle")).text
+    assert "none ready" not in row
+    assert (await at.client.count(by=pb.COUNT_GROUP_REASON)).groups[0].key
 
 
 async def test_a_service_shows_those_that_lack_first_each_with_its_reason(at: Cloud) -> None:

@@ -192,3 +192,25 @@ async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not(
             assert (await browser.get("/")).headers["location"].startswith("/signin")
             await browser.submit("/signin", {"token": "any-token", "to": "/"})
             assert "it has no authentication" in await browser.flash()
+
+
+async def test_what_a_reader_may_not_see_is_named_beside_what_is_well(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.token("reader/anna"), "to": "/"})
+        page = (await browser.get("/")).text
+        assert "2 instances ready" in page
+        assert "HQ: not shown with your rights" in page
+        assert "reader/anna is not authorized to inspect" in page
+        assert "All is well" not in page
+        assert "No expiries, no recoveries" not in (await browser.get("/services/web")).text
+
+
+async def test_a_reader_of_some_services_is_told_that_they_open_by_name(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.token("web-reader"), "to": "/"})
+        page = (await browser.get("/")).text
+        assert "covers more than the granted scope" in page
+        assert "opens by its name" in page
+        assert (await browser.get("/find?q=web")).headers["location"] == "/services/web"
+        assert "web-0" in (await browser.get("/services/web")).text
+        assert "is not known" in (await browser.get("/find?q=mail")).text

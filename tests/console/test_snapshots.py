@@ -261,7 +261,7 @@ async def test_a_silent_nanny_is_told_and_the_rest_goes_on() -> None:
         assert "Nanny does not answer" in page.text
         first = (await at.browser.get("/")).text
         assert "Nanny does not answer" in first
-        assert "cart: 1 of 4 ready" in first
+        assert "cart: 1 of 4 instances ready" in first
 
 
 async def test_an_unknown_service_and_an_unknown_snapshot_are_not_found(at: WithNanny) -> None:

@@ -1,4 +1,4 @@
-"""count: how many instances there are, by service, node or revision, and how many of them are ready."""
+"""count: how many instances there are, by service, node, revision or reason, and how many of them are ready."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ GROUPS = {
     "service": pb.COUNT_GROUP_SERVICE,
     "node": pb.COUNT_GROUP_NODE,
     "revision": pb.COUNT_GROUP_REVISION,
+    "reason": pb.COUNT_GROUP_REASON,
 }
 
 
@@ -37,8 +38,8 @@ def count(
 ) -> None:
     """Count the instances that match all of the options.
 
-    By revision, an instance counts once for each of its revisions, ready if that revision is. UNKNOWN: no agent has
-    reported yet; --not-ready chooses those, too.
+    By revision, an instance counts once for each of its revisions, ready if that revision is. By reason, those that are
+    not ready count, by why that is. UNKNOWN: no agent has reported yet; --not-ready chooses those, too.
     """
 
     async def work(client: Client) -> Exit:

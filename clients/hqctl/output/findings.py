@@ -295,20 +295,25 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
 
 
 def _not_ready(facts: Facts) -> Iterator[Finding]:
-    """A problem only if there are many: some are always starting or stopping."""
-    lacking = facts.total - facts.ready
+    """A problem only if there are many: some are always starting or stopping. What was stopped does not lack."""
+    lacking = sum(map(_lacking, facts.counts))
     if not lacking:
         return
     unknown = sum(group.unknown for group in facts.counts)
     told = f" ({unknown} of them never reported)" if unknown else ""
-    worst = sorted((g for g in facts.counts if g.total > g.ready), key=lambda g: (g.ready - g.total, g.key))
-    named = ", ".join(f"{g.key or 'without a service'} {g.total - g.ready} of {g.total}" for g in worst[:WORST])
+    worst = sorted((g for g in facts.counts if _lacking(g)), key=lambda g: (-_lacking(g), g.key))
+    named = ", ".join(f"{g.key or 'without a service'} {_lacking(g)} of {g.total}" for g in worst[:WORST])
     more = f", and {plural(len(worst) - WORST, 'more service')}" if len(worst) > WORST else ""
     yield Finding(
         f"{lacking} of {plural(facts.total, 'instance')} not ready{told}: {named}{more}.",
         "`hqctl find --not-ready` lists them with the reason, `hqctl count --by node` shows where they are.",
         severe=lacking > MANY * facts.total,
     )
+
+
+def _lacking(group: pb.InstanceCount) -> int:
+    """Those that are not ready and should be."""
+    return group.total - group.ready - group.not_wanted
 
 
 def _planned(facts: Facts, now_s: float) -> Iterator[Finding]:

@@ -55,6 +55,7 @@ class CountGroup(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     COUNT_GROUP_SERVICE: _ClassVar[CountGroup]
     COUNT_GROUP_NODE: _ClassVar[CountGroup]
     COUNT_GROUP_REVISION: _ClassVar[CountGroup]
+    COUNT_GROUP_REASON: _ClassVar[CountGroup]
 
 class WatchKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -92,6 +93,7 @@ COUNT_GROUP_UNSPECIFIED: CountGroup
 COUNT_GROUP_SERVICE: CountGroup
 COUNT_GROUP_NODE: CountGroup
 COUNT_GROUP_REVISION: CountGroup
+COUNT_GROUP_REASON: CountGroup
 WATCH_KIND_UNSPECIFIED: WatchKind
 WATCH_KIND_SNAPSHOT: WatchKind
 WATCH_KIND_SYNCED: WatchKind
@@ -362,16 +364,18 @@ class CountInstancesResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[InstanceCount, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class InstanceCount(_message.Message):
-    __slots__ = ("key", "total", "ready", "unknown")
+    __slots__ = ("key", "total", "ready", "unknown", "not_wanted")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    NOT_WANTED_FIELD_NUMBER: _ClassVar[int]
     key: str
     total: int
     ready: int
     unknown: int
-    def __init__(self, key: _Optional[str] = ..., total: _Optional[int] = ..., ready: _Optional[int] = ..., unknown: _Optional[int] = ...) -> None: ...
+    not_wanted: int
+    def __init__(self, key: _Optional[str] = ..., total: _Optional[int] = ..., ready: _Optional[int] = ..., unknown: _Optional[int] = ..., not_wanted: _Optional[int] = ...) -> None: ...
 
 class ListSilencesRequest(_message.Message):
     __slots__ = ("filter", "page_size", "page_token", "read")

@@ -237,11 +237,13 @@ def test_nothing_in_quarantine_is_said_on_stderr(hqctl: Hqctl) -> None:
 def test_counts_by_node_are_a_list_in_json(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
     items = json.loads(hqctl("count", service, "--by", "node", "-o", "json").out)["items"]
-    assert items == [{"key": "node-a", "total": 2, "ready": 0, "unknown": 2}]
+    assert items == [{"key": "node-a", "total": 2, "ready": 0, "unknown": 2, "notWanted": 0}]
 
 
 def test_a_count_of_nothing_is_a_number(hqctl: Hqctl, service: str) -> None:
-    assert json.loads(hqctl("count", service, "-o", "json").out)["items"] == [{"total": 0, "ready": 0, "unknown": 0}]
+    assert json.loads(hqctl("count", service, "-o", "json").out)["items"] == [
+        {"total": 0, "ready": 0, "unknown": 0, "notWanted": 0}
+    ]
     assert hqctl("count", service, "-o", "jsonpath={.items[0].ready}").out.strip() == "0"
     assert hqctl("count", service, "--no-headers").lines == [["0", "0", "0", "0"]]
 

@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from console.backends.asking import Trouble
 from console.site.shield import Shield
 from console.site.visits import Refused
-from console.views import problems
+from console.views import problems, readiness
 from console.views.instances import Row, row
 from console.views.locations import location_problems, locations
 from console.views.urls import url
@@ -72,7 +72,7 @@ def test_an_hq_that_does_not_answer_is_a_silent_location() -> None:
 )
 def test_below_the_floor(total: int, ready: int, floor: int | None, *, is_below: bool) -> None:
     floors = {"web": floor} if floor is not None else {}
-    found = problems.lacking([pb.InstanceCount(key="web", total=total, ready=ready)], floors)
+    found = readiness.lacking([pb.InstanceCount(key="web", total=total, ready=ready)], floors, {})
     assert bool(found) == is_below
 
 
@@ -81,8 +81,54 @@ def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> Non
         return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
 
     rows = [row("exited", "code 1", "n1"), row("timed out", "", "n2"), row("exited", "code 2", "n3")]
-    assert problems.common_reasons(rows) == "2 instances: exited: code 1; 1 instance: timed out. On n1, n2, n3."
-    assert problems.common_reasons(rows[:1] * 2).endswith("All on n1.")
+    said = "2 instances: exited: code 1; 1 instance: timed out. On n1, n2, n3."
+    assert readiness.common_reasons(rows, [], 3) == said
+    assert readiness.common_reasons(rows[:1] * 2, [], 2).endswith("All on n1.")
+
+
+def _row(reason: str, message: str = "", node: str = "n1", wanted: str = "r") -> Row:
+    return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], wanted, [], None)
+
+
+def test_reasons_are_counted_over_all_instances_and_not_over_the_few_that_were_looked_at() -> None:
+    rows = [_row("crashed", "code 1", f"n{n % 9}") for n in range(50)]
+    counts = [
+        pb.InstanceCount(key="Crashed", total=660),
+        pb.InstanceCount(key="NothingReported", total=7),
+        pb.InstanceCount(key="NotWantedReady", total=5, not_wanted=5),
+    ]
+    said = readiness.common_reasons(rows, counts, 667)
+    assert said.startswith("660 instances: crashed: code 1; 7 instances: never reported. For example on n0, n1,")
+    sampled = readiness.common_reasons(rows, [], 667)
+    assert sampled.startswith("of 50 instances that were looked at, 50 instances: crashed: code 1.")
+
+
+def test_a_mass_that_is_not_ready_is_a_problem_whatever_its_floor_unless_tasks_hold_it() -> None:
+    web = pb.InstanceCount(key="web", total=2_000, ready=1_333)
+    floors = {"web": 1_200}
+    assert readiness.lacking([web], floors, {}) == [web]
+    assert readiness.lacking([web], floors, {"web": 600}) == []
+    [found] = readiness.service_problems([web], floors, {"web": "667 instances: crashed."}, {}, [])
+    assert (found.level, found.title) == ("bad", "web: 1\u202f333 of 2\u202f000 instances ready")
+    assert found.why == "667 instances are away, though its floor of 1\u202f200 holds. 667 instances: crashed."
+
+
+def test_what_was_stopped_lacks_nothing_and_the_rest_is_measured_without_it() -> None:
+    stopped = pb.InstanceCount(key="web", total=4, ready=0, not_wanted=4)
+    half = pb.InstanceCount(key="api", total=8, ready=4, not_wanted=4)
+    worse = pb.InstanceCount(key="db", total=8, ready=1, not_wanted=4)
+    assert readiness.lacking([stopped, half, worse], {"web": 3, "api": 7}, {}) == [worse]
+    [found] = readiness.service_problems([worse], {}, {}, {}, [])
+    assert found.title == "db: 1 of 4 instances ready"
+
+
+def test_the_few_that_are_not_ready_elsewhere_are_one_line_and_a_crash_loop_among_them_asks_to_be_looked_at() -> None:
+    few = [pb.InstanceCount(key=f"s{n}", total=20, ready=19) for n in range(3)]
+    [calm] = readiness.scattered_problem(few, "3 instances: starting.", is_crashing=False)
+    assert calm.title == "3 instances are not ready in 3 services above the floor"
+    assert (calm.level, calm.href) == ("note", "/instances?readiness=not-ready")
+    [crashing] = readiness.scattered_problem(few, "3 instances: crashed.", is_crashing=True)
+    assert crashing.level == "warn"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +167,8 @@ def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
     [current] = problems.expiry_problem(moves, 10_000)
     assert (current.level, current.next) == ("warn", "Is a node down, or its network?")
     assert "1 instance is ready again" in current.why
+    [cut] = problems.expiry_problem(moves, 10_000, is_cut=True)
+    assert cut.title == "at least 2 expiries in the last hour, on 1 node"
     [over] = problems.expiry_problem([_move("b", 9_600, ready=True), *moves], 10_000)
     assert (over.level, over.next, over.since_s) == ("note", "", 9_600)
     assert over.title == "2 expiries in the last hour, on 1 node: all are ready again"
@@ -129,11 +177,11 @@ def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
 def test_a_service_of_which_a_silent_location_has_some_is_not_said_to_lack_them() -> None:
     shop = pb.InstanceCount(key="shop", total=8, ready=8)
     floors, totals = {"shop": 11}, {"shop": 12}
-    [found] = problems.service_problems([shop], floors, {}, totals, ["west"])
-    assert found.title == "shop: 8 of 12 known to be ready; west (4) does not answer"
+    [found] = readiness.service_problems([shop], floors, {}, totals, ["west"])
+    assert found.title == "shop: 8 of 12 instances known to be ready; west (4) does not answer"
     assert (found.level, found.bar) == ("warn", (8, 12, 11))
-    [all_heard] = problems.service_problems([shop], floors, {}, totals, [])
-    assert all_heard.title == "shop: 8 of 8 ready"
+    [all_heard] = readiness.service_problems([shop], floors, {}, totals, [])
+    assert all_heard.title == "shop: 8 of 8 instances ready"
 
 
 def test_a_silent_instance_says_since_when_and_that_grows() -> None:

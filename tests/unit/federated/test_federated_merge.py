@@ -101,12 +101,12 @@ def test_a_page_holds_one_instance_even_if_that_is_too_large() -> None:
 
 
 def test_counts_are_added_up_by_key() -> None:
-    one = pb.CountInstancesResponse(groups=[pb.InstanceCount(key="b", total=3, ready=1)])
+    one = pb.CountInstancesResponse(groups=[pb.InstanceCount(key="b", total=3, ready=1, not_wanted=2)])
     two = pb.CountInstancesResponse(
         groups=[pb.InstanceCount(key="a", total=1, unknown=1), pb.InstanceCount(key="b", total=1, ready=1)]
     )
     sums = merge.counted([one, two])
-    assert [(g.key, g.total, g.ready, g.unknown) for g in sums] == [("a", 1, 0, 1), ("b", 4, 2, 0)]
+    assert [(g.key, g.total, g.ready, g.unknown, g.not_wanted) for g in sums] == [("a", 1, 0, 1, 0), ("b", 4, 2, 0, 2)]
     assert all(g.HasField("unknown") for g in sums), "a zero is shown, in JSON too"
 
 

@@ -130,6 +130,15 @@ def test_many_not_ready_are_severe_and_the_worst_services_are_named_first() -> N
     )
 
 
+def test_what_was_stopped_is_no_finding() -> None:
+    stopped = pb.InstanceCount(key="old", total=90, not_wanted=90)
+    counts = [stopped, pb.InstanceCount(key="web", total=20, ready=17, not_wanted=1)]
+    found = only(findings(facts(counts=counts), NOW_S))
+    assert not found.severe
+    assert found.what == "2 of 110 instances not ready: web 2 of 20."
+    assert findings(facts(counts=[stopped]), NOW_S) == []
+
+
 def test_a_full_etcd_is_neither_lost_nor_healed_by_compaction_alone() -> None:
     full = admin_pb2.StoreMember(
         endpoint="e1:2379",

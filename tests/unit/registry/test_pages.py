@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import tracemalloc
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -200,6 +201,15 @@ async def test_no_word_taken_for_a_token_does_harm(word: str) -> None:
             await anext(still.watch(ALL, word))
 
 
+def _reason(one: model.Instance) -> str:
+    """Why it is not ready, as COUNT_GROUP_REASON has it."""
+    for revision in one.spec.revision:
+        if revision.target == model.REVISION_TARGET_READY:
+            reports = [r.ready for r in one.status.revision if r.id == revision.id and r.HasField("ready")]
+            return (reports[0].reason or "NoRevisionReady") if reports else "NothingReported"
+    return "NotWantedReady"
+
+
 @some
 @given(histories, filters())
 async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.InstanceFilter) -> None:
@@ -223,6 +233,12 @@ async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.Ins
             assert [count.total - count.ready for count in counts] == [lacking.count(key) for key in named]
             untold = [key for i in unready if not i.status.ready.status for key in keys_of(i)]
             assert [count.unknown for count in counts] == [untold.count(key) for key in named]
+            idle = [key for i in unready if _reason(i) == "NotWantedReady" for key in keys_of(i)]
+            assert [count.not_wanted for count in counts] == [idle.count(key) for key in named]
+    reasons, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_REASON, PLAIN, None)
+    told = Counter(_reason(i) for i in truth.matching(wanted) if i.status.ready.status != model.CONDITION_STATUS_TRUE)
+    assert {count.key: count.total for count in reasons} == told
+    assert all(count.ready == 0 for count in reasons)
     ready, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_UNSPECIFIED, PLAIN, None)
     of_ready = pb.InstanceFilter()
     of_ready.CopyFrom(wanted)

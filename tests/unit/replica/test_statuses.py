@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hq.memory import statuses
+from hq.memory.entry import NOTHING_REPORTED
 from hq.memory.statuses import Heard, StatusDraft
 from hqpb.v1 import instance_pb2
 from tests.support.status_record import UID, Record, make_report
@@ -23,7 +24,7 @@ def record() -> Record:
 
 def test_nobody_has_reported_on_a_new_instance(record: Record) -> None:
     assert record.status.ready.status == UNKNOWN
-    assert record.status.ready.reason == statuses.NOTHING_REPORTED
+    assert record.status.ready.reason == NOTHING_REPORTED
     assert list(record.stored.revision) == []
 
 
