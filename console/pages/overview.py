@@ -19,7 +19,7 @@ from console.views.instances import are_cut, is_crashing, moves_of, row
 from console.views.locations import heard, location_problems, locations, silent
 from console.views.repairs import dead_problem, fuses_out, walle_problems
 from console.views.repairs import incidents as incidents_of
-from console.views.snapshots import nanny_problems
+from console.views.rollouts import nanny_problems
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb

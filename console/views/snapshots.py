@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from console.views.problems import Problem
 from console.views.urls import url
-from console.views.words import HASH_CHARS, plural, seconds
+from console.views.words import HASH_CHARS, seconds
 from nannypb.v1 import service_pb2 as pb
 
 _LEVELS: Final = {
@@ -41,6 +40,11 @@ TARGETS: Final = (
     ("DESTROYED", "Destroyed", "Removed from the nodes and from HQ, and then from this list."),
 )
 _MOST_OTHERS: Final = 30
+_HALF_WAY: Final = (
+    pb.CURRENT_STATE_PARTIALLY_CREATED,
+    pb.CURRENT_STATE_PARTIALLY_PREPARED,
+    pb.CURRENT_STATE_BROKEN,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class SnapshotRow:
     level: str
     target: str
     may_change: bool
+    retry: str  # its target, where the work towards it failed; empty: there is nothing to do again
     way: str  # "back" or "on" for the previously active one: whether it is older or newer than the active one
     targets: str
     href: str
@@ -116,6 +121,7 @@ def _row(
         level=_LEVELS.get(current, "unknown"),
         target=target,
         may_change=may_change,
+        retry=target if state is not None and has_failed(state) else "",
         way=_way(service, snapshot, made) if may_change and snapshot == back else "",
         targets=" ".join(
             name for name, _, _ in TARGETS if name != target and (state is not None or name != "DESTROYED")
@@ -127,6 +133,11 @@ def _row(
 def _way(service: pb.Service, snapshot: str, made: dict[str, pb.Snapshot]) -> str:
     active = made.get(active_of(service))
     return "on" if active is not None and _age(made.get(snapshot)) < _age(active) else "back"
+
+
+def has_failed(state: pb.SnapshotState) -> bool:
+    """Whether it rests half way: an action towards its target failed, or was interrupted."""
+    return state.current in _HALF_WAY and bool(state.target) and not state.HasField("action")
 
 
 def active_of(service: pb.Service) -> str:
@@ -211,53 +222,3 @@ def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
     )
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return [(kinds.get(line[:1], "same"), line) for line, _ in zip(lines, range(2_000), strict=False)]
-
-
-def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | None) -> list[Problem]:
-    """Broken, stuck, paused and drifting services; a Nanny that does not act."""
-    found = [problem for one in services for problem in _of_service(one)]
-    if control is not None and not control.open:
-        found.append(
-            Problem(
-                "bad",
-                "Nanny's store was restored or replaced",
-                "Nanny changes nothing until an operator opens the epoch.",
-                "Compare the targets with what runs, then run `nanny control open`.",
-            )
-        )
-    elif control is not None and control.HasField("frozen"):
-        why = f"by {control.frozen.author}: {control.frozen.comment}. No roll-out begins."
-        found.append(Problem("warn", "Nanny is frozen", why, "", "", seconds(control.frozen.time)))
-    elif control is not None and control.why_not:
-        found.append(Problem("bad", "No Nanny process is the leader", control.why_not))
-    return found
-
-
-def _of_service(one: pb.Service) -> list[Problem]:
-    href = url("services", one.id, "snapshots")
-    found = []
-    if one.state == pb.SERVICE_STATE_BROKEN:
-        said = next((s.message for s in one.snapshot if s.message), "An activation did not finish.")
-        since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
-        ways = "Roll back on its page, or activate a better snapshot."
-        found.append(Problem("bad", f"{one.id}: the roll-out failed", said, ways, href, since))
-    if one.stuck:
-        found.append(Problem("bad", f"{one.id} is stuck", one.stuck, "", href))
-    if one.HasField("paused"):
-        why = f"by {one.paused.author}: {one.paused.comment or 'no reason given'}. No action begins."
-        ways = f"Somebody with the role operator can resume it: nanny resume {one.id}"
-        found.append(Problem("warn", f"{one.id} is paused", why, ways, href, seconds(one.paused.time)))
-    if one.drift:
-        more = f" and {plural(len(one.drift) - 1, 'more difference')}" if len(one.drift) > 1 else ""
-        found.append(Problem("warn", f"{one.id} differs from what is wanted", f"{one.drift[0]}{more}.", "", href))
-    if one.state == pb.SERVICE_STATE_UPDATING and not found:
-        found.append(
-            Problem(
-                "note",
-                f"{one.id}: a roll-out is under way",
-                "Its page shows the batches, and lets you roll back.",
-                "",
-                href,
-            )
-        )
-    return found

@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, expect
 
+from nannypb.v1 import service_pb2 as npb
 from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.fakes import NEW
 from tests.console.scene import Cloud, cloud, instance, report
@@ -151,6 +152,20 @@ async def test_a_snapshot_is_activated_with_the_keyboard_alone_and_watched(brows
         assert [name for name, _ in nanny.orders] == ["SetTarget"]
         nanny.web.snapshot[2].action.location[0].done = 19
         await expect(shown.page.locator(".place .numbers").first).to_have_text("19 of 20")
+        assert shown.faults == []
+
+
+async def test_a_failed_order_is_given_again_from_its_snapshot(browser: Browser) -> None:
+    async with whole_cloud() as (at, nanny), screen(browser, at.base) as shown:
+        state = nanny.web.snapshot[1]
+        state.current, state.target = npb.CURRENT_STATE_PARTIALLY_PREPARED, npb.TARGET_DESTROYED
+        await shown.open("/services/web/snapshots")
+        await shown.page.get_by_role("button", name="Retry…").click()
+        await shown.see("has not become DESTROYED")
+        await shown.page.locator("dialog[open]").get_by_role("button", name="Retry").click()
+        await shown.see("It is handled in order")
+        [(name, sent)] = nanny.orders
+        assert (name, sent.snapshot_id, sent.target) == ("SetTarget", state.snapshot_id, npb.TARGET_DESTROYED)
         assert shown.faults == []
 
 

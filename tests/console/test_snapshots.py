@@ -199,6 +199,49 @@ async def test_stop_is_offered_in_every_state_but_offline(at: WithNanny) -> None
     assert at.nanny.orders[-1][0] == "StopService"
 
 
+FAILED = [
+    ("PARTIALLY_PREPARED", "PREPARED", "has not become PREPARED"),
+    ("PARTIALLY_PREPARED", "DESTROYED", "has not become DESTROYED"),
+    ("PARTIALLY_CREATED", "DESTROYED", "has not become DESTROYED"),
+    ("BROKEN", "ACTIVE", "web: the roll-out failed"),
+]
+
+
+@pytest.mark.parametrize(("current", "target", "told"), FAILED)
+async def test_a_failed_order_is_a_problem_and_can_be_given_again(
+    at: WithNanny, current: str, target: str, told: str
+) -> None:
+    state = npb.SnapshotState(
+        snapshot_id=BAD,
+        current=f"CURRENT_STATE_{current}",
+        target=f"TARGET_{target}",
+        message="node-3 is full",
+    )
+    at.nanny.web.snapshot[1].CopyFrom(state)
+    first = (await at.browser.get("/")).text
+    assert told in first
+    assert "node-3 is full" in first
+    assert f"`nanny target web {target.lower()} {BAD}`" in first
+    page = (await at.browser.get(PAGE)).text
+    assert page.count("Retry…") == 1
+    assert f'data-dialog="retry" data-snapshot="{BAD}" data-short="{BAD[:12]}" data-target="{target}"' in page
+    await at.browser.submit("/services/web/target", {"snapshot": BAD, "target": target, "comment": "disk added"})
+    name, sent = at.nanny.orders[-1]
+    assert (name, sent.snapshot_id, sent.target) == ("SetTarget", BAD, state.target)
+
+
+async def test_what_has_arrived_or_is_under_way_has_no_retry(at: WithNanny) -> None:
+    assert "Retry…" not in (await at.browser.get(PAGE)).text
+    at.nanny.roll_out(3)
+    assert "Retry…" not in (await at.browser.get(PAGE)).text
+
+
+async def test_a_service_that_somebody_paused_is_a_state_and_no_problem(at: WithNanny) -> None:
+    await at.browser.submit("/services/web/actions/pause", {"comment": "look at the metrics"})
+    found = re.findall(r'<li class="(\w+)">(?:(?!</li>).)*web is paused', (await at.browser.get("/")).text, re.DOTALL)
+    assert found == ["note"]
+
+
 async def test_instances_show_current_target_and_the_gear(at: WithNanny) -> None:
     page = (await at.browser.get(f"{PAGE}/{OLD}")).text
     assert "Activating" in page

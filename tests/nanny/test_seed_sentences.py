@@ -168,6 +168,17 @@ class TestCurrentState:
 
 
 class TestManagingStates:
+    def test_an_order_that_failed_is_given_again_with_the_same_target_even_destroyed(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", Event.FAILED)
+        assert web.target("a", T.PREPARED).current("a") is C.PREPARING
+        web.settle().target("a", T.DESTROYED).ended("a", Event.FAILED)
+        assert (web.current("a"), web.target("a", T.DESTROYED).current("a")) == (C.PARTIALLY_PREPARED, C.REMOVING)
+        web.until("a", C.DESTROYING).ended("a", Event.FAILED)
+        assert (web.current("a"), web.target("a", T.DESTROYED).current("a")) == (C.PARTIALLY_CREATED, C.DESTROYING)
+        assert web.settle().current("a") is None
+        web.activate("a").until("a", C.ACTIVATING).ended("a", Event.FAILED)
+        assert (web.current("a"), web.activate("a").current("a")) == (C.BROKEN, C.ACTIVATING)
+
     def test_the_active_snapshot_takes_no_lower_target(self) -> None:
         web = Ordered().add("a").activate("a").settle()
         for target in (T.DESTROYED, T.CREATED, T.PREPARED):
