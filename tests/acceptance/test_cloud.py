@@ -68,7 +68,8 @@ async def test_trouble_lasts_and_pages_tell_why_how_to_go_back_and_who_blocks(tm
             await eventually(is_told, 60)
 
         for _ in range(2):  # again when Wall-E would have healed it long ago
-            await tells("/", "web: 50 of 60 ready", "healing of cloud is off", "shop: the roll-out failed", "NET-7")
+            trouble = "healing of cloud is off", "shop: the roll-out failed", "NET-7"
+            await tells("/", "web: 50 of 60 instances ready", *trouble)
             await tells("/services/web", "below its floor", "10 instances: heartbeat timeout", "north-n01")
             await tells("/services/shop/snapshots", "Broken", "Roll back to this…")
             await tells("/scenarios/NET-7", "bob holds 5 instances for power-off", "web is below its floor of 54")

@@ -77,7 +77,7 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
         host.location.dc, host.location.rack, host.location.switch = "dc", "rack-1", "s1"
         await _until_added(walle, host)
         pages = {
-            "/": "never reported",
+            "/": "of 1 location fresh",
             "/disruptions": "Budgets",
             "/plan?hosts=node-a": "Plan work on hosts",
             "/hosts": "rack-1",
