@@ -9,10 +9,11 @@ from pathlib import Path
 from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
 from instancectl.background import Cancel, in_thread
 from instancectl.content import PrepareFailed, environment, volumes
-from instancectl.content.directories import inside, remove_tree, unpack
+from instancectl.content.directories import inside, remove_tree
 from instancectl.content.fetch import Store
 from instancectl.content.secrets import SecretValues, deliver
 from instancectl.content.spec_faults import check_supported
+from instancectl.content.unpacking import unpack
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.output import Output, OutputSettings

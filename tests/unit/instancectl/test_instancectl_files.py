@@ -1,13 +1,9 @@
-"""What instancectl writes and unpacks: whole or not at all, and nowhere else."""
+"""What instancectl writes: whole or not at all, and nowhere else."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import stat
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,7 @@ import pytest
 from hqpb.v1 import instance_pb2 as model
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.directories import inside, unpack
+from instancectl.content.directories import inside
 from instancectl.content.fetch import Store, check_scheme, shown
 from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
 from instancectl.content.spec_faults import faults
@@ -91,36 +87,6 @@ def test_torrents_are_refused_by_name(scheme: str) -> None:
 
 def test_an_address_is_shown_without_what_may_be_credentials() -> None:
     assert shown("https://user:pw@host:8443/a/b?token=abc#x") == "https://host:8443/a/b"
-
-
-# --- unpacking ------------------------------------------------------------------------------------------------------
-
-
-def test_a_zip_keeps_its_modes(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        info = zipfile.ZipInfo("bin/run")
-        info.external_attr = 0o755 << 16
-        packed.writestr(info, "true")
-    unpack(tmp_path / "a.zip", tmp_path / "out", "package x", NOW)
-    assert stat.S_IMODE((tmp_path / "out" / "bin" / "run").stat().st_mode) == 0o755
-
-
-@pytest.mark.parametrize("name", ["../escaped", "/absolute"])
-def test_a_tar_that_reaches_out_lands_nowhere_else(tmp_path: Path, name: str) -> None:
-    with tarfile.open(tmp_path / "a.tar", "w") as tar:
-        member = tarfile.TarInfo(name)
-        member.size = 1
-        tar.addfile(member, io.BytesIO(b"x"))
-    with contextlib.suppress(PrepareFailed):  # an absolute path is made relative instead
-        unpack(tmp_path / "a.tar", tmp_path / "out", "package x", NOW)
-    assert not (tmp_path / "escaped").exists()
-    assert not Path("/absolute").exists()
-
-
-def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("no archive")
-    with pytest.raises(PrepareFailed, match="package x: cannot be unpacked"):
-        unpack(tmp_path / "a", tmp_path / "out", "package x", NOW)
 
 
 # --- secrets --------------------------------------------------------------------------------------------------------
