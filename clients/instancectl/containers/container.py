@@ -188,7 +188,8 @@ class SupervisedContainer:
         try:
             yield
         finally:
-            task.cancel()
+            if not child.is_stopping:  # else its start hook failed, and what is left of its group has the grace
+                task.cancel()
             # `await task` would mistake our own cancellation for the task's: a container being stopped would restart.
             await asyncio.wait({task})
             if not task.cancelled():

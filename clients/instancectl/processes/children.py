@@ -67,12 +67,14 @@ class Child:
     Attributes:
         identity: outlives us; recorded before the command starts.
         mark: in the environment of all its descendants.
+        is_stopping: the end of it, the leader, does not end its process group: see `stop`.
     """
 
     def __init__(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> None:
         self.identity = identity
         self.mark = mark
         self.grip = grip
+        self.is_stopping = False
         self._exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     def __repr__(self) -> str:
@@ -96,6 +98,15 @@ class Child:
         if not self.has_ended:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
+        elif self.is_stopping:  # else nothing is left of the group
+            for pid in procfs.in_group(self.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+
+    async def wait_for_group(self) -> None:
+        """Return when its process group is empty. Raises OSError: there are no descriptors left."""
+        while pid := next(procfs.in_group(self.pid), None):
+            await _wait_for_end(pid)
 
     def sweep(self) -> int:
         """Kill what it left behind, in other groups and sessions too; return how many were found."""
@@ -182,7 +193,7 @@ class Children:
         return sorted(found)
 
     def _reap(self) -> None:
-        """Reap every child that ended. Its group is killed first, while its pid cannot be reused."""
+        """Reap every child that ended. Unless it is being stopped, its group is killed first: its pid is taken yet."""
         while True:
             try:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -191,7 +202,7 @@ class Children:
             if info is None:
                 return
             known = self._alive.pop(info.si_pid, None)
-            if known is not None:
+            if known is not None and not known[0].is_stopping:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(info.si_pid, signal.SIGKILL)
             _, status = os.waitpid(info.si_pid, 0)
@@ -224,21 +235,42 @@ def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
 
 
 async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:
-    """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns."""
+    """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns.
+
+    The whole process group has the grace: a shell in front of a server ends at once, the server when it is done.
+    """
+    child.is_stopping = True
     try:
         async with asyncio.timeout(grace_s):
             if script is not None and not child.has_ended:
                 await script()
             child.signal_all(signal.SIGTERM)
             await child.wait()
-    except TimeoutError:
+            await child.wait_for_group()
+    except OSError:  # a TimeoutError, or there were no descriptors to wait with
         pass
     finally:
         child.signal_all(signal.SIGKILL)
+        child.sweep()
     how = await child.wait()
-    child.sweep()
     child.grip.let_go()
     return how
+
+
+async def _wait_for_end(pid: int) -> None:
+    """Return when a process has ended, which need not be our child. Raises OSError."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(watched, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
 
 
 def _become_subreaper() -> None:

@@ -83,10 +83,19 @@ def marked(mark: str) -> Iterator[int]:
 
 def in_session(leader: int) -> Iterator[int]:
     """Living processes of the session that `leader` began, itself included."""
+    return (pid for pid, found in _living() if found.session == leader)
+
+
+def in_group(leader: int) -> Iterator[int]:
+    """Living processes of the process group that `leader` began, itself included."""
+    return (pid for pid, found in _living() if found.group == leader)
+
+
+def _living() -> Iterator[tuple[int, Stat]]:
     for pid in pids():
         found = stat(pid)
-        if found is not None and found.session == leader and found.state not in "ZX":
-            yield pid
+        if found is not None and found.state not in "ZX":
+            yield pid, found
 
 
 def pids() -> list[int]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_alive, revision
 from tests.support.sample_instances import eventually
@@ -161,3 +162,73 @@ async def test_a_memory_limit_reaches_the_child(run_file: RunFile) -> None:
         await eventually(lambda: ctl.container_log().strip() == str((64 << 20) // 1024))
     else:
         assert "cgroup v2: memory" in limits
+
+
+# --- the whole group has the grace ----------------------------------------------------------------------------------
+
+SLOW_SERVER = "trap 'sleep 0.3; echo finished; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+IN_FRONT = f'sh -c "{SLOW_SERVER}"; true'
+
+
+def with_grace(script: str) -> model.InstanceRevision:
+    made = revision(script=script)
+    made.container[0].stop_grace_period.FromSeconds(20)
+    return made
+
+
+async def test_a_server_behind_a_shell_has_its_grace_though_the_shell_ends_at_once(run_file: RunFile) -> None:
+    ctl = await run_file(instance(with_grace(IN_FRONT)))
+    await eventually(lambda: "up" in ctl.container_log())
+    assert await ctl.terminate() == 0
+    assert "finished" in ctl.container_log()
+    assert ctl.processes() == []
+
+
+async def test_an_adopted_server_behind_a_shell_has_its_grace_too(run_file: RunFile) -> None:
+    ctl = await run_file(instance(with_grace(IN_FRONT)))
+    await eventually(lambda: "up" in ctl.container_log())
+    await ctl.kill()
+    await ctl.start()
+    await ctl.until("r1", "ready")
+    assert await ctl.terminate() == 0
+    assert "finished" in ctl.container_log()
+    assert ctl.processes() == []
+
+
+async def test_a_server_whose_shell_was_ended_by_the_stop_script_is_told_to_end(run_file: RunFile) -> None:
+    wanted = with_grace(f"echo $$ > shell; {IN_FRONT}")
+    wanted.container[0].pre_stop.command[:] = ["sh", "-c", "kill -KILL $(cat shell)"]
+    ctl = await run_file(instance(wanted))
+    await eventually(lambda: "up" in ctl.container_log())
+    assert await ctl.terminate() == 0
+    assert "finished" in ctl.container_log()
+
+
+async def test_a_server_behind_a_shell_has_its_grace_when_the_start_hook_fails(run_file: RunFile) -> None:
+    wanted = with_grace(IN_FRONT)
+    wanted.container[0].post_start.command[:] = ["sh", "-c", "until test -e up; do sleep 0.05; done; exit 1"]
+    wanted.container[0].command[2] = IN_FRONT.replace("echo up", "echo up > up")
+    ctl = await run_file(instance(wanted))
+    await eventually(lambda: "finished" in ctl.container_log())
+
+
+async def test_a_server_behind_a_shell_that_never_ends_is_killed_at_the_end_of_the_grace(run_file: RunFile) -> None:
+    deaf = with_grace("sh -c \"trap '' TERM; echo up; while :; do sleep 0.05; done\"; true")
+    deaf.container[0].stop_grace_period.FromMilliseconds(500)
+    ctl = await run_file(instance(deaf))
+    await eventually(lambda: "up" in ctl.container_log())
+    began = time.monotonic()
+    assert await ctl.terminate() == 0
+    assert ctl.processes() == []
+    assert time.monotonic() - began > 0.5
+
+
+async def test_what_a_shell_leaves_behind_that_ends_by_itself_is_still_killed_at_once(run_file: RunFile) -> None:
+    """A program that puts itself into the background has ended: restarted, it would run twice."""
+    ctl = await run_file(instance(with_grace(f'sh -c "{SLOW_SERVER}" & sleep 0.2')))
+
+    async def restarted() -> bool:
+        return bool((await ctl.container()).get("restartCount", 0) >= 2)
+
+    await eventually(restarted)
+    assert "finished" not in ctl.container_log()
