@@ -24,6 +24,8 @@ class RunningChild:
         container_digest: digest of what it was started from.
         group: its cgroup; empty: none.
         grace_s: how long its stop may take, in case its specification is no longer known.
+        is_ready: its checks found it ready. Still so while it drains: a successor shall drain it, too.
+        failed_checks: how many checks in a row have failed since then.
     """
 
     revision: RevisionKey
@@ -36,6 +38,8 @@ class RunningChild:
     grace_s: float
     started_wall_s: float
     restarts: int
+    is_ready: bool = False
+    failed_checks: int = 0
 
 
 @dataclass
@@ -78,6 +82,15 @@ class StateFile:
         self.state.children[_name(child.revision, child.container)] = child
         self._save()
 
+    def record_check(self, revision: RevisionKey, container: str, *, is_ready: bool, failed_checks: int) -> None:
+        """Write what the last check found, if it is news."""
+        known = self.state.children.get(_name(revision, container))
+        if known is None or (known.is_ready, known.failed_checks) == (is_ready, failed_checks):
+            return
+        found = dataclasses.replace(known, is_ready=is_ready, failed_checks=failed_checks)
+        self.state.children[_name(revision, container)] = found
+        self._try_to_save()
+
     def ended(self, revision: RevisionKey, container: str) -> None:
         if self.state.children.pop(_name(revision, container), None) is not None:
             self._try_to_save()
@@ -92,7 +105,7 @@ class StateFile:
         return {digest for used in self.state.installed.values() for digest in used}
 
     def _try_to_save(self) -> None:
-        # On a full disk: an extra entry does no harm, as entries are checked against what really exists.
+        # On a full disk: an extra entry or an old word does no harm, as both are checked against what really exists.
         with contextlib.suppress(OSError):
             self._save()
 

@@ -20,7 +20,7 @@ from instancectl.reports import conditions
 from instancectl.reports.sink import Sink
 from instancectl.reports.subject import SubjectId
 from instancectl.settings import Manner
-from instancectl.takeover import end_all, take_over
+from instancectl.takeover import end_all, spec_to_adopt_by, take_over
 from instancectl.wanted import desired as copies
 from instancectl.wanted.desired import Desired, RevisionKey
 from instancectl.wanted.plan import Action, Actual, GiveUp, Prepare, Remove, Run, Stop, Wanted, plan
@@ -49,6 +49,7 @@ class Supervisor:
         self.fenced = ""
         self._shop = workshop
         self._manner = manner
+        self._last_good = last_good
         self._wake = asyncio.Event()
         self.wishes = Wishes(source, last_good, self._wake.set)
         self.installs = Installs(preparer, workshop.state, workshop.clock, self._wake.set)
@@ -139,11 +140,12 @@ class Supervisor:
             )
 
     async def _adopt(self, new: Desired, sink: Sink) -> None:
-        key, found = await take_over(self._shop.state, new, self._shop.children)
+        spec = spec_to_adopt_by(self._shop.state.state.children.values(), self._last_good, new)
+        key, found = await take_over(self._shop.state, spec, self._shop.children)
         if key is not None:
             log.info("adopted %s of revision %s", ", ".join(sorted(found)), key)
             self.running = Running(key, self._shop, sink.drain, self._wake.set)
-            self.running.start(new.by_key[key], new, found)
+            self.running.adopt(spec.by_key[key], spec, found)
 
     # --- doing it ---------------------------------------------------------------------------------------------------
 
@@ -152,9 +154,9 @@ class Supervisor:
             await self._take(asked, sink)
         if self.desired is None:
             return
-        self._update_running(self.desired)
         for action in plan(self._wanted(self.desired), self._actual()):
             self._do(action, self.desired, sink)
+        self._update_running(self.desired)  # last: what is being stopped stays as it is
         self._speak(self.desired, sink)
 
     def _update_running(self, desired: Desired) -> None:
@@ -186,7 +188,7 @@ class Supervisor:
             case Run(key) if self._manner.starts:
                 log.info("starting revision %s", key)
                 self.running = Running(key, self._shop, sink.drain, self._wake.set)
-                self.running.start(desired.by_key[key], desired, {})
+                self.running.start(desired.by_key[key], desired)
             case Stop(key) if self.running is not None:
                 log.info("stopping revision %s", key)
                 self.running.is_stopping = True

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from instancectl.containers.workshop import blueprints
@@ -33,6 +33,14 @@ def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | N
     if desired.ready_key in wanted:
         return desired.ready_key
     return min(wanted, default=None)
+
+
+def spec_to_adopt_by(records: Collection[RunningChild], last_good: Desired | None, new: Desired) -> Desired:
+    """The specification that what runs was started from, as far as it is known.
+
+    By the earlier one, so that what changed meanwhile ends as it would have if we had been there: drained.
+    """
+    return last_good if last_good is not None and chosen(records, last_good) else new
 
 
 async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionKey | None, Found]:

@@ -102,13 +102,22 @@ def rhythm(check: ReadinessCheck) -> Rhythm:
 
 
 class Readiness:
-    """Whether a running container is ready, given the results of its checks."""
+    """Whether a running container is ready, given the results of its checks.
 
-    def __init__(self, rhythm: Rhythm) -> None:
+    Args:
+        is_ready, failures: what an earlier supervisor found; it holds until enough checks say otherwise.
+    """
+
+    def __init__(self, rhythm: Rhythm, *, is_ready: bool = False, failures: int = 0) -> None:
         self._rhythm = rhythm
-        self._in_a_row = 0
-        self._last: bool | None = None
-        self.is_ready = False
+        self._in_a_row = failures
+        self._last = False if failures else None
+        self.is_ready = is_ready
+
+    @property
+    def failures(self) -> int:
+        """How many checks in a row have failed since it was found ready."""
+        return self._in_a_row if self.is_ready and self._last is False else 0
 
     def checked(self, passed: bool) -> bool:
         """Take a result; return whether readiness changed."""

@@ -10,14 +10,18 @@ from contextlib import asynccontextmanager
 
 from hqpb.v1.instance_pb2 import LifecycleHook
 from instancectl.containers.checks import Checker, Readiness, rhythm
+from instancectl.containers.container_environment import ContainerEnvironment
 from instancectl.containers.container_status import StatusKeeper
 from instancectl.containers.restarts import Restarts
 from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s
-from instancectl.content import PrepareFailed, environment
+from instancectl.content import PrepareFailed
+from instancectl.processes import procfs
 from instancectl.processes.children import Child, Exit, stop
 from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
 from instancectl.state import RunningChild
+
+AdoptedChild = tuple[Child, RunningChild]  # a process that runs already, and what was recorded of it
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
@@ -42,9 +46,8 @@ class SupervisedContainer:
         self._checker = Checker(blueprint.desired, workshop.commands, self._directory)
         self._says = StatusKeeper(container.name, workshop.clock, changed)
         self.status = self._says.message
-        self._environment: dict[str, str] = {}
+        self._environment = ContainerEnvironment(blueprint, workshop)
         self._is_leaving = False
-        self._lacks_secrets = False  # the environment, of an adopted process
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
         self._trouble = ""  # of the current run, beyond its exit code
@@ -57,13 +60,15 @@ class SupervisedContainer:
         """Of the running process."""
         return self._child.pid if self._child and not self._child.has_ended else None
 
-    def start(self, adopted: Child | None = None, record: RunningChild | None = None) -> None:
-        """Begin; `adopted` runs already, as `record` says."""
-        if adopted is not None and record is not None:
+    def start(self, adopted: AdoptedChild | None = None) -> None:
+        """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail."""
+        child, record = adopted or (None, None)
+        if child is not None and record is not None:
             self._says.was_restarted(record.restarts)
-            self.limits = adopted.grip.description
-        started_wall_s = record.started_wall_s if record else 0.0
-        self._task = asyncio.create_task(self._run(adopted, started_wall_s), name=f"container {self._container.name}")
+            self.limits = child.grip.description
+            self._child = child
+            self._says_adopted(record)
+        self._task = asyncio.create_task(self._run(child, record), name=f"container {self._container.name}")
         self._task.add_done_callback(self._over)
 
     def leave(self) -> float:
@@ -91,13 +96,13 @@ class SupervisedContainer:
             log.error("container %s is no longer supervised", self._container.name, exc_info=error)
             self._says.waits("InternalError", f"{type(error).__name__}; see the log of instancectl")
 
-    async def _run(self, adopted: Child | None, started_wall_s: float) -> None:
+    async def _run(self, child: Child | None, record: RunningChild | None) -> None:
         clock = self._shop.clock
-        child = adopted
         while True:
             began = clock.now()
-            how = await self._live(child, started_wall_s)
-            child = child if how is None else None
+            how = await self._live(child, record)
+            if how is not None:
+                child = record = None
             delay_s = self._restarts.after(how, clock.now() - began)
             if delay_s is None:
                 return
@@ -105,21 +110,19 @@ class SupervisedContainer:
             await clock.sleep(delay_s)
             self._says.was_restarted(self._says.restart_count + 1)
 
-    async def _live(self, adopted: Child | None, started_wall_s: float) -> Exit | None:
+    async def _live(self, adopted: Child | None, record: RunningChild | None) -> Exit | None:
         """One run, from start to end; None: it could not be started, or the adopted process could not be taken over."""
         self._trouble = ""
         self._child = adopted  # set first: whatever fails, it must not keep running beside another one
         try:
             self._output.open()
-            self._environment = await self._full_environment(runs_already=adopted is not None)
-            if adopted is None:
-                started_wall_s = self._shop.clock.wall_s()
-            child = self._child = adopted or self._start(started_wall_s)
+            child = self._child = adopted or await self._start()
         except (OSError, PrepareFailed) as error:
             self._trouble = str(error)
             return None
-        self._says.runs(started_wall_s)
-        async with self._watched(child, is_new=adopted is None):
+        if record is not None:
+            self._says_adopted(record)
+        async with self._watched(child, record):
             how = await child.wait()
         # A process that daemonizes has ended: restarted, what it left in the background would run twice.
         reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
@@ -128,24 +131,32 @@ class SupervisedContainer:
         self._ended(how, reason)
         return how
 
-    def _start(self, started_wall_s: float) -> Child:
-        """Raises OSError."""
+    def _says_adopted(self, record: RunningChild) -> None:
+        was_ready = record.is_ready or not self._container.HasField("readiness_check")
+        self._says.runs(record.started_wall_s, ready=was_ready and not self._is_leaving)
+
+    async def _start(self) -> Child:
+        """Raises OSError, SecretMissing."""
         shop, container = self._shop, self._container
+        environment = await self._environment.for_process()
+        started_wall_s = shop.clock.wall_s()
         limit = limit_of(container, self.blueprint.desired.allocation)
         grip = shop.limiter.grip(f"{self.blueprint.key.digest}/{container.name}", limit)
         self.limits = grip.description
         writer = self._output.writer()
         try:
-            return shop.children.start(
+            child = shop.children.start(
                 container.command,
                 cwd=self._directory,
-                environment=self._environment,
+                environment=environment,
                 output=writer,
                 grip=grip,
                 record=lambda child: shop.state.started(self._record(child, started_wall_s)),
             )
         finally:
             os.close(writer)
+        self._says.runs(started_wall_s, ready=False)
+        return child
 
     def _record(self, child: Child, started_wall_s: float) -> RunningChild:
         return RunningChild(
@@ -166,25 +177,11 @@ class SupervisedContainer:
         self._shop.state.ended(self.blueprint.key, self._container.name)
         self._says.ended(how, reason, self._trouble or str(how))
 
-    async def _full_environment(self, *, runs_already: bool) -> dict[str, str]:
-        """Raises SecretMissing, but not for a process that has its secrets: only its hooks and checks lack them."""
-        try:
-            secrets = await self._shop.secrets.environment(self.blueprint.revision.secret)
-            self._lacks_secrets = False
-        except PrepareFailed as missing:
-            if not runs_already:
-                raise
-            if not self._lacks_secrets:
-                log.warning("hooks and checks of container %s lack a secret: %s", self._container.name, missing)
-            secrets, self._lacks_secrets = {}, True
-        basis = environment.base(self.blueprint.desired, self.blueprint.key.id, self._directory)
-        return environment.for_container(basis, self._container.environment, secrets)
-
     # --- while it runs ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _watched(self, child: Child, *, is_new: bool) -> AsyncIterator[None]:
-        task = asyncio.create_task(self._watch(child, is_new), name=f"watch {self._container.name}")
+    async def _watched(self, child: Child, record: RunningChild | None) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._watch(child, record), name=f"watch {self._container.name}")
         try:
             yield
         finally:
@@ -195,26 +192,35 @@ class SupervisedContainer:
             if not task.cancelled():
                 task.result()
 
-    async def _watch(self, child: Child, is_new: bool) -> None:
-        """Run the start hook, then check readiness for as long as the process lives."""
-        if is_new and self._container.HasField("post_start") and not await self._hook(self._container.post_start):
+    async def _watch(self, child: Child, record: RunningChild | None) -> None:
+        """Run the start hook, unless it was adopted, then check readiness for as long as the process lives."""
+        hook = self._container.post_start if record is None and self._container.HasField("post_start") else None
+        if hook is not None and not await self._hook(hook):
             self._trouble = "the start hook failed"
             await stop(child, grace_s(self._container), None)
         elif self._container.HasField("readiness_check"):
-            await self._watch_readiness()
+            await self._watch_readiness(child, record)
         else:
             self._says.is_ready(not self._is_leaving)
 
-    async def _watch_readiness(self) -> None:
+    async def _watch_readiness(self, child: Child, record: RunningChild | None) -> None:
         check = self._container.readiness_check
         timing = rhythm(check)
         readiness = Readiness(timing)
-        await self._shop.clock.sleep(timing.initial_delay_s)
+        if record is not None:
+            readiness = Readiness(timing, is_ready=record.is_ready, failures=record.failed_checks)
+        if not readiness.is_ready:
+            await self._shop.clock.sleep(max(0.0, timing.initial_delay_s - procfs.age_s(child.identity)))
         while True:
-            if self._lacks_secrets and check.WhichOneof("check") == "exec":
-                self._environment = await self._full_environment(runs_already=True)
-            if readiness.checked(await self._checker.passes(check, self._environment, timing.timeout_s)):
+            environment = await self._environment.for_scripts() if check.WhichOneof("check") == "exec" else {}
+            if readiness.checked(await self._checker.passes(check, environment, timing.timeout_s)):
                 self._says.is_ready(readiness.is_ready and not self._is_leaving)
+            self._shop.state.record_check(
+                self.blueprint.key,
+                self._container.name,
+                is_ready=readiness.is_ready,
+                failed_checks=readiness.failures,
+            )
             await self._shop.clock.sleep(timing.period_s)
 
     async def _pre_stop(self) -> None:
@@ -222,6 +228,7 @@ class SupervisedContainer:
 
     async def _hook(self, hook: LifecycleHook) -> bool:
         """Run a hook, with its output in the container's; return whether it exited with 0 in time."""
+        environment = await self._environment.for_scripts()
         try:
             writer = self._output.writer()
         except OSError:
@@ -230,7 +237,7 @@ class SupervisedContainer:
             outcome = await self._shop.commands.run(
                 hook.command,
                 cwd=self._directory,
-                environment=self._environment,
+                environment=environment,
                 timeout_s=hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S,
                 output=writer,
             )

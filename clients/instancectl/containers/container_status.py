@@ -37,10 +37,10 @@ class StatusKeeper:
         self.message.state.waiting.reason, self.message.state.waiting.message = reason, text
         self._changed()
 
-    def runs(self, since_wall_s: float) -> None:
-        """It runs; not ready yet."""
+    def runs(self, since_wall_s: float, *, ready: bool) -> None:
+        """It runs."""
         self._started_wall_s = since_wall_s
-        self.message.ready = False
+        self.message.ready = ready
         self.message.state.Clear()
         self.message.state.running.start_time.CopyFrom(timestamp(since_wall_s))
         self._changed()

@@ -6,13 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
-from instancectl.containers.container import SupervisedContainer
+from instancectl.containers.container import AdoptedChild, SupervisedContainer
 from instancectl.containers.workshop import Blueprint, Drain, Workshop, blueprints
-from instancectl.processes.children import Child
-from instancectl.state import RunningChild
 from instancectl.wanted.desired import Desired, RevisionKey
-
-Adopted = Mapping[str, tuple[Child, RunningChild]]
 
 
 class Running:
@@ -41,20 +37,29 @@ class Running:
     def statuses(self) -> list[ContainerStatus]:
         return [container.status for container in self._containers.values()]
 
-    def start(self, revision: InstanceRevision, desired: Desired, adopted: Adopted) -> None:
-        """Start every container; those in `adopted`, by name, run already."""
-        for name, blueprint in blueprints(self.key, revision, desired).items():
-            self._begin(blueprint, *adopted.get(name, (None, None)))
+    def start(self, revision: InstanceRevision, desired: Desired) -> None:
+        """Start every container."""
+        for blueprint in blueprints(self.key, revision, desired).values():
+            self._begin(blueprint)
+
+    def adopt(self, revision: InstanceRevision, desired: Desired, found: Mapping[str, AdoptedChild]) -> None:
+        """Supervise the containers in `found`, by name, which run already; `update` starts the others."""
+        known = blueprints(self.key, revision, desired)
+        for name, adopted in found.items():
+            self._begin(known[name], adopted)
 
     def update(self, revision: InstanceRevision, desired: Desired) -> None:
         """The wanted processes may have changed, but not the files: replace those that differ, leave the rest alone."""
         wanted = blueprints(self.key, revision, desired)
         for name in {**self._containers, **wanted}:
             container, blueprint = self._containers.get(name), wanted.get(name)
-            is_same = container and blueprint and container.blueprint.digest == blueprint.digest
-            if not is_same and name not in self._replacing:
-                drain_s = container.leave() if container else 0.0
-                self._replacing[name] = asyncio.create_task(self._replace(name, blueprint, drain_s))
+            if name in self._replacing:
+                continue
+            if container is None:
+                self._begin(wanted[name])
+            elif blueprint is None or container.blueprint.digest != blueprint.digest:
+                drain_s = container.leave()
+                self._replacing[name] = asyncio.create_task(self._replace(container, blueprint, drain_s))
 
     async def stop(self) -> None:
         """Stop every container by its policy, all at once, after the longest drain period of those that were ready."""
@@ -65,17 +70,16 @@ class Running:
             await asyncio.wait(self._replacing.values())
         await asyncio.gather(*(container.stop() for container in self._containers.values()))
 
-    def _begin(self, blueprint: Blueprint, adopted: Child | None = None, record: RunningChild | None = None) -> None:
+    def _begin(self, blueprint: Blueprint, adopted: AdoptedChild | None = None) -> None:
         container = SupervisedContainer(blueprint, self._shop, self._changed)
         self._containers[blueprint.container.name] = container
-        container.start(adopted, record)
+        container.start(adopted)
 
-    async def _replace(self, name: str, blueprint: Blueprint | None, drain_s: float) -> None:
-        container = self._containers.get(name)
+    async def _replace(self, container: SupervisedContainer, blueprint: Blueprint | None, drain_s: float) -> None:
+        name = container.blueprint.container.name
         if drain_s:
             await self._drain(drain_s)
-        if container is not None:
-            await container.stop()
+        await container.stop()
         if blueprint is None:
             self._containers.pop(name, None)
         elif not self.is_stopping:

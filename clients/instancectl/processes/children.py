@@ -213,10 +213,14 @@ class Children:
 
 
 def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
-    """A process that an earlier supervisor started; None if it has ended. Its exit code will not be known."""
+    """A process that an earlier supervisor started; None if it has ended. Its exit code will not be known.
+
+    Raises:
+        OSError: there are no descriptors left; it may run, so nothing may be started in its place.
+    """
     try:
         watched = os.pidfd_open(identity.pid)
-    except OSError:
+    except ProcessLookupError:
         return None
     # Checked after opening it, so the pid cannot have been reused in between.
     if not identity.exists():

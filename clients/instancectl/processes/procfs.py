@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +66,11 @@ def identify(pid: int) -> ProcessId:
     if found is None:
         raise ProcessLookupError(pid)
     return ProcessId(pid, found.start_ticks, boot_id())
+
+
+def age_s(process: ProcessId) -> float:
+    """Seconds since it was started, by the kernel's clock since the boot."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / os.sysconf("SC_CLK_TCK")
 
 
 def marked(mark: str) -> Iterator[int]:

@@ -6,10 +6,14 @@ import asyncio
 import os
 import random
 import signal
+import subprocess
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
@@ -18,11 +22,12 @@ from instancectl.containers.restarts import RestartSettings
 from instancectl.containers.workshop import Blueprint, Workshop
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
-from instancectl.processes.children import Child, Children
+from instancectl.processes import procfs
+from instancectl.processes.children import Child, Children, adopt
 from instancectl.processes.commands import Commands
-from instancectl.processes.limits import ProcessLimits
+from instancectl.processes.limits import Grip, ProcessLimits
 from instancectl.processes.output import OutputSettings
-from instancectl.state import StateFile
+from instancectl.state import RunningChild, StateFile
 from instancectl.wanted.desired import Desired, RevisionKey
 from tests.support.sample_instances import eventually
 
@@ -34,7 +39,7 @@ class _SlowlyWatched(SupervisedContainer):
 
     ends_checks = False
 
-    async def _watch(self, child: Child, is_new: bool) -> None:
+    async def _watch(self, child: Child, record: RunningChild | None) -> None:
         try:
             await asyncio.Event().wait()
         finally:
@@ -89,6 +94,35 @@ async def test_a_container_whose_process_has_just_ended_stops_and_does_not_start
             await container.stop()
         assert container.pid is None
         assert container.status.restart_count == 0
+
+
+async def test_the_initial_delay_of_an_adopted_process_counts_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = model.Container(name="web", command=["sleep", "1000"])
+    spec.readiness_check.exec.command[:] = ["true"]
+    spec.readiness_check.initial_delay.FromSeconds(1000)
+    async with made(SupervisedContainer, tmp_path, spec) as first:
+        first.start()
+        await eventually(lambda: first.status.state.HasField("running"))
+        state = StateFile(tmp_path / "state.json").state
+        (record,) = state.children.values()
+        child = adopt(record.process, record.mark, Grip())
+        assert child is not None
+        monkeypatch.setattr(procfs, "age_s", lambda process: 1000.0 if process == record.process else 0.0)
+        second = SupervisedContainer(first.blueprint, first._shop, lambda: None)
+        second.start((child, record))
+        await eventually(lambda: second.status.ready)
+        await second.stop()
+        await first.stop()
+
+
+def test_the_age_of_a_process_is_counted_by_the_kernel() -> None:
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        age_s = procfs.age_s(procfs.identify(process.pid))
+        process.kill()
+    assert -0.02 < age_s < time.clock_gettime(time.CLOCK_BOOTTIME) - before + 0.02  # a tick is 0.01 s
 
 
 async def test_a_container_whose_log_cannot_be_opened_says_so_and_starts_when_it_can(tmp_path: Path) -> None:

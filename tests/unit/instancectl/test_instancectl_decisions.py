@@ -15,7 +15,7 @@ from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
 from instancectl.reports import conditions
 from instancectl.state import RunningChild
-from instancectl.takeover import chosen, is_wanted
+from instancectl.takeover import chosen, is_wanted, spec_to_adopt_by
 from instancectl.wanted.desired import Desired, RevisionKey, container_digest, revision_key
 from instancectl.wanted.hq_source import Identity, Meaning, of_absence, of_presence
 from tests.support.sample_instances import INSTALLED, READY
@@ -118,6 +118,25 @@ def test_thresholds_are_taken_from_the_check() -> None:
     assert readiness.checked(False)
 
 
+def test_what_an_earlier_supervisor_found_holds_until_enough_checks_have_failed_its_own_included() -> None:
+    timing = rhythm(model.ReadinessCheck())
+    assert not Readiness(timing, is_ready=True).checked(True)
+    assert [Readiness(timing, is_ready=True, failures=failures).checked(False) for failures in (0, 1, 2)] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_failures_are_counted_from_the_last_success_of_what_is_ready() -> None:
+    readiness = checks()
+    counted = []
+    for passed in (False, True, False, False, True, False, False, False):
+        readiness.checked(passed)
+        counted.append(readiness.failures)
+    assert counted == [0, 0, 1, 2, 0, 1, 2, 0]
+
+
 def test_the_defaults_of_the_model_hold() -> None:
     assert rhythm(model.ReadinessCheck()) == Rhythm(
         initial_delay_s=0.0, period_s=10.0, timeout_s=1.0, failures=3, successes=1
@@ -166,6 +185,14 @@ def test_of_two_revisions_that_run_the_one_wanted_ready_is_adopted() -> None:
     assert chosen([child(wanted, "r1"), child(wanted, "r2")], wanted) == wanted.key_of("r2")
     assert chosen([child(wanted, "r1")], wanted) == wanted.key_of("r1")
     assert chosen([child(wanted, "r3")], wanted) is None
+
+
+def test_what_runs_is_adopted_by_the_specification_that_it_was_started_from() -> None:
+    before = Desired("i-1", "node-1", (revision("r1"),))
+    changed = Desired("i-1", "node-1", (revision("r2"),))
+    assert spec_to_adopt_by([child(before, "r1")], before, changed) is before
+    assert spec_to_adopt_by([child(changed, "r2")], before, changed) is changed  # the copy could not be written
+    assert spec_to_adopt_by([child(before, "r1")], None, changed) is changed
 
 
 # --- what is told -------------------------------------------------------------------------------------------------

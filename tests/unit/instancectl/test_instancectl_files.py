@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import stat
 from pathlib import Path
 
@@ -142,6 +143,32 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     state.started(child)
     assert StateFile(tmp_path / "state.json").state == state.state
     assert stat.S_IMODE((tmp_path / "state.json").stat().st_mode) == 0o600
+
+
+def test_what_checks_found_of_a_child_is_written_down_once(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    key = RevisionKey("r1", "ab")
+    state = StateFile(path)
+    state.started(RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2))
+    state.record_check(key, "main", is_ready=True, failed_checks=1)
+    (found,) = StateFile(path).state.children.values()
+    assert (found.is_ready, found.failed_checks) == (True, 1)
+    written = path.stat().st_ino
+    state.record_check(key, "main", is_ready=True, failed_checks=1)
+    state.record_check(key, "gone", is_ready=True, failed_checks=0)
+    assert path.stat().st_ino == written
+
+
+def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    key = RevisionKey("r1", "ab")
+    child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
+    StateFile(path).started(child)
+    document = json.loads(path.read_text())
+    for name in ("is_ready", "failed_checks"):
+        del document["children"][0][name]
+    path.write_text(json.dumps(document))
+    assert list(StateFile(path).state.children.values()) == [child]
 
 
 def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""The environment of a container's process, and of its hooks and checks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from instancectl.containers.workshop import Blueprint, Workshop
+from instancectl.content import PrepareFailed, environment
+
+log = logging.getLogger(__name__)
+
+
+class ContainerEnvironment:
+    """Variables of ours, of the container, and secrets."""
+
+    def __init__(self, blueprint: Blueprint, workshop: Workshop) -> None:
+        self._blueprint = blueprint
+        self._shop = workshop
+        self._of_process: dict[str, str] | None = None  # unknown of an adopted one
+        self._lacks_secrets = False
+
+    async def for_process(self) -> dict[str, str]:
+        """Of a new process. Raises SecretMissing."""
+        secrets = await self._shop.secrets.environment(self._blueprint.revision.secret)
+        self._of_process = self._with_secrets(secrets)
+        return self._of_process
+
+    async def for_scripts(self) -> dict[str, str]:
+        """Of hooks and checks; those of an adopted process lack its secrets while these cannot be had."""
+        if self._of_process is not None:
+            return self._of_process
+        try:
+            return await self.for_process()
+        except PrepareFailed as missing:
+            if not self._lacks_secrets:
+                name = self._blueprint.container.name
+                log.warning("hooks and checks of container %s lack a secret: %s", name, missing)
+            self._lacks_secrets = True
+            return self._with_secrets({})
+
+    def _with_secrets(self, secrets: Mapping[str, str]) -> dict[str, str]:
+        desired, key = self._blueprint.desired, self._blueprint.key
+        basis = environment.base(desired, key.id, self._shop.layout.revision(key))
+        return environment.for_container(basis, self._blueprint.container.environment, secrets)
