@@ -96,6 +96,10 @@ server_option = click.option(
     "--store", type=click.Path(file_okay=False, path_type=Path), help="Cache of fetched content, shared with others."
 )
 @click.option(
+    "--file-root", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Allow file: sources, below this directory; without it, none are.",
+)  # fmt: skip
+@click.option(
     "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
     help="What to do with the containers when another supervisor of this instance takes over.",
 )  # fmt: skip
@@ -116,7 +120,8 @@ server_option = click.option(
 def run(
     *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
     node: str, file: Path | None,
-    host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None, when_fenced: str,
+    host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None,
+    file_root: Path | None, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Supervise an instance until SIGTERM; SIGHUP reloads the specification at once."""
@@ -136,6 +141,7 @@ def run(
             credentials=credentials,
             host_agent=host_agent,
             store=store,
+            file_root=Path(os.path.normpath(file_root.absolute())) if file_root else None,
             providers=providers,
             when_fenced=when_fenced,
             once=once,

@@ -62,6 +62,7 @@ class RunSettings:
         host_agent: socket of the host agent, the way to HQ; None: there is none.
         servers: replicas of HQ, for going there directly; with a host agent, while that is away for long.
         store: shared store of contents; None: one below the directory.
+        file_root: `file:` sources are allowed below it; None: nowhere.
         credentials: for the replicas.
     """
 
@@ -72,6 +73,7 @@ class RunSettings:
     servers: tuple[str, ...] = ()
     host_agent: Path | None = None
     store: Path | None = None
+    file_root: Path | None = None
     providers: tuple[ProviderSpec, ...] = ()
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
     when_fenced: str = "stop"

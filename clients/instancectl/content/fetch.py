@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
+import os
 import secrets
 import socket
+import stat
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -26,10 +28,16 @@ _TRY_LATER = {408, 429}
 SILENCE_S = 30.0
 _CONNECT_S = 5.0  # connecting cannot be interrupted
 _ALGORITHM = "sha256:"
+_PUBLIC_MODE = 0o644
 
 
-def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
+def fetch(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | None = None) -> None:
     """Write the content to `into`. HTTP is tried three times; a server may be silent for 30 s.
+
+    What not everybody may read at its source is for the owner alone here, too (`is_public`).
+
+    Args:
+        file_root: `file:` is allowed below it; None: nowhere.
 
     Raises:
         PrepareFailed: names `what` and the address, without what may be credentials in it or in one it led to.
@@ -37,7 +45,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
     """
     for tries_left in reversed(range(_TRIES)):
         try:
-            _fetch_once(url, into, what, cancel)
+            _fetch_once(url, into, what, cancel, file_root)
             break
         except urllib.error.HTTPError as error:
             final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
@@ -71,18 +79,57 @@ def shown(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def _fetch_once(url: str, into: Path, what: str, cancel: Cancel) -> None:
-    with _opened(url, what, cancel) as source, into.open("wb") as target:
-        _copy(source, target, cancel)
+def is_public(content: Path) -> bool:
+    """Everybody may read the source of a content that was fetched to this path."""
+    return bool(content.stat().st_mode & stat.S_IROTH)
 
 
-def _opened(url: str, what: str, cancel: Cancel) -> BinaryIO:
-    check_scheme(url, what)
+def local_path(url: str, file_root: Path | None, what: str) -> Path | None:
+    """The path of a `file:` address; None: it is another one. Raises PrepareFailed: it is not below `file_root`."""
     parts = urllib.parse.urlsplit(url)
-    if parts.scheme.lower() == "file":
-        return Path(urllib.request.url2pathname(parts.path)).open("rb")
-    answer: BinaryIO = opener(cancel).open(url, timeout=SILENCE_S)
-    return answer
+    if parts.scheme.lower() != "file":
+        return None
+    path = Path(os.path.normpath(urllib.request.url2pathname(parts.path)))
+    if file_root is None:
+        message = (
+            f"{what}: {path}: file: is not allowed here: start instancectl with --file-root DIR, a directory above it"
+        )
+        raise PrepareFailed("SchemeUnsupported", message)
+    if not path.is_relative_to(file_root):
+        raise PrepareFailed("BadPath", f"{what}: {path} is not below --file-root {file_root}")
+    return path
+
+
+def _fetch_once(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | None) -> None:
+    check_scheme(url, what)
+    path = local_path(url, file_root, what)
+    source = _open_local(path, file_root, what) if path and file_root else opener(cancel).open(url, timeout=SILENCE_S)
+    with source:
+        file = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(file, "wb") as target:
+            if path is None or os.fstat(source.fileno()).st_mode & stat.S_IROTH:
+                os.fchmod(file, _PUBLIC_MODE)
+            _copy(source, target, cancel)
+
+
+def _open_local(path: Path, file_root: Path, what: str) -> BinaryIO:
+    """Open a regular file, wherever links on the way lead, as long as that is below `file_root`.
+
+    Raises:
+        PrepareFailed: it is elsewhere, or not a regular file.
+        OSError: it cannot be opened.
+    """
+    # Not opened for reading before it is known what it is: opening a device may do something.
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        opened = Path(f"/proc/self/fd/{place}")
+        if not opened.readlink().is_relative_to(file_root.resolve()):
+            raise PrepareFailed("BadPath", f"{what}: {path} leads out of --file-root {file_root}")
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise PrepareFailed("BadPath", f"{what}: {path} is not a regular file")
+        return opened.open("rb")
+    finally:
+        os.close(place)
 
 
 def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
@@ -137,10 +184,15 @@ def _cut(connected: socket.socket) -> None:
 
 
 class Store:
-    """A directory of contents. Several instances may share it; what is in it is never changed in place."""
+    """A directory of contents. Several instances may share it; what is in it is never changed in place.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        file_root: as of `fetch`.
+    """
+
+    def __init__(self, root: Path, file_root: Path | None = None) -> None:
         self._root = root
+        self._file_root = file_root
 
     def path(self, digest: str) -> Path:
         """Where the content with this sha256 (in hex) is kept."""
@@ -154,16 +206,17 @@ class Store:
             what: named in errors, e.g. `file conf/app.yaml`.
 
         Raises:
-            PrepareFailed: it cannot be fetched, or is not what was expected.
+            PrepareFailed: it may not or cannot be fetched, or is not what was expected.
             OSError: the disk is full, or the like.
         """
         check_scheme(url, what)
+        local_path(url, self._file_root, what)  # may fail though the content is here already
         digest = checksum.removeprefix(_ALGORITHM).lower()
         if digest and self._has(digest):
             return self.path(digest)
         incoming = self._root / f".{secrets.token_hex(8)}.part"
         try:
-            fetch(url, incoming, what, cancel)
+            fetch(url, incoming, what, cancel, self._file_root)
             found = _digest(incoming)
             if digest and found != digest:
                 message = f"{what}: the checksum is {_ALGORITHM}{found}, expected {_ALGORITHM}{digest}"

@@ -10,7 +10,7 @@ from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescript
 from instancectl.background import Cancel, in_thread
 from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree
-from instancectl.content.fetch import Store
+from instancectl.content.fetch import Store, is_public
 from instancectl.content.secrets import SecretValues, deliver
 from instancectl.content.spec_faults import check_supported
 from instancectl.content.unpacking import unpack
@@ -124,11 +124,15 @@ class Preparer:
 
 
 def _copy(content: Path, target: Path, mode: int) -> None:
-    """A copy, not a link: what a program writes to its file must not reach the store. Raises OSError."""
+    """A copy, not a link: what a program writes to its file must not reach the store. Raises OSError.
+
+    A copy of what is not public is for the owner alone, whatever `mode` says.
+    """
     target.unlink(missing_ok=True)
-    with content.open("rb") as source, target.open("xb") as copy:
-        os.fchmod(copy.fileno(), mode)
+    file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with content.open("rb") as source, os.fdopen(file, "wb") as copy:
+        os.fchmod(file, mode & (0o777 if is_public(content) else 0o700))
         while chunk := source.read(1 << 20):
             copy.write(chunk)
         copy.flush()
-        os.fsync(copy.fileno())
+        os.fsync(file)

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.archives import BadMember, Kind, Member, read_members
+from instancectl.content.fetch import is_public
 
 Parts = tuple[str, ...]
 
@@ -32,13 +33,13 @@ def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
     """Unpack into a directory, which is made or is empty.
 
     Modes lose set-uid, set-gid and the right of others to write; owners are not restored. Of two members with one name,
-    the last one stays.
+    the last one stays. If the archive is not public, only the owner may enter the directory.
 
     Raises:
         PrepareFailed: it is not such an archive, is damaged, or has a member that is refused (`Unpacking`).
         OSError: the disk is full, or the like.
     """
-    into.mkdir(parents=True, exist_ok=True)
+    into.mkdir(mode=0o777 if is_public(archive) else 0o700, parents=True, exist_ok=True)
     if any(into.iterdir()):
         raise PrepareFailed("UnpackFailed", f"{what}: its directory is not empty: give each package its own")
     try:

@@ -105,9 +105,22 @@ async def test_packages_are_unpacked_volumes_appear_and_scripts_run_in_the_direc
     wanted.package.add(name="app", url=archive.as_uri(), checksum=f"sha256:{checksum}")
     wanted.volume.add(name="data", mount_path="data", persistent=True)
     wanted.prepare.add(name="first", command=["sh", "-c", "echo $HQ_INSTANCE/$HQ_REVISION > made; echo x >> data/seen"])
-    ctl = await run_file(instance(wanted))
+    ctl = await run_file(instance(wanted), "--file-root", str(tmp_path))
     await ctl.until("r1", "ready")
     await eventually(lambda: ctl.container_log() == "truex\ni-1/r1\n")
+
+
+async def test_a_file_of_the_node_is_copied_only_below_the_root_that_was_named(
+    run_file: RunFile, tmp_path: Path
+) -> None:
+    (tmp_path / "node.key").write_text("key")
+    wanted = revision()
+    wanted.file.add(name="stolen", url=(tmp_path / "node.key").as_uri())
+    ctl = await run_file(instance(wanted))
+    told = await ctl.until("r1", "installed", holds=False, reason="SchemeUnsupported")
+    assert "file stolen" in told["message"]
+    assert "--file-root DIR" in told["message"]
+    assert not list((ctl.directory / "store").rglob("*.part"))
 
 
 async def test_a_persistent_volume_outlives_its_revision(run_file: RunFile) -> None:
@@ -159,7 +172,7 @@ async def test_once_fails_if_something_cannot_be_installed(new_ctl: NewCtl, tmp_
     wanted = revision()
     wanted.file.add(name="gone", url=(tmp_path / "gone").as_uri())
     path = write(tmp_path / "spec", instance(wanted))
-    ctl = await new_ctl("ctl", "--file", str(path)).start("--once")
+    ctl = await new_ctl("ctl", "--file", str(path), "--file-root", str(tmp_path)).start("--once")
     assert await ctl.wait() == 1
     assert "file gone" in ctl.log_text()
 

@@ -52,7 +52,7 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, bad: str) -> None:
 def stored(tmp_path: Path, content: bytes) -> tuple[Store, str, str]:
     source = tmp_path / "source"
     source.write_bytes(content)
-    return Store(tmp_path / "store"), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return Store(tmp_path / "store", tmp_path), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def test_content_with_a_known_checksum_is_fetched_once(tmp_path: Path) -> None:
