@@ -67,7 +67,7 @@ class SupervisedContainer:
             self._says.was_restarted(record.restarts)
             self.limits = child.grip.description
             self._child = child
-            self._says_adopted(record)
+            self._resume_status(record)
         self._task = asyncio.create_task(self._run(child, record), name=f"container {self._container.name}")
         self._task.add_done_callback(self._over)
 
@@ -121,7 +121,7 @@ class SupervisedContainer:
             self._trouble = str(error)
             return None
         if record is not None:
-            self._says_adopted(record)
+            self._resume_status(record)
         async with self._watched(child, record):
             how = await child.wait()
         # A process that daemonizes has ended: restarted, what it left in the background would run twice.
@@ -131,7 +131,7 @@ class SupervisedContainer:
         self._ended(how, reason)
         return how
 
-    def _says_adopted(self, record: RunningChild) -> None:
+    def _resume_status(self, record: RunningChild) -> None:
         was_ready = record.is_ready or not self._container.HasField("readiness_check")
         self._says.runs(record.started_wall_s, ready=was_ready and not self._is_leaving)
 
