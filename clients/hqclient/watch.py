@@ -16,7 +16,7 @@ from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
 from hqclient.pool import Pool, Replica
 from hqclient.retry import RetrySettings, backoff_limit_s, blames_endpoint
-from hqclient.watch_items import Interrupted, WatchItem, WatchProgress
+from hqclient.watch_items import Interrupted, Synced, WatchItem, WatchProgress
 from hqpb.v1 import service_pb2
 
 _NO_USE_TRYING = frozenset(
@@ -29,6 +29,8 @@ _NO_USE_TRYING = frozenset(
     }
 )
 
+
+_RENEWAL_SHARE = 200
 
 WATCH_BACKOFF = RetrySettings(first_backoff_s=0.2, max_backoff_s=10.0)
 
@@ -43,12 +45,15 @@ class WatchSettings:
         silence_limit_s: a stream without any message for this long is given up, and another replica asked. HQ sends a
             bookmark at least every 5 s: this means two are missing.
         connect_timeout_s: how long one replica may take to accept.
+        renew_s: after about this time, or 200 times what the last snapshot took if that is longer, the watch starts
+            over from a snapshot: what was lost on the way, by whatever fault, is found and mended.
     """
 
     backoff: RetrySettings = WATCH_BACKOFF
     stable_s: float = 5.0
     silence_limit_s: float = 12.0
     connect_timeout_s: float = 5.0
+    renew_s: float = 1_800.0
 
 
 class Watch:
@@ -81,6 +86,7 @@ class Watch:
         self._failures = 0
         self._heard = False  # something, on this stream
         self._was_let_in = False  # ever
+        self._renew_at = float("inf")  # from when the last snapshot was complete
         self._items = self._run()
 
     @property
@@ -115,21 +121,41 @@ class Watch:
             stream = self._stream(replica)
             try:
                 async for message in stream:
-                    self._tried = {replica.address}
-                    self._heard = self._was_let_in = True
-                    for item in self._progress.received(message):
+                    for item in self._received(message, replica, began):
                         yield item
-                error = connection_closed(replica.address)
+                error = None if self._is_due() else connection_closed(replica.address)
             except HqApiError as failure:
                 error = failure
             finally:
                 await stream.aclose()
             if self._pool.is_closed():
                 return
-            for item in self._after(error, replica, self._clock.now() - began):
+            for item in self._after(error, replica, self._clock.now() - began) if error else self._start_over():
                 yield item
                 if isinstance(item, Interrupted):
                     await self._pool.pause(item.retry_in_s)
+
+    def _received(self, message: service_pb2.WatchInstancesResponse, replica: Replica, began: float) -> list[WatchItem]:
+        self._tried = {replica.address}
+        self._heard = self._was_let_in = True
+        items = self._progress.received(message)
+        if any(isinstance(item, Synced) for item in items):
+            self._plan_renewal(began)
+        return items
+
+    def _is_due(self) -> bool:
+        return self._clock.now() >= self._renew_at and bool(self._progress.resume_token)
+
+    def _start_over(self) -> list[WatchItem]:
+        self._renew_at = float("inf")
+        return self._progress.voided("starting over, to compare with HQ")
+
+    def _plan_renewal(self, began: float) -> None:
+        """A snapshot is complete, or a resumed stream has begun: only the first of them counts."""
+        if self._renew_at == float("inf"):
+            now = self._clock.now()
+            renew_s = max(self._settings.renew_s, _RENEWAL_SHARE * (now - began))
+            self._renew_at = now + renew_s * self._rng.uniform(0.8, 1.2)
 
     async def _stream(self, replica: Replica) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
         """Messages of one stream. Raises HqApiError."""
@@ -140,6 +166,8 @@ class Watch:
             async for message in self._messages(call, replica):
                 self._pool.succeeded(replica)
                 yield message
+                if self._is_due():
+                    return
         except grpc.aio.AioRpcError as error:
             raise decode(error, replica.address) from None
         except asyncio.CancelledError:

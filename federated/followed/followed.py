@@ -30,6 +30,7 @@ from serving.errors import ServiceError, invalid
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 1.0
+_RENEW_S: Final = 1_800.0  # a stream lasts so long, about
 
 
 class Followed:
@@ -143,7 +144,7 @@ class _Filter:
         max_bytes: int,
         pieces: Pieces,
     ) -> None:
-        self._locations, self._clock, self._max_bytes = locations, clock, max_bytes
+        self._locations, self._clock, self._rng, self._max_bytes = locations, clock, rng, max_bytes
         self._pictures = {name: Picture() for name in sorted(locations.by_name)}
         self._joined = Joined(self._pictures, pieces)
         self._sources: tuple[list[bytes], bytes] = [], b""
@@ -187,7 +188,14 @@ class _Filter:
         picture = self._pictures[follower.name]
         try:
             while True:
-                await self._stream(follower, picture)
+                try:
+                    async with asyncio.timeout(_RENEW_S * self._rng.uniform(0.8, 1.2)):
+                        await self._stream(follower, picture)
+                except TimeoutError:
+                    # Start over from a snapshot: what was lost on the way, by whatever fault, is found and mended.
+                    for portion in follower.progress.voided("starting over, to compare with the location"):
+                        picture.took(portion, self._clock.now())
+                    continue
                 picture.broke()
                 await follower.pause()
         except ServiceError as error:

@@ -9,9 +9,10 @@ from dataclasses import replace
 import grpc
 import pytest
 
+from hqclient import watch
 from hqclient.client import Client, HqApiError
 from hqclient.watch import Watch
-from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, Shown, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS, by_preference
 from tests.clients.deeds import refuse
@@ -163,3 +164,23 @@ async def test_a_watch_ends_with_its_client(client: Client, replicas: Replicas) 
     await asyncio.sleep(0)
     await client.close()
     assert kinds(await waiting) in ([], [Interrupted])
+
+
+async def test_a_watch_starts_over_now_and_then_so_that_nothing_that_was_lost_stays_lost(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_RENEWAL_SHARE", 0)  # a snapshot takes no time here, but some
+    resumed, anew = say(snapshot("a", "ghost"), synced("t1"), bookmark("t1")), say(snapshot("a", "lost"), synced("t2"))
+    for replica in replicas:
+        replica.watches += [resumed, anew]
+    settings = replace(SETTINGS, watch=replace(SETTINGS.watch, renew_s=0.0))
+    addresses = [replica.address for replica in replicas[:1]]
+    async with Client(addresses, settings=settings) as client, client.watch() as items:
+        shown = Shown()
+        async with asyncio.timeout(30):
+            async for item in items:
+                shown.took(item)
+                if isinstance(item, Synced) and item.resume_token == "t2":
+                    break
+    assert {name for _, name in shown.instances} == {"a", "lost"}
+    assert [request.resume_token for request in replicas[0].requests["WatchInstances"]][:2] == ["", ""]
