@@ -53,7 +53,7 @@ class Server:
         self.pictures = pictures = Pictures(locations, shared.clock)
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
         contents = Contents(snapshots, chunks, locations)
-        writer = Writer(locations)
+        writer = Writer(locations, shared.clock)
         effects = Effects(controller, events, writer, leave)
         worker = Worker(controller, events, pictures, contents, effects, drift_every_s)
         services = controller.records(kinds.SERVICE)
@@ -67,7 +67,8 @@ class Server:
         shown = Shown(controller, events)
         orders = Orders(controller, events, contents, locations)
         api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave)
-        self._transports = Transports(api.methods(), self.health, shared, metrics, addresses, grace_s)
+        self.methods = api.methods()
+        self._transports = Transports(self.methods, self.health, shared, metrics, addresses, grace_s)
         self.listening = self._transports.listening
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
-from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
+from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
 from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY, switched
@@ -45,7 +45,9 @@ class Activation:
         if not running.number:
             progress = _forgiving(progress, stages)
         done = len(at(stages, Stage.DONE, Stage.SETTLING))
-        stalled_s = self._progress.stalled_s(subject.id, running.number, (done, progress.batch, record.granted))
+        to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))
+        mark = done, progress.batch, record.granted, to_switch, frozenset(subject.away)
+        stalled_s = self._progress.stalled_s(subject.id, running.number, mark)
         if progress.batch and not record.granted:
             return await self._ask(subject, running, record, stalled_s)
         step = next_step(subject.policy, stages, progress, stalled_s)
@@ -124,6 +126,9 @@ class Activation:
             if running.number:
                 return await self._end(subject, running, record, Event.FAILED, failed)
             return await self._say(subject, running, record, failed)
+        if written.waits:
+            await self._say(subject, running, record, written.message)
+            return written.retry_s
         return 0.0 if written.versions or written.deleted else SOON_S
 
     async def _give_back(

@@ -58,8 +58,12 @@ class Effects:
     async def write(self, subject: Subject, running: Running, record: ActionRecord, writes: Sequence[Write]) -> Written:
         """Store the intent, then write to HQ, and return when the picture shows it.
 
+        What HQ could not store for now is in `waits` of the result; it is not asked again before `retry_s`.
         The service and the action must be as they were when this was decided. Raises MayNotBegin, RecordChanged.
         """
+        waiting = self._writer.paused(writes)
+        if {write.key[0] for write in writes} <= waiting.waits.keys():
+            return waiting
         change = self.controller.change()
         stored = change.get(kinds.SERVICE, subject.id)
         if stored is None or stored != subject.record:

@@ -52,6 +52,10 @@ class LevelSteps:
             (location, name), why = next(iter(written.refused.items()))
             await self._effects.end(subject, running, Event.FAILED, f"HQ refuses {name} ({location}): {why}")
             return None
+        if written.waits:
+            record.message = written.message
+            await self._effects.store(subject, running, record)
+            return written.retry_s
         return 0.0 if written.versions or written.deleted else SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:

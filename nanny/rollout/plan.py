@@ -72,12 +72,12 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
 
 
 _NOT_YET = (Stage.UNDER_WAY, Stage.SETTLING)
-_NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
+NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
 
 
 def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
     batch = set(progress.batch)
-    if missing := batch.intersection(at(stages, *_NOT_SWITCHED)):
+    if missing := batch.intersection(at(stages, *NOT_SWITCHED)):
         return Switch(tuple(sorted(missing)))
     if away := sorted(batch.intersection(at(stages, Stage.AWAY))):
         # Switched or not, it may be down: another batch could take one too many.

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import grpc
+
 from hqclient import Client, HqApiError
-from hqpb.v1 import instance_pb2, service_pb2
+from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
+from serving.clock import Clock
+
+log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 50
 _BATCH_BYTES: Final = 1 << 20
 _PARALLEL: Final = 16
-_RACES: Final = frozenset({"VERSION_CONFLICT", "EPOCH_CHANGED"})
+_RACES: Final = frozenset({"VERSION_CONFLICT", "EPOCH_CHANGED", "NOT_FOUND"})
+_REFUSALS: Final = frozenset(
+    code.value[0]
+    for code in (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.FAILED_PRECONDITION,
+    )
+)
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +52,67 @@ class Written:
     Attributes:
         versions: of instances that exist now.
         deleted: instances that no longer exist.
-        refused: why HQ refuses the others.
+        refused: why HQ will never take these: they are invalid, not authorized, or in conflict with other instances.
+        waits: by location, why the rest was not stored for now, or may not have been.
+        retry_s: when to try those again.
     """
 
     versions: dict[Key, int] = field(default_factory=dict)
     deleted: set[Key] = field(default_factory=set)
     refused: dict[Key, str] = field(default_factory=dict)
+    waits: dict[str, str] = field(default_factory=dict)
+    retry_s: float = 0.0
+
+    @property
+    def message(self) -> str:
+        """What is waited for; empty: nothing."""
+        return "; ".join(f"waits for HQ in {location}: {why}" for location, why in sorted(self.waits.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """A location that took no writes is left alone until then."""
+
+    why: str
+    seconds: float
+    until: float
 
 
 class Writer:
-    """Sends writes to the locations."""
+    """Sends writes to the locations. One that could not store them is asked again after 1 s, then ever less often."""
 
-    def __init__(self, locations: Mapping[str, Client]) -> None:
-        self._locations = locations
+    def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
+        self._locations, self._clock = locations, clock
+        self._pauses: dict[str, _Pause] = {}
         self.sent = 0
 
     async def send(self, writes: Sequence[Write]) -> Written:
-        """Store each independently. Writes with an unknown outcome are seen in HQ later.
-
-        A location that does not answer is no error: the picture says so.
-        """
-        written = Written()
+        """Store each independently. Writes with an unknown outcome are seen in HQ later."""
+        written = self.paused(writes)
         together = asyncio.Semaphore(_PARALLEL)
+        locations = {write.key[0] for write in writes} - written.waits.keys()
         async with asyncio.TaskGroup() as tasks:
-            for batch in _batches(writes):
+            for batch in _batches(write for write in writes if write.key[0] in locations):
                 tasks.create_task(self._send(batch, written, together))
+        for location in locations:
+            self._note_outcome(location, written.waits.get(location, ""))
+        return self.paused(writes, written)
+
+    def paused(self, writes: Iterable[Write], written: Written | None = None) -> Written:
+        """The result with the locations that are to be left alone for a while."""
+        written, now = written or Written(), self._clock.now()
+        pauses = {name: pause for name in {write.key[0] for write in writes} if (pause := self._pauses.get(name))}
+        left_s = {name: pause.until - now for name, pause in pauses.items() if pause.until > now}
+        written.waits |= {name: pauses[name].why for name in left_s}
+        written.retry_s = min(left_s.values(), default=0.0)
         return written
+
+    def _note_outcome(self, location: str, why: str) -> None:
+        before = self._pauses.pop(location, None)
+        if why:
+            seconds = min(2 * before.seconds, _LONGEST_PAUSE_S) if before is not None else _FIRST_PAUSE_S
+            self._pauses[location] = _Pause(why, seconds, self._clock.now() + seconds)
+            log.warning("HQ in %s took no writes, trying again in %g s: %s", location, seconds, why)
 
     async def _send(self, batch: list[Write], written: Written, together: asyncio.Semaphore) -> None:
         client = self._locations[batch[0].key[0]]
@@ -74,19 +126,19 @@ class Writer:
                 else:
                     await self._create(client, batch[0], written)
             except HqApiError as error:
-                if error.reason not in _RACES and error.from_hq and not error.outcome_unknown:
-                    written.refused |= {write.key: error.message for write in batch}
+                # Only HQ itself refuses for good: a proxy's PERMISSION_DENIED may be gone in a minute.
+                code = error.code.value[0] if error.from_hq else 0
+                for write in batch:
+                    _note_failure(written, write.key, code, error.reason, error.message)
 
     async def _apply(self, client: Client, batch: list[Write], written: Written) -> None:
         answer = await client.apply([write.after for write in batch if write.after is not None], epoch=batch[0].epoch)
         for write, result in zip(batch, answer.result, strict=True):
-            self._note(write, result, written)
-
-    def _note(self, write: Write, result: service_pb2.ApplyResult, written: Written) -> None:
-        if not result.error.code:
-            written.versions[write.key] = result.version
-        elif result.error.reason not in _RACES:
-            written.refused[write.key] = result.error.message
+            error = result.error
+            if error.code:
+                _note_failure(written, write.key, error.code, error.reason, error.message)
+            else:
+                written.versions[write.key] = result.version
 
     async def _create(self, client: Client, write: Write, written: Written) -> None:
         assert write.after is not None
@@ -104,6 +156,16 @@ class Writer:
     async def _delete(self, client: Client, write: Write, written: Written) -> None:
         await client.delete(write.key[1], version=write.version, epoch=write.epoch)
         written.deleted.add(write.key)
+
+
+def _note_failure(written: Written, key: Key, code: int, reason: str, message: str) -> None:
+    """A race is neither a refusal nor waited for: HQ shows what was written instead."""
+    if reason in _RACES:
+        return
+    if code in _REFUSALS or reason == "TOO_LARGE":
+        written.refused[key] = message
+    else:
+        written.waits.setdefault(key[0], message)
 
 
 def _batches(writes: Iterable[Write]) -> Iterator[list[Write]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hqclient import Client
 from nanny.world.writing import Write, Writer
+from serving.clock import SystemClock
 from tests.support.sample_instances import instance
 from tests.support.secured import served
 
@@ -11,7 +12,7 @@ from tests.support.secured import served
 async def test_an_instance_created_twice_is_there_and_one_of_another_service_is_refused() -> None:
     """The watch may show a new instance later than the next look at it."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
-        writer = Writer({"here": client})
+        writer = Writer({"here": client}, SystemClock())
         key = ("here", "web-1")
         create = Write(key, instance("web-1", "web"), 0, "")
         first = await writer.send([create])

@@ -53,6 +53,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clockwork.now_s
 
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Run it here and now: time must not jump while a thread works."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # it is the caller's
+            future.set_exception(error)
+        return future
+
     def jump(self, seconds: float) -> None:
         """Let time pass while nothing happens, as if the machine had been suspended."""
         self._clockwork.now_s += seconds
