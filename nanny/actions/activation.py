@@ -116,7 +116,7 @@ class Activation:
     ) -> float | None:
         writes = []
         for key in instances[:AT_ONCE]:
-            after = switched(content, key, subject.held(key), subject.generation)
+            after = switched(content, key, subject.held(key), subject.stamp)
             if after is not None:
                 writes.append(subject.write(key, after))
         written = await self._effects.write(subject, running, record, writes)
@@ -244,7 +244,7 @@ def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Ve
     version = epoch, instance.meta.uid, instance.meta.version
     known, verdict = verdicts.get(key, (None, False))
     if known != version:
-        verdict = switched(content, key, held(instance, epoch), 0) is None
+        verdict = switched(content, key, held(instance, epoch), "") is None
         verdicts[key] = version, verdict
     return verdict
 

@@ -91,7 +91,7 @@ class LevelSteps:
             return min(SOON_S, await self._wait(subject, running, record, look) or SOON_S)
         record.granted = True
         held = subject.held(key)
-        after = lowered(content.id, held, INSTALLED, subject.generation) if held is not None else None
+        after = lowered(content.id, held, INSTALLED, subject.stamp) if held is not None else None
         if after is not None:
             await self._effects.write(subject, running, record, [subject.write(key, after)])
         return SOON_S

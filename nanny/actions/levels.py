@@ -76,12 +76,16 @@ def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Lev
     return _remove(instance, snapshot)
 
 
-def _destroy(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+def _destroy(created_ms: int) -> Judge:
     """Instances that hold nothing at all are deleted, if Nanny made them hers: removing took the last revision away."""
-    if instance is None:
-        return None
-    is_empty = not instance.spec.revision and wanted.generation_of(instance)
-    return Level.WRITE if is_empty or wanted.target_of(instance, snapshot) is not None else None
+
+    def judge(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
+        if instance is None:
+            return None
+        is_empty = not instance.spec.revision and wanted.generation_of(instance, created_ms)
+        return Level.WRITE if is_empty or wanted.target_of(instance, snapshot) is not None else None
+
+    return judge
 
 
 _JUDGES: Final[Mapping[Action, Judge]] = {
@@ -89,7 +93,6 @@ _JUDGES: Final[Mapping[Action, Judge]] = {
     Action.PREPARE: _prepare,
     Action.DEACTIVATE: _deactivate,
     Action.REMOVE: _remove,
-    Action.DESTROY: _destroy,
 }
 _TARGETS: Final = {Action.GENERATE: CREATED, Action.PREPARE: INSTALLED}
 """What raises an instance that the snapshot names; the other actions lower all that HQ holds, named or not."""
@@ -98,7 +101,10 @@ _TARGETS: Final = {Action.GENERATE: CREATED, Action.PREPARE: INSTALLED}
 def levels_of(subject: Subject, content: Content, action: Action) -> Mapping[Level, Set[Key]]:
     """How far each instance is, also those in locations that do not answer."""
     picture, fill = subject.picture, _fill(subject, content)
-    judge = _remove_wholly if action is Action.REMOVE and not fill else _JUDGES[action]
+    if action is Action.DESTROY:
+        judge = _destroy(subject.created_ms)
+    else:
+        judge = _remove_wholly if action is Action.REMOVE and not fill else _JUDGES[action]
     if action is Action.GENERATE and not fill:
         return {}
     named = content.placements if action in _TARGETS else None
@@ -157,13 +163,13 @@ def _why(subject: Subject, content: Content, action: Action, key: Key) -> str:
 def _write(subject: Subject, content: Content, action: Action, key: Key) -> Write | None:
     instance, held = subject.instances.get(key), subject.held(key)
     if action in _TARGETS:
-        after = wanted.with_revision(content, key, held, _TARGETS[action], subject.generation)
+        after = wanted.with_revision(content, key, held, _TARGETS[action], subject.stamp)
     elif instance is None or held is None:
         return None
-    elif action is Action.DESTROY and len(instance.spec.revision) <= 1 and wanted.generation_of(instance):
+    elif action is Action.DESTROY and len(instance.spec.revision) <= 1 and _is_ours(subject, instance):
         return subject.delete(key)
     else:
-        after = wanted.lowered(content.id, held, _lowest(subject, content, action, key), subject.generation)
+        after = wanted.lowered(content.id, held, _lowest(subject, content, action, key), subject.stamp)
     return subject.write(key, after) if after is not None else None
 
 
@@ -174,6 +180,10 @@ def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int
     instance = subject.instances[key]
     is_held = reports.is_installed(instance, content.id) and not reports.is_silent(instance)
     return CREATED if action is Action.REMOVE and (is_held or _fill(subject, content)) else None
+
+
+def _is_ours(subject: Subject, instance: instance_pb2.Instance) -> bool:
+    return bool(wanted.generation_of(instance, subject.created_ms))
 
 
 def _fill(subject: Subject, content: Content) -> bool:

@@ -65,9 +65,9 @@ class OwnTargets:
         if held is None:
             return None
         if order.target == service_pb2.TARGET_ACTIVE:
-            return switched(content, key, held, subject.generation) if key in content.placements else None
+            return switched(content, key, held, subject.stamp) if key in content.placements else None
         target = INSTALLED if order.target == service_pb2.TARGET_PREPARED else CREATED
-        return lowered(order.snapshot_id, held, target, subject.generation)
+        return lowered(order.snapshot_id, held, target, subject.stamp)
 
     async def _write(
         self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance

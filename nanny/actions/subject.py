@@ -9,6 +9,7 @@ from hqpb.v1 import instance_pb2
 from nanny.automaton.service import Service
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key
+from nanny.snapshots.wanted import stamp_of
 from nanny.world.pictures import Picture
 from nanny.world.writing import Write
 from nannyctl.plans.held import Held, held
@@ -40,8 +41,14 @@ class Subject:
         return self.picture.instances
 
     @property
-    def generation(self) -> int:
-        return self.record.generation
+    def created_ms(self) -> int:
+        """When the service was created: it tells its records from those of another service of that name."""
+        return self.record.created.time.ToMilliseconds()
+
+    @property
+    def stamp(self) -> str:
+        """What writes to HQ are marked with."""
+        return stamp_of(self.id, self.created_ms, self.record.generation)
 
     def held(self, key: Key) -> Held | None:
         """An instance with the version and epoch to write it with; None: HQ has none."""

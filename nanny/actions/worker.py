@@ -140,9 +140,10 @@ class Worker:
 
     async def _went_back(self, subject: Subject) -> bool:
         """HQ was written by a later order than any known here, so the records were restored. Pause, and say so."""
-        instances = subject.instances
+        instances, created_ms = subject.instances, subject.created_ms
         tally = subject.picture.tally(
-            "generation", lambda key: generation_of(instances[key]) if key in instances else None
+            ("generation", created_ms),
+            lambda key: generation_of(instances[key], created_ms) if key in instances else None,
         )
         newest = max((generation for generation, keys in tally.groups().items() if keys), default=0)
         if newest <= subject.record.generation:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from control import Controller
-from nanny.api.orders import Orders, check_id, check_info
+from nanny.api.orders import Orders, check_id, check_info, check_mask
 from nanny.api.queries import Queries
 from nanny.api.shown import Shown
 from nanny.records import kinds
@@ -73,7 +73,9 @@ class NannyApi:
     async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:
         _check(request, call, _OWNERS)
         check_info(request.info, self._pictures.locations)
-        await self._send(request, ServiceEvent(updated=request.info), call)
+        check_mask(request.update_mask)
+        event = ServiceEvent(updated=request.info, updated_fields=request.update_mask)
+        await self._send(request, event, call)
         return MessageAnswer(pb.UpdateServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _delete(self, request: pb.DeleteServiceRequest, call: Call) -> Answer:

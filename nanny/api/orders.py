@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
+
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from control import Controller, Events
 from control.amounts import Amount
@@ -157,6 +159,14 @@ def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
         faults.append(Violation("info.description", f"is longer than {_LONGEST_WORDS} characters"))
     if faults:
         raise InvalidRequest(*faults)
+
+
+def check_mask(mask: FieldMask) -> None:
+    """Raises InvalidRequest for what is no field of the info attributes."""
+    known: Any = pb.InfoAttributes.DESCRIPTOR
+    unknown = [path for path in mask.paths if not FieldMask(paths=[path]).IsValidForDescriptor(known)]
+    if unknown:
+        raise InvalidRequest(*(Violation("update_mask", f"info has no field {path[:40]!r}") for path in unknown))
 
 
 def _check_words(by: pb.Authorship) -> None:

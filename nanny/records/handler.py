@@ -140,9 +140,16 @@ class _Moved:
 
 
 def _updated(moved: _Moved) -> None:
-    before, after = (set(info.rollout.leave_out) for info in (moved.record.info, moved.event.updated))
-    moved.record.info.CopyFrom(moved.event.updated)
-    moved.story.tell("info attributes replaced")
+    info, fields = moved.record.info, moved.event.updated_fields
+    before = set(info.rollout.leave_out)
+    if fields.paths:
+        moved.event.updated.rollout.SetInParent()  # else fields at their defaults would be passed over
+        fields.MergeMessage(moved.event.updated, info, replace_message_field=True, replace_repeated_field=True)
+    else:
+        info.CopyFrom(moved.event.updated)
+    after = set(info.rollout.leave_out)
+    named = f": {', '.join(fields.paths)}" if fields.paths else ""
+    moved.story.tell(f"info attributes replaced{named}")
     if before != after:
         moved.story.tell(f"roll-outs leave out {', '.join(sorted(after)) or 'no location'}")
 

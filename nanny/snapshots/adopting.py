@@ -33,7 +33,7 @@ def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, b
         f"cannot adopt {name} ({location}): the generated snapshot does not reproduce it; this is a bug in Nanny, "
         "nothing was changed"
         for (location, name), instance in instances.items()
-        if switched(content, (location, name), held(instance, ""), 0) is not None
+        if switched(content, (location, name), held(instance, ""), "") is not None
     )
     return content, text
 

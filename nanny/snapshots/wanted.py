@@ -1,10 +1,12 @@
 """What HQ should hold of an instance for one snapshot, over what it holds now. Pure.
 
 Each function returns the instance to store, with the version that it was decided on; None: no change is needed.
+`stamp` is what it is marked with: see `stamp_of`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from hqpb.v1 import instance_pb2
@@ -16,8 +18,9 @@ from nannyctl.plans.held import Held
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
 CREATED: Final[int] = instance_pb2.REVISION_TARGET_CREATED
+_DIGITS: Final = 20  # of the largest uint64
 OWNER: Final = OWNED
-"""Annotation of instances that a Nanny owns; its value is the generation of the order that wrote them last."""
+"""Annotation of instances that a Nanny owns; its value is the stamp of the order that wrote them last."""
 
 
 def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
@@ -36,7 +39,7 @@ def is_between(
 
 
 def with_revision(
-    content: Content, key: Key, held: Held | None, target: int, generation: int
+    content: Content, key: Key, held: Held | None, target: int, stamp: str
 ) -> instance_pb2.Instance | None:
     """Ensure that the snapshot's revision is there with at least this target. What runs is not touched.
 
@@ -46,7 +49,7 @@ def with_revision(
     if held is None:
         made = desired(content.description, content.placements[key], None)
         _retarget(made, content.id, target)
-        return _owned(made, generation)
+        return _owned(made, stamp)
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == content.id), None)
     if there is None:
@@ -55,20 +58,20 @@ def with_revision(
         there.target = target  # type: ignore[assignment]
     elif _rank(there.target) < _rank(target):
         there.target = target  # type: ignore[assignment]
-    return _changed(held, wanted, generation)
+    return _changed(held, wanted, stamp)
 
 
-def switched(content: Content, key: Key, held: Held | None, generation: int) -> instance_pb2.Instance | None:
+def switched(content: Content, key: Key, held: Held | None, stamp: str) -> instance_pb2.Instance | None:
     """Make the snapshot's revision the READY one, with its labels and ports."""
     wanted = desired(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
         if revision.id != content.id and revision.target == READY:
             revision.target = INSTALLED
     _retarget(wanted, content.id, READY)
-    return _owned(wanted, generation) if held is None else _changed(held, wanted, generation)
+    return _owned(wanted, stamp) if held is None else _changed(held, wanted, stamp)
 
 
-def lowered(snapshot: str, held: Held, target: int | None, generation: int) -> instance_pb2.Instance | None:
+def lowered(snapshot: str, held: Held, target: int | None, stamp: str) -> instance_pb2.Instance | None:
     """Lower the snapshot's revision to at most this target; None: remove it."""
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == snapshot), None)
@@ -80,13 +83,26 @@ def lowered(snapshot: str, held: Held, target: int | None, generation: int) -> i
         wanted.spec.revision.extend(kept)
     elif _rank(there.target) > _rank(target):
         there.target = target  # type: ignore[assignment]
-    return _changed(held, wanted, generation)
+    return _changed(held, wanted, stamp)
 
 
-def generation_of(instance: instance_pb2.Instance) -> int:
-    """The generation of the order that last wrote it; 0: Nanny never did."""
+def stamp_of(service: str, created_ms: int, generation: int) -> str:
+    """The mark of what an order writes: `7-3f1c...`, its generation and a digest that ties it to the service.
+
+    Whoever writes the annotation by hand, or copies one from another service, does not arrive at this.
+    """
+    digest = hashlib.sha256(f"{service}/{created_ms}/{generation}".encode()).hexdigest()[:12]
+    return f"{generation}-{digest}"
+
+
+def generation_of(instance: instance_pb2.Instance, created_ms: int) -> int:
+    """The generation of the order that last wrote it; 0: no order of this service, created at that time, did."""
     text = instance.meta.annotations.get(OWNER, "")
-    return int(text) if text.isdecimal() else 0
+    number = text.partition("-")[0]
+    if not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS):
+        return 0
+    generation = int(number)
+    return generation if text == stamp_of(instance.meta.service_id, created_ms, generation) else 0
 
 
 def _rank(target: int) -> int:
@@ -99,8 +115,8 @@ def _retarget(instance: instance_pb2.Instance, snapshot: str, target: int) -> No
             revision.target = target  # type: ignore[assignment]
 
 
-def _changed(held: Held, wanted: instance_pb2.Instance, generation: int) -> instance_pb2.Instance | None:
-    return _owned(wanted, generation) if wanted != _comparable(held, wanted) else None
+def _changed(held: Held, wanted: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance | None:
+    return _owned(wanted, stamp) if wanted != _comparable(held, wanted) else None
 
 
 def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
@@ -115,8 +131,8 @@ def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Insta
     return same
 
 
-def _owned(instance: instance_pb2.Instance, generation: int) -> instance_pb2.Instance:
-    instance.meta.annotations[OWNER] = str(generation)
+def _owned(instance: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance:
+    instance.meta.annotations[OWNER] = stamp
     return instance
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqclient import HqApiError
 from hqclient.credential_files import CredentialFiles
@@ -64,6 +65,11 @@ async def test_bad_input_names_the_field_and_stores_nothing(nanny: NannyServer) 
             "info.rollout.max_unavailable: 'many' is not a valid amount",
         ),
         ("CreateService", pb.CreateServiceRequest(service_id="web"), "ALREADY_EXISTS"),
+        (
+            "UpdateService",
+            pb.UpdateServiceRequest(service_id="web", update_mask=FieldMask(paths=["description", "rollout.frob"])),
+            "INVALID_ARGUMENT update_mask: info has no field 'rollout.frob'",
+        ),
         ("GetService", pb.GetServiceRequest(service_id="none"), "NOT_FOUND there is no service none"),
         ("SetTarget", pb.SetTargetRequest(service_id="web"), "INVALID_ARGUMENT target"),
         ("SetTarget", pb.SetTargetRequest(service_id="web", target=pb.TARGET_ACTIVE), "has no snapshot yet"),

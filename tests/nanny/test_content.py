@@ -26,6 +26,7 @@ revisions:
 """
 KEY = ("sas", "web-1")
 LOCATIONS = ("sas", "man")
+STAMP = wanted.stamp_of("web", 1_000, 7)
 
 
 def content(text: bytes = GOOD) -> Content:
@@ -85,18 +86,42 @@ def of(instance: instance_pb2.Instance | None) -> Held:
 
 
 def test_a_new_instance_is_prepared_with_everything_that_is_described() -> None:
-    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 7)
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     assert made is not None
     assert made.spec.allocation.host == "h1"
     assert wanted.target_of(made, content().id) == wanted.INSTALLED
-    assert wanted.generation_of(made) == 7
+    assert wanted.generation_of(made, 1_000) == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "999",
+        "999-",
+        STAMP.replace("7-", "999-"),
+        wanted.stamp_of("mail", 1_000, 999),
+        wanted.stamp_of("web", 2_000, 999),
+        "-1",
+        "\u0663",
+        "9" * 10_000,
+    ],
+)
+def test_an_annotation_made_by_hand_or_copied_from_another_service_is_of_no_order(text: str) -> None:
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
+    assert made is not None
+    made.meta.annotations[wanted.OWNER] = text
+    assert wanted.generation_of(made, 1_000) == 0
+
+
+def test_a_snapshot_does_not_set_the_annotation_of_nanny() -> None:
+    assert "belongs to Nanny" in faults(GOOD + b"annotations: {nanny.v1/generation: '5'}\n")[0]
 
 
 def test_preparing_touches_neither_labels_nor_what_runs() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"
     running.spec.revision.add(id="old", target=wanted.READY)
-    after = wanted.with_revision(content(), KEY, of(running), wanted.INSTALLED, 1)
+    after = wanted.with_revision(content(), KEY, of(running), wanted.INSTALLED, STAMP)
     assert after is not None
     assert not after.spec.allocation.host
     assert wanted.target_of(after, "old") == wanted.READY
@@ -106,23 +131,23 @@ def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"
     running.spec.revision.add(id="old", target=wanted.READY)
-    after = wanted.switched(content(), KEY, of(running), 1)
+    after = wanted.switched(content(), KEY, of(running), STAMP)
     assert after is not None
     assert wanted.target_of(after, "old") == wanted.INSTALLED
     assert wanted.target_of(after, content().id) == wanted.READY
-    assert wanted.switched(content(), KEY, of(after), 1) is None
+    assert wanted.switched(content(), KEY, of(after), STAMP) is None
 
 
 def test_lowering_never_raises() -> None:
-    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 1)
-    assert wanted.lowered(content().id, of(made), wanted.INSTALLED, 1) is None
-    gone = wanted.lowered(content().id, of(made), None, 1)
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
+    assert wanted.lowered(content().id, of(made), wanted.INSTALLED, STAMP) is None
+    gone = wanted.lowered(content().id, of(made), None, STAMP)
     assert gone is not None
     assert not gone.spec.revision
 
 
 def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
-    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 1)
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     for intent in (Switch(content().id), Described(content().description, content().placements.values())):
         action = intent.action("web-1", of(made))
         assert action.kind is Kind.REFUSED

@@ -6,9 +6,10 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import Span
@@ -28,15 +29,20 @@ def service() -> None:
 @click.argument("name")
 @click.option(
     "--max-unavailable",
-    default="",
+    default=None,
     metavar="N|N%",
     help="Most instances that may be unavailable at once in a roll-out.",
 )
-@click.option("--max-failures", default="", metavar="N|N%", help="Most instances that may fail after the first batch.")
+@click.option(
+    "--max-failures",
+    default=None,
+    metavar="N|N%",
+    help="Most instances that may fail after the first batch.",
+)
 @click.option(
     "--progress-deadline",
     type=Span(),
-    default=0,
+    default=None,
     metavar="SPAN",
     help="Fail a batch that makes no progress for this long, e.g. 10m.",
 )
@@ -48,10 +54,14 @@ def service() -> None:
     help="How long an instance must stay ready to count as done.",
 )
 @click.option("--location", multiple=True, help="Roll out in this order of locations; repeatable.")
-@click.option("--roll-back/--stop-and-show", default=False, help="What to do when a roll-out fails.")
-@click.option("--set-current-on-activation", is_flag=True, help="Make a snapshot HEAD when it is activated.")
-@click.option("--description", default="", help="Description for people.")
-@click.option("--replace", is_flag=True, help="Replace the attributes of a service that exists.")
+@click.option("--roll-back/--stop-and-show", default=None, help="What to do when a roll-out fails.")
+@click.option(
+    "--set-current-on-activation/--keep-current-on-activation",
+    default=None,
+    help="Whether a snapshot becomes HEAD when it is activated; by default it does not.",
+)
+@click.option("--description", default=None, help="Description for people.")
+@click.option("--replace", is_flag=True, help="Replace the attributes that are named here, of a service that exists.")
 @click.option("--adopt", is_flag=True, help="Take over its instances in HQ as they run, changing nothing.")
 @why_options
 @output_option("table", "json")
@@ -59,27 +69,49 @@ def service() -> None:
 def create(
     server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, adopt: bool, **told: Any
 ) -> None:
-    """Create a service, or replace its attributes (--replace)."""
+    """Create a service, or replace some of its attributes (--replace)."""
     if replace and adopt:
         raise click.UsageError("--adopt is for a new service: leave out --replace")
-    policy = pb.RolloutPolicy(
-        max_unavailable=told["max_unavailable"],
-        max_failures=told["max_failures"],
-        progress_deadline_s=math.ceil(told["progress_deadline"]),
-        min_ready_s=None if told["min_ready_time"] is None else math.ceil(told["min_ready_time"]),
-        location=told["location"],
-        roll_back=told["roll_back"],
-    )
-    info = pb.InfoAttributes(
-        set_snapshot_as_current_upon_activation=told["set_current_on_activation"],
-        rollout=policy,
-        description=told["description"],
-    )
+    info, paths = _info(told)
+    if replace and not paths:
+        raise click.UsageError("--replace: name the attributes to replace, such as --max-unavailable 2")
     request: Any = pb.CreateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id(), adopt=adopt)
     if replace:
-        request = pb.UpdateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id())
+        mask = FieldMask(paths=paths)
+        request = pb.UpdateServiceRequest(
+            service_id=name, info=info, by=by, request_id=new_request_id(), update_mask=mask
+        )
     method = "UpdateService" if replace else "CreateService"
     run(_shown(server, method, request, output, lambda answer: out.show_service(answer.service)))
+
+
+_FIELDS: Final = {
+    "max_unavailable": "rollout.max_unavailable",
+    "max_failures": "rollout.max_failures",
+    "progress_deadline": "rollout.progress_deadline_s",
+    "min_ready_time": "rollout.min_ready_s",
+    "location": "rollout.location",
+    "roll_back": "rollout.roll_back",
+    "set_current_on_activation": "set_snapshot_as_current_upon_activation",
+    "description": "description",
+}
+"""By option: the field of the info attributes."""
+
+
+def _info(told: dict[str, Any]) -> tuple[pb.InfoAttributes, list[str]]:
+    """The attributes that options name, and their fields."""
+    info, paths = pb.InfoAttributes(), []
+    for option, path in _FIELDS.items():
+        if told[option] in (None, ()):
+            continue
+        paths.append(path)
+        value = math.ceil(told[option]) if path.endswith("_s") else told[option]
+        of, name = (info.rollout, path.removeprefix("rollout.")) if path.startswith("rollout.") else (info, path)
+        if isinstance(value, tuple):
+            getattr(of, name).extend(value)
+        else:
+            setattr(of, name, value)
+    return info, paths
 
 
 @service.command("leave-out")
@@ -90,15 +122,14 @@ def create(
 @nanny_server
 def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> None:
     """Leave LOCATIONS out of roll-outs: nothing is written there. Without LOCATIONS, none is left out."""
-    run(_left_out(server, name, locations, by, output))
-
-
-async def _left_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> Exit:
-    now = await server.call("GetService", pb.GetServiceRequest(service_id=name))
-    info = now.service.info
-    info.rollout.leave_out[:] = locations
-    order = pb.UpdateServiceRequest(service_id=name, info=info, by=by, request_id=new_request_id())
-    return await _shown(server, "UpdateService", order, output, lambda answer: out.show_service(answer.service))
+    request = pb.UpdateServiceRequest(
+        service_id=name,
+        info=pb.InfoAttributes(rollout=pb.RolloutPolicy(leave_out=locations)),
+        update_mask=FieldMask(paths=["rollout.leave_out"]),
+        by=by,
+        request_id=new_request_id(),
+    )
+    run(_shown(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)))
 
 
 @service.command("list")

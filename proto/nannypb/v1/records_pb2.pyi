@@ -1,3 +1,4 @@
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from nannypb.v1 import service_pb2 as _service_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -132,7 +133,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +146,7 @@ class ServiceEvent(_message.Message):
     ENDED_FIELD_NUMBER: _ClassVar[int]
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     by: _service_pb2.Authorship
     created: _service_pb2.InfoAttributes
     updated: _service_pb2.InfoAttributes
@@ -157,7 +159,8 @@ class ServiceEvent(_message.Message):
     ended: ActionEnd
     adopted: Adoption
     generation: int
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ...) -> None: ...
+    updated_fields: _field_mask_pb2.FieldMask
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("info", "snapshot")

@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -283,16 +284,18 @@ class CreateServiceResponse(_message.Message):
     def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
 
 class UpdateServiceRequest(_message.Message):
-    __slots__ = ("service_id", "info", "by", "request_id")
+    __slots__ = ("service_id", "info", "by", "request_id", "update_mask")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     info: InfoAttributes
     by: Authorship
     request_id: str
-    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    update_mask: _field_mask_pb2.FieldMask
+    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
 
 class UpdateServiceResponse(_message.Message):
     __slots__ = ("service",)

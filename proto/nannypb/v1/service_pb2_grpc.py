@@ -139,7 +139,7 @@ class NannyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateService(self, request, context):
-        """Replaces the info attributes.
+        """Replaces the info attributes, or some of them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,7 @@ class NannyServiceStub:
     CreateService: _grpc.UnaryUnaryMultiCallable[_service_pb2.CreateServiceRequest, _service_pb2.CreateServiceResponse]
     """Creates a service. ALREADY_EXISTS if there is one."""
     UpdateService: _grpc.UnaryUnaryMultiCallable[_service_pb2.UpdateServiceRequest, _service_pb2.UpdateServiceResponse]
-    """Replaces the info attributes."""
+    """Replaces the info attributes, or some of them."""
     DeleteService: _grpc.UnaryUnaryMultiCallable[_service_pb2.DeleteServiceRequest, _service_pb2.DeleteServiceResponse]
     """Forgets a service that is Offline and whose snapshots have no states left."""
     GetService: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetServiceRequest, _service_pb2.GetServiceResponse]
@@ -78,7 +78,7 @@ class NannyServiceAsyncStub(NannyServiceStub):
     CreateService: _aio.UnaryUnaryMultiCallable[_service_pb2.CreateServiceRequest, _service_pb2.CreateServiceResponse]  # type: ignore[assignment]
     """Creates a service. ALREADY_EXISTS if there is one."""
     UpdateService: _aio.UnaryUnaryMultiCallable[_service_pb2.UpdateServiceRequest, _service_pb2.UpdateServiceResponse]  # type: ignore[assignment]
-    """Replaces the info attributes."""
+    """Replaces the info attributes, or some of them."""
     DeleteService: _aio.UnaryUnaryMultiCallable[_service_pb2.DeleteServiceRequest, _service_pb2.DeleteServiceResponse]  # type: ignore[assignment]
     """Forgets a service that is Offline and whose snapshots have no states left."""
     GetService: _aio.UnaryUnaryMultiCallable[_service_pb2.GetServiceRequest, _service_pb2.GetServiceResponse]  # type: ignore[assignment]
@@ -129,7 +129,7 @@ class NannyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.UpdateServiceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.UpdateServiceResponse, _abc.Awaitable[_service_pb2.UpdateServiceResponse]]:
-        """Replaces the info attributes."""
+        """Replaces the info attributes, or some of them."""
 
     @_abc_1.abstractmethod
     def DeleteService(
