@@ -214,7 +214,7 @@ def progress_of(record: ActionRecord) -> Progress:
 
 def _forgiving(progress: Progress, stages: Stages) -> Progress:
     """A repair does not wait for instances that went down by themselves, although they leave less room."""
-    down = at(stages, Stage.UNDER_WAY, Stage.SETTLING) - set(progress.batch)
+    down = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
 
 

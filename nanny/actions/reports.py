@@ -19,8 +19,20 @@ def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
 
 
 def is_silent(instance: Instance) -> bool:
-    """The instance has no reporting agent, or HQ has given up waiting for each of them."""
-    return not any(status.ready.reason not in _UNHEARD for status in instance.status.revision if status.ready.reason)
+    """Nobody is heard of there: no agent has reported, or none since HQ gave up waiting for one.
+
+    HQ gives up on revisions that were ready, and on no others: what a stopped one said last stays for ever. So the
+    others count as heard only if that was after HQ gave up. The one place that decides this.
+    """
+    reported = [status for status in instance.status.revision if status.ready.reason]
+    given_up = [status.ready for status in reported if status.ready.reason in _UNHEARD]
+    if len(given_up) == len(reported):
+        return True
+    if not given_up or is_ready(instance):
+        return False
+    at_ms = max(condition.last_transition_time.ToMilliseconds() for condition in given_up)
+    heard = instance.status.heartbeat
+    return all(heard[one.id].ToMilliseconds() <= at_ms for one in reported if one.id in heard)
 
 
 def is_installed(instance: Instance, revision: str) -> bool:
@@ -57,7 +69,9 @@ def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: flo
         if is_ready(instance, revision):
             long_enough = ready_s >= min_ready_s and has_seen(instance, revision)
             return Stage.DONE if long_enough else Stage.SETTLING
-        return Stage.LOST if is_silent(instance) else Stage.UNDER_WAY
+        if is_silent(instance):
+            return Stage.LOST
+        return Stage.UNDER_WAY if has_seen(instance, revision) or is_ready(instance) else Stage.UNHEARD
     if is_silent(instance):
         return Stage.SILENT
     if not is_ready(instance):

@@ -114,7 +114,8 @@ class Queries:
     ) -> pb.InstanceRow:
         row = pb.InstanceRow(id=key[1], location=key[0], node_name=content.placements[key].node)
         wanted = target_of(instance, content.id) if instance is not None else None
-        status = reports.status_of(instance, content.id) if instance is not None else None
+        is_silent = instance is not None and reports.is_silent(instance)
+        status = reports.status_of(instance, content.id) if instance is not None and not is_silent else None
         state = instance_state(wanted, status)
         if instance is not None:
             row.node_name = instance.spec.node_name

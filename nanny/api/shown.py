@@ -15,6 +15,7 @@ from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
+from nanny.rollout.plan import failures
 from nanny.rollout.views import Stage, Stages
 from nanny.snapshots.content import Content
 from nannypb.v1 import service_pb2 as pb
@@ -100,10 +101,10 @@ class Shown:
 def by_location(subject: Subject, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
     """Fill in the progress of a tuple's action, location by location."""
     stages = _stages(subject, content, Action(state.action.action))
-    failed = set(keys_of(stored.failed)) if stored.number == state.action.number else set()
-    failed -= stages.get(Stage.DONE, set())
+    noted = keys_of(stored.failed) if stored.number == state.action.number else ()
+    failed = failures(stages, set(noted)) - stages.get(Stage.DONE, set())
     counts = {stage: Counter(key[0] for key in keys - failed) for stage, keys in stages.items()}
-    totals, failures = Counter(key[0] for key in content.placements), Counter(key[0] for key in failed)
+    totals, failed_in = Counter(key[0] for key in content.placements), Counter(key[0] for key in failed)
     for location in sorted({*totals, *subject.picture.seen}):
 
         def count(*wanted: Stage, location: str = location) -> int:
@@ -114,9 +115,9 @@ def by_location(subject: Subject, content: Content, state: pb.SnapshotState, sto
                 location=location,
                 total=totals[location],
                 done=count(Stage.DONE),
-                under_way=count(Stage.UNDER_WAY, Stage.SETTLING),
+                under_way=count(Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING),
                 left=count(*_LEFT),
-                failed=failures[location],
+                failed=failed_in[location],
                 error=_error(subject, location),
             )
         )

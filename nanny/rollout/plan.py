@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from nanny.rollout.policy import Policy
@@ -63,6 +63,7 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
     Args:
         stalled_s: how long nothing has been completed since the batch began, without pauses.
     """
+    stages = _with_lost(stages, progress)
     if progress.batch:
         return _in_batch(policy, stages, progress, stalled_s)
     late = sorted(at(stages, *_NOT_YET) - progress.failed)
@@ -71,8 +72,20 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
     return _next_batch(policy, stages, progress, stalled_s)
 
 
-_NOT_YET = (Stage.UNDER_WAY, Stage.SETTLING)
+_NOT_YET = (Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING)
 NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
+
+
+def _with_lost(stages: Stages, progress: Progress) -> Stages:
+    """The same, but what was waited for in vain, without a word from its agent, is lost: it takes no room."""
+    unheard = stages.get(Stage.UNHEARD, frozenset())
+    lost = unheard & progress.failed
+    return {**stages, Stage.UNHEARD: unheard - lost, Stage.LOST: at(stages, Stage.LOST) | lost} if lost else stages
+
+
+def failures(stages: Stages, failed: Set[Key]) -> set[Key]:
+    """Those of `failed` that say something about the snapshot: a node that died before it saw the switch does not."""
+    return set(failed) - at(stages, Stage.UNHEARD, Stage.LOST)
 
 
 def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
@@ -91,7 +104,7 @@ def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
 def _late(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, late: Sequence[Key]) -> Step:
     if stalled_s < policy.progress_deadline_s:
         return Wait(f"waits for {_some(late)} to become ready")
-    failed = progress.failed | set(late)
+    failed = failures(stages, progress.failed | set(late))
     allowed = policy.failures(_total(stages), progress.batches_done)
     if len(failed) > allowed:
         first = "in the first batch " if not progress.batches_done else ""
@@ -125,8 +138,9 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
 
 def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
     """How many more may be taken away. Instances that failed by themselves do not count; those that we broke do."""
-    serving = at(stages, Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNSEEN, Stage.UP)
-    room = policy.unavailable(max(len(serving), 1)) - len(at(stages, Stage.UNDER_WAY, Stage.UNSEEN))
+    taken = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNSEEN)
+    serving = taken | at(stages, Stage.DONE, Stage.SETTLING, Stage.UP)
+    room = policy.unavailable(max(len(serving), 1)) - len(taken)
     return min(room, progress.at_most) if progress.at_most else room
 
 
@@ -150,7 +164,7 @@ def _left(stages: Stages, progress: Progress) -> str:
         "held by others": at(stages, Stage.HELD),
         "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
         "whose agents have not reported": at(stages, Stage.LOST),
-        "not ready": progress.failed,
+        "not ready": failures(stages, progress.failed),
     }
     return ", ".join(f"{len(keys)} {what}" for what, keys in told.items() if keys)
 

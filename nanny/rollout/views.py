@@ -11,11 +11,12 @@ Key = tuple[str, str]
 
 
 class Stage(enum.StrEnum):
-    """Where an instance stands. The first three are switched: HQ wants this snapshot READY there."""
+    """Where an instance stands. The first four are switched: HQ wants this snapshot READY there."""
 
     DONE = "done"  # its agent has seen that, and it has been ready long enough
     SETTLING = "settling"  # ready, but not long enough yet
     UNDER_WAY = "under way"  # not ready yet
+    UNHEARD = "unheard"  # nothing is ready there, and its agent has not been heard of since the switch
     DOWN = "down"  # not switched and not ready: switching it costs nothing
     UP = "up"  # not switched and ready
     LEAVING = "leaving"  # not switched; an earlier order is replacing what serves there by a third revision
@@ -26,7 +27,7 @@ class Stage(enum.StrEnum):
     AWAY = "away"  # its location does not answer: nothing is known, nothing can be written
 
 
-SWITCHED = frozenset({Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.LOST})
+SWITCHED = frozenset({Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNHEARD, Stage.LOST})
 
 
 Stages = Mapping[Stage, Set[Key]]
@@ -45,7 +46,7 @@ class Progress:
     Attributes:
         batch: switched, or about to be; empty: there is no current batch.
         batches_done: how many were given back.
-        failed: instances that did not become ready within the deadline.
+        failed: instances that did not become ready within the deadline, also those that turn out to be lost.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
     """
 

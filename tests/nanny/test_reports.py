@@ -33,6 +33,7 @@ def instance(wanted: str, ready: str, *, seen: bool = True, reason: str = "Ready
         ("new", "new", True, 5.0, Stage.SETTLING),
         ("new", "new", False, 20.0, Stage.SETTLING),
         ("new", "", True, -1.0, Stage.UNDER_WAY),
+        ("new", "", False, -1.0, Stage.UNHEARD),
         ("new", "old", False, -1.0, Stage.UNDER_WAY),
         ("old", "old", True, -1.0, Stage.UP),
         ("old", "", True, -1.0, Stage.DOWN),
@@ -51,6 +52,28 @@ def test_an_instance_that_nobody_has_heard_of_is_silent() -> None:
     assert is_silent(instance("old", "", reason="HeartbeatTimeout"))
     assert stage_of(instance("old", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.SILENT
     assert stage_of(instance("new", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.LOST
+
+
+def expired(*, heard_ms: int) -> Instance:
+    """`old` was ready until HQ gave up waiting; `new`, which is stopped, was heard last at this time."""
+    made = instance("old", "", reason="NotWantedReady")
+    [old, new, other] = made.status.revision
+    old.ready.reason = "HeartbeatTimeout"
+    old.ready.last_transition_time.FromMilliseconds(1_000_000)
+    made.status.heartbeat[old.id].FromMilliseconds(400_000)
+    for stopped in (new, other):
+        made.status.heartbeat[stopped.id].FromMilliseconds(heard_ms)
+    return made
+
+
+def test_what_a_stopped_revision_said_before_hq_gave_up_does_not_make_an_instance_heard() -> None:
+    assert is_silent(expired(heard_ms=400_000))
+    assert stage_of(expired(heard_ms=400_000), "new", -1.0, 10.0) is Stage.SILENT
+    assert stage_of(expired(heard_ms=1_000_001), "new", -1.0, 10.0) is Stage.DOWN
+
+
+def test_an_instance_without_a_revision_that_hq_watches_is_not_called_silent() -> None:
+    assert not is_silent(instance("", "", reason="NotWantedReady"))
 
 
 def test_an_instance_is_settled_once_it_is_about_to_do_nothing_else() -> None:

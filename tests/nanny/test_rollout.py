@@ -123,6 +123,17 @@ def test_a_service_without_instances_is_done_at_once() -> None:
     assert next_step(ONE, {}, Progress(), 0) == Finished("")
 
 
+def test_what_died_before_it_saw_the_switch_is_waited_for_once_and_is_no_failure_and_takes_no_room() -> None:
+    batch = Progress(batch=(("a", "a1"),))
+    world = views(a1="unheard", a2="up", a3="up")
+    assert isinstance(next_step(ONE, world, batch, 599), Wait)
+    assert next_step(ONE, world, batch, 600) == GiveBack((("a", "a1"),))
+    after = Progress(batches_done=1, failed=frozenset({("a", "a1")}))
+    assert next_step(ONE, world, after, 0) == Begin((("a", "a2"),), (("a", "a2"),))
+    done = next_step(ONE, views(a1="unheard", a2="done", a3="done"), after, 0)
+    assert done == Finished("1 whose agents have not reported")
+
+
 # The model: what the world may do, and what must hold whatever it does.
 
 

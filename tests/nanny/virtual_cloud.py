@@ -311,6 +311,12 @@ class VirtualCloud:
         where = hq_pb.InstanceFilter(service_id=[SERVICE])
         return {one.meta.id: one async for page in self.hq.find(where) for one in page.instances}
 
+    async def shown_state(self, snapshot: str, instance: str) -> str:
+        """What people read of an instance."""
+        request = pb.ListInstancesRequest(service_id=SERVICE, snapshot_id=snapshot)
+        rows = (await self.nanny.unary("ListInstances", request)).instance
+        return str(next(row.state_name for row in rows if row.id == instance))
+
     async def runs(self, snapshot: str) -> set[str]:
         """Instances that HQ wants to run it."""
         return {
