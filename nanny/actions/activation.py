@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from nanny.actions import reports
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.progress_clock import ProgressClock
+from nanny.actions.stages import stages_of, take_evidence
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
 from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
-from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
+from nanny.rollout.views import Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import READY, switched
-from nanny.world.pictures import Picture
-from nannyctl.plans.held import held
+from nanny.snapshots.wanted import switched
 from nannypb.v1.records_pb2 import ActionRecord
 
 SOON_S: Final = 0.5
 SHRINK_AFTER_S: Final = 30.0
 AT_ONCE: Final = 200
 """Instances that one step writes: more of them would keep orders waiting."""
-
-
-_Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
-"""By instance: epoch, uid and version of which it was found, and whether it is as described."""
 
 
 class Activation:
@@ -44,9 +37,14 @@ class Activation:
         stages = stages_of(subject, content, own=progress.batch)
         if not running.number:
             progress = _forgiving(progress, stages)
-        done = len(at(stages, Stage.DONE, Stage.SETTLING))
+        evidence = self._progress.evidence(subject.id, running.number)
+        fallen = take_evidence(evidence, subject, content, stages) - progress.failed
+        if running.number and fallen:
+            record.failed.extend(messages_of(sorted(fallen)))
+            await self._effects.store(subject, running, record)
+            progress = progress_of(record)
         to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))
-        mark = done, progress.batch, record.granted, to_switch, frozenset(subject.away)
+        mark = evidence.progress, progress.batch, record.granted, to_switch, frozenset(subject.away)
         stalled_s = self._progress.stalled_s(subject.id, running.number, mark)
         if progress.batch and not record.granted:
             return await self._ask(subject, running, record, stalled_s)
@@ -171,41 +169,6 @@ def _ends(task_id: str) -> str:
     return f"waits for the CMS to end task {task_id}: hqctl disruptions why {task_id}"
 
 
-def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:
-    """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
-
-    Args:
-        own: the current batch: it counts as held by this roll-out, whoever else holds it.
-    """
-    picture, min_ready_s = subject.picture, subject.policy.min_ready_s
-    verdicts: _Verdicts = {}
-
-    def judge(key: Key) -> Stage | None:
-        return _stage(picture, content, key, min_ready_s, verdicts) if key in content.placements else None
-
-    tally = picture.tally(("roll-out", content.id, min_ready_s), judge, content.placements)
-    stages = {stage: set(keys) for stage, keys in tally.groups(Stage.SETTLING).items()}
-    not_ours = (
-        {key for key in content.placements if key[0] in subject.policy.leave_out} if subject.policy.leave_out else set()
-    )
-    _move(stages, {*not_ours, *subject.own_targets}, None)
-    if subject.away:
-        _move(stages, {key for key in content.placements if key[0] in subject.away} - not_ours, Stage.AWAY)
-    held = subject.held_by_others.difference(own, at(stages, Stage.DONE, Stage.AWAY), not_ours, subject.own_targets)
-    _move(stages, held.intersection(content.placements), Stage.HELD)
-    return stages
-
-
-def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
-    """Move keys from any stage to one stage, or (None) out of all."""
-    if not keys:
-        return
-    for found in stages.values():
-        found -= keys
-    if to is not None:
-        stages.setdefault(to, set()).update(keys)
-
-
 def progress_of(record: ActionRecord) -> Progress:
     """The progress stored in the record."""
     failed = frozenset(keys_of(record.failed))
@@ -216,58 +179,6 @@ def _forgiving(progress: Progress, stages: Stages) -> Progress:
     """A repair does not wait for instances that went down by themselves, although they leave less room."""
     down = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
-
-
-def _stage(
-    picture: Picture,
-    content: Content,
-    key: Key,
-    min_ready_s: float,
-    verdicts: _Verdicts,
-) -> Stage:
-    instance = picture.instances.get(key)
-    if instance is None:
-        return Stage.DOWN
-    stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
-    if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
-        # Labels, ports or the revision itself differ from the description: written again, at the same cost.
-        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
-            return Stage.UNSEEN
-        return Stage.UP if reports.is_ready(instance) else Stage.DOWN
-    return stage
-
-
-def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Verdicts) -> bool:
-    """Switching it would write nothing. Computed once per version of an instance, as agents report often."""
-    instance = picture.instances[key]
-    epoch = picture.seen[key[0]].epoch
-    version = epoch, instance.meta.uid, instance.meta.version
-    known, verdict = verdicts.get(key, (None, False))
-    if known != version:
-        verdict = switched(content, key, held(instance, epoch), "") is None
-        verdicts[key] = version, verdict
-    return verdict
-
-
-_SHOWN: Final = 5
-
-
-def differences(subject: Subject, content: Content) -> list[str]:
-    """One line for each of the first few instances, and a count of the others; empty: there are none."""
-    found = at(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT)
-    lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
-    return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]
-
-
-def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
-    location, name = key
-    instance = subject.instances.get(key)
-    if instance is None:
-        return f"{name} ({location}) is not in HQ"
-    ready = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
-    if ready != content.id:
-        return f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.id}"
-    return f"{name} ({location}) is not as snapshot {content.id} describes it"
 
 
 def _many(batch: Sequence[Key]) -> str:

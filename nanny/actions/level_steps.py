@@ -59,15 +59,14 @@ class LevelSteps:
         return 0.0 if written.versions or written.deleted else SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
-        if look.is_over or _may_go_on(subject, running, look):
-            outcome = Event.FAILED if look.left else Event.DONE
-            many = "1 instance, which is" if look.left == 1 else f"{look.left} instances, which are"
-            why = f"may still run on {many} left to the next roll-out" if look.left else ""
-            await self._effects.end(subject, running, outcome, why)
-            return None
         deadline_s = subject.policy.progress_deadline_s
         stalled_s = self._progress.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
-        if look.waiting and stalled_s >= deadline_s:
+        is_late = stalled_s >= deadline_s
+        if look.is_over or _may_go_on(subject, running, look, is_late=is_late):
+            outcome = Event.FAILED if look.left else Event.DONE
+            await self._effects.end(subject, running, outcome, _remark(subject, look))
+            return None
+        if look.waiting and is_late:
             await self._effects.end(
                 subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message(subject.policy)}"
             )
@@ -103,9 +102,22 @@ class LevelSteps:
             await self._effects.store(subject, running, record)
 
 
-def _may_go_on(subject: Subject, running: Running, look: Look) -> bool:
-    """Preparing a roll-out does not wait for a location that does not answer; the roll-out itself does, at its end."""
+def _may_go_on(subject: Subject, running: Running, look: Look, *, is_late: bool) -> bool:
+    """Preparing a roll-out does not wait for a location that does not answer, nor for long for a few instances.
+
+    The roll-out itself waits for both at its end. A snapshot that shall be PREPARED and no more is prepared everywhere.
+    """
     state = subject.service.tuples.get(running.snapshot)
     if state is None or state.target is not Target.ACTIVE or running.action not in (Action.GENERATE, Action.PREPARE):
         return False
-    return bool(look.done) and not look.writes and not look.waiting
+    waits = len(look.waiting)
+    allowed = subject.policy.max_failures.of(look.done + waits) if is_late else 0
+    return bool(look.done) and not look.writes and waits <= allowed
+
+
+def _remark(subject: Subject, look: Look) -> str:
+    """What is left behind; empty: nothing."""
+    if look.left:
+        many = "1 instance, which is" if look.left == 1 else f"{look.left} instances, which are"
+        return f"may still run on {many} left to the next roll-out"
+    return f"goes on, these are left for last: {look.message(subject.policy)}" if look.waiting else ""

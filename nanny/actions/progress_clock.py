@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from nanny.rollout.judge import Evidence
 from serving.clock import Clock
 
 
 class ProgressClock:
-    """One watch for each action; one that is not checked for a while (a pause) starts again at 0."""
+    """One watch for each action, and its evidence; what is forgotten (at a pause) starts again at 0."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._marks: dict[tuple[str, int], tuple[Hashable, float]] = {}
+        self._evidence: dict[tuple[str, int], Evidence] = {}
 
     def stalled_s(self, service: str, number: int, mark: Hashable) -> float:
         """For how long the mark has been unchanged."""
@@ -23,7 +25,12 @@ class ProgressClock:
         self._marks[service, number] = mark, since
         return now - since
 
+    def evidence(self, service: str, number: int) -> Evidence:
+        """What a roll-out has seen until now."""
+        return self._evidence.setdefault((service, number), Evidence())
+
     def forget(self, service: str) -> None:
         """Its actions are paused or over."""
-        for key in [key for key in self._marks if key[0] == service]:
-            del self._marks[key]
+        for known in (self._marks, self._evidence):
+            for key in [key for key in known if key[0] == service]:
+                del known[key]

@@ -7,7 +7,7 @@ from typing import Final
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Instance, RevisionStatus
 from nanny.rollout.views import Stage
-from nanny.snapshots.wanted import READY, target_of
+from nanny.snapshots.wanted import INSTALLED, READY, target_of
 
 _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
 _UNHEARD: Final = frozenset({"HeartbeatTimeout", "ReportsRefused"})
@@ -48,6 +48,12 @@ def is_ready(instance: Instance, revision: str = "") -> bool:
     return status is not None and status.ready.status == _TRUE
 
 
+def restarts_of(instance: Instance, revision: str) -> int:
+    """How often the containers of a revision were started again."""
+    status = status_of(instance, revision)
+    return sum(container.restart_count for container in status.container) if status is not None else 0
+
+
 def has_seen(instance: Instance, revision: str) -> bool:
     """Its agent acts on the current spec."""
     status = status_of(instance, revision)
@@ -74,12 +80,15 @@ def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: flo
         return Stage.UNDER_WAY if has_seen(instance, revision) or is_ready(instance) else Stage.UNHEARD
     if is_silent(instance):
         return Stage.SILENT
+    is_unprepared = target_of(instance, revision) == INSTALLED and not is_installed(instance, revision)
     if not is_ready(instance):
-        return Stage.DOWN
+        return Stage.UNPREPARED if is_unprepared else Stage.DOWN
     wanted = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
     if wanted and not is_ready(instance, wanted):
         return Stage.LEAVING
-    return Stage.UP if not wanted or has_seen(instance, wanted) else Stage.UNSEEN
+    if wanted and not has_seen(instance, wanted):
+        return Stage.UNSEEN
+    return Stage.UNPREPARED if is_unprepared else Stage.UP
 
 
 def is_settled(instance: Instance) -> bool:

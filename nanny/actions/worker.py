@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions.activation import Activation, differences
+from nanny.actions.activation import Activation
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
 from nanny.actions.level_steps import LevelSteps
 from nanny.actions.own_targets import OwnTargets, holds
 from nanny.actions.progress_clock import ProgressClock
+from nanny.actions.stages import differences
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Action, Current

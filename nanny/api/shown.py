@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions.activation import stages_of
 from nanny.actions.effects import keys_of
 from nanny.actions.levels import Level, levels_of
+from nanny.actions.stages import stages_of
 from nanny.actions.subject import Subject
 from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action

@@ -64,6 +64,8 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
         stalled_s: how long nothing has been completed since the batch began, without pauses.
     """
     stages = _with_lost(stages, progress)
+    if excess := _excess(policy, stages, progress):
+        return Failed(f"{excess.who} restarted, or did not stay ready, after they were done ({excess.count})")
     if progress.batch:
         return _in_batch(policy, stages, progress, stalled_s)
     late = sorted(at(stages, *_NOT_YET) - progress.failed)
@@ -88,6 +90,29 @@ def failures(stages: Stages, failed: Set[Key]) -> set[Key]:
     return set(failed) - at(stages, Stage.UNHEARD, Stage.LOST)
 
 
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """More failures than the policy allows: which, and how many of how many."""
+
+    who: str
+    count: str
+
+
+def _excess(policy: Policy, stages: Stages, progress: Progress, late: Sequence[Key] = ()) -> _Excess | None:
+    """Too many failures, with these that are late; None: they are within the policy.
+
+    The first batch may have none. Those that could not be prepared were in no batch.
+    """
+    failed = failures(stages, progress.failed | set(late))
+    allowed = policy.max_failures.of(_total(stages))
+    if switched := failed - at(stages, Stage.UNPREPARED):
+        allowed = policy.failures(_total(stages), progress.batches_done)
+        failed = failed if allowed else switched
+    if len(failed) <= allowed:
+        return None
+    return _Excess(_some(sorted(failed)), f"{len(failed)} failed, {allowed} allowed")
+
+
 def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
     batch = set(progress.batch)
     if missing := batch.intersection(at(stages, *NOT_SWITCHED)):
@@ -97,21 +122,19 @@ def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
         where = sorted({location for location, _ in away})
         waits = f"waits for location {', '.join(where)}, which does not answer (it has {_some(away)})"
         return Wait(f"{waits}; {policy.go_on_without(where)}")
-    late = sorted(batch.intersection(at(stages, *_NOT_YET)))
+    late = sorted(batch.intersection(at(stages, *_NOT_YET)) - progress.failed)
     return _late(policy, stages, progress, stalled_s, late) if late else GiveBack()
 
 
-def _late(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, late: Sequence[Key]) -> Step:
+def _late(
+    policy: Policy, stages: Stages, progress: Progress, stalled_s: float, late: Sequence[Key], to_be: str = "ready"
+) -> Step:
     if stalled_s < policy.progress_deadline_s:
-        return Wait(f"waits for {_some(late)} to become ready")
-    failed = failures(stages, progress.failed | set(late))
-    allowed = policy.failures(_total(stages), progress.batches_done)
-    if len(failed) > allowed:
-        first = "in the first batch " if not progress.batches_done else ""
-        return Failed(
-            f"{_some(sorted(failed))} did not become ready {first}within {policy.progress_deadline_s:g} s "
-            f"({len(failed)} failed, {allowed} allowed)"
-        )
+        return Wait(f"waits for {_some(late)} to become {to_be}")
+    if excess := _excess(policy, stages, progress, late):
+        first = "in the first batch " if not progress.batches_done and to_be == "ready" else ""
+        deadline = f"{first}within {policy.progress_deadline_s:g} s"
+        return Failed(f"{excess.who} did not become {to_be} {deadline} ({excess.count})")
     return GiveBack(tuple(late))
 
 
@@ -133,6 +156,8 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
         if stalled_s < policy.progress_deadline_s:
             return Wait(f"waits, {why}")
         return Failed(f"stopped: no instance could be switched for {policy.progress_deadline_s:g} s, {why}")
+    if unprepared := sorted(at(stages, Stage.UNPREPARED) - progress.failed):
+        return _late(policy, stages, progress, stalled_s, unprepared, "installed")
     return _nothing_left(policy, stages, progress, stalled_s)
 
 
@@ -159,12 +184,15 @@ def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s:
 def _left(stages: Stages, progress: Progress) -> str:
     away = at(stages, Stage.AWAY)
     where = ", ".join(sorted({location for location, _ in away}))
+    failed, done, unprepared = failures(stages, progress.failed), at(stages, Stage.DONE), at(stages, Stage.UNPREPARED)
     told = {
         f"in locations that do not answer ({where})": away,
         "held by others": at(stages, Stage.HELD),
         "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
         "whose agents have not reported": at(stages, Stage.LOST),
-        "not ready": failures(stages, progress.failed),
+        "not installed, so that they were not switched": unprepared,
+        "not ready": failed - done - unprepared,
+        "that failed and are ready now": failed & done,
     }
     return ", ".join(f"{len(keys)} {what}" for what, keys in told.items() if keys)
 

@@ -18,7 +18,8 @@ class Policy:
     Attributes:
         service: whose roll-outs these are.
         max_unavailable: of the serving instances; a share is at least 1 unless it is 0.
-        max_failures: instances that may stay not ready after the first batch; the first batch may have none.
+        max_failures: instances that may fail after the first batch, which may have none: they cannot be prepared, stay
+            not ready, or break after they were done.
         progress_deadline_s: a batch in which nothing becomes ready for this long has failed.
         min_ready_s: an instance is done once it has been ready for this long without interruption.
         locations: these first, in this order; others follow by name.
@@ -45,7 +46,7 @@ class Policy:
         return allowed_unavailable(total, self.max_unavailable)
 
     def failures(self, total: int, batches_done: int) -> int:
-        """How many instances may stay not ready."""
+        """How many of the instances that were switched may fail."""
         return self.max_failures.of(total) if batches_done else 0
 
     def order(self, location: str) -> tuple[int, str]:

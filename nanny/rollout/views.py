@@ -21,6 +21,7 @@ class Stage(enum.StrEnum):
     UP = "up"  # not switched and ready
     LEAVING = "leaving"  # not switched; an earlier order is replacing what serves there by a third revision
     UNSEEN = "unseen"  # not switched and ready, but its agent has not seen the newest spec
+    UNPREPARED = "unprepared"  # not switched, and its agent has not installed the snapshot yet: it comes last
     SILENT = "silent"  # not switched; its agent is silent, so it may or may not serve
     HELD = "held"  # others hold it: it comes later, which is no failure
     LOST = "lost"  # switched, but its agent is silent: it is left alone
@@ -46,7 +47,8 @@ class Progress:
     Attributes:
         batch: switched, or about to be; empty: there is no current batch.
         batches_done: how many were given back.
-        failed: instances that did not become ready within the deadline, also those that turn out to be lost.
+        failed: instances that did not become ready within the deadline, also those that turn out to be lost; and those
+            that broke after they were done.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
     """
 

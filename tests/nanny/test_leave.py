@@ -11,8 +11,9 @@ import pytest
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2
-from nanny.actions.activation import _fewer, stages_of
+from nanny.actions.activation import _fewer
 from nanny.actions.effects import running
+from nanny.actions.stages import stages_of
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service
 from nanny.records import kinds

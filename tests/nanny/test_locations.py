@@ -8,8 +8,8 @@ from typing import Final, cast
 from hqclient import Client
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Instance
-from nanny.actions.activation import stages_of
 from nanny.actions.levels import look_at
+from nanny.actions.stages import stages_of
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Service, SnapshotState
 from nanny.automaton.states import Action, Current, Target

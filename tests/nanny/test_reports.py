@@ -20,6 +20,7 @@ def instance(wanted: str, ready: str, *, seen: bool = True, reason: str = "Ready
     for name in ("old", "new", "other"):
         made.spec.revision.add(id=name, target=READY if name == wanted else INSTALLED)
         status = RevisionStatus(id=name, spec_version=10 if seen else 9)
+        status.installed.status = TRUE
         status.ready.CopyFrom(Condition(status=TRUE if name == ready else FALSE, reason=reason))
         made.status.revision.append(status)
     made.status.ready.status = TRUE if ready else FALSE
@@ -52,6 +53,18 @@ def test_an_instance_that_nobody_has_heard_of_is_silent() -> None:
     assert is_silent(instance("old", "", reason="HeartbeatTimeout"))
     assert stage_of(instance("old", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.SILENT
     assert stage_of(instance("new", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.LOST
+
+
+def test_what_is_not_installed_yet_comes_last_unless_something_is_on_its_way_there() -> None:
+    for wanted, ready, seen, stage in (
+        ("old", "old", True, Stage.UNPREPARED),
+        ("old", "", True, Stage.UNPREPARED),
+        ("other", "old", True, Stage.LEAVING),
+        ("old", "old", False, Stage.UNSEEN),
+    ):
+        made = instance(wanted, ready, seen=seen)
+        made.status.revision[1].installed.status = FALSE
+        assert stage_of(made, "new", -1.0, 10.0) is stage
 
 
 def expired(*, heard_ms: int) -> Instance:

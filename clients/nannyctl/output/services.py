@@ -42,7 +42,7 @@ def show_service(service: pb.Service) -> str:
                 current_name(one.current),
                 target_name(one.target),
                 one.target_set.author,
-                one.message or one.action.message,
+                one.action.message or one.message,
             )
             for one in service.snapshot
         ]

@@ -1,0 +1,120 @@
+"""The instances of a snapshot as a roll-out sees them, computed anew only for those that changed in HQ. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Set
+from typing import Final
+
+from nanny.actions import reports
+from nanny.actions.subject import Subject
+from nanny.rollout.judge import Evidence
+from nanny.rollout.views import SWITCHED, Key, Stage, Stages, at
+from nanny.snapshots.content import Content
+from nanny.snapshots.wanted import READY, switched
+from nanny.world.pictures import Picture
+from nannyctl.plans.held import held
+
+_Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
+"""By instance: epoch, uid and version of which it was found, and whether it is as described."""
+
+
+def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:
+    """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
+
+    Args:
+        own: the current batch: it counts as held by this roll-out, whoever else holds it.
+    """
+    picture, min_ready_s = subject.picture, subject.policy.min_ready_s
+    verdicts: _Verdicts = {}
+
+    def judge(key: Key) -> Stage | None:
+        return _stage(picture, content, key, min_ready_s, verdicts) if key in content.placements else None
+
+    tally = picture.tally(("roll-out", content.id, min_ready_s), judge, content.placements)
+    stages = {stage: set(keys) for stage, keys in tally.groups(Stage.SETTLING).items()}
+    not_ours = (
+        {key for key in content.placements if key[0] in subject.policy.leave_out} if subject.policy.leave_out else set()
+    )
+    _move(stages, {*not_ours, *subject.own_targets}, None)
+    if subject.away:
+        _move(stages, {key for key in content.placements if key[0] in subject.away} - not_ours, Stage.AWAY)
+    held = subject.held_by_others.difference(own, at(stages, Stage.DONE, Stage.AWAY), not_ours, subject.own_targets)
+    _move(stages, held.intersection(content.placements), Stage.HELD)
+    return stages
+
+
+def take_evidence(evidence: Evidence, subject: Subject, content: Content, stages: Stages) -> set[Key]:
+    """Add what HQ shows now to the evidence; the instances that fell since."""
+    instances = subject.instances
+
+    def judge(key: Key) -> int | None:
+        return reports.restarts_of(instances[key], content.id) if key in instances else None
+
+    tally = subject.picture.tally(("restarts", content.id), judge)
+    restarts = {key: count for count, keys in tally.groups().items() if count for key in keys}
+    fallen = evidence.fallen(stages, restarts)
+    evidence.take(stages, restarts)
+    return fallen
+
+
+def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
+    """Move keys from any stage to one stage, or (None) out of all."""
+    if not keys:
+        return
+    for found in stages.values():
+        found -= keys
+    if to is not None:
+        stages.setdefault(to, set()).update(keys)
+
+
+def _stage(
+    picture: Picture,
+    content: Content,
+    key: Key,
+    min_ready_s: float,
+    verdicts: _Verdicts,
+) -> Stage:
+    instance = picture.instances.get(key)
+    if instance is None:
+        return Stage.DOWN
+    stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
+    if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
+        # Labels, ports or the revision itself differ from the description: written again, at the same cost.
+        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
+            return Stage.UNSEEN
+        return Stage.UP if reports.is_ready(instance) else Stage.DOWN
+    return stage
+
+
+def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Verdicts) -> bool:
+    """Switching it would write nothing. Computed once per version of an instance, as agents report often."""
+    instance = picture.instances[key]
+    epoch = picture.seen[key[0]].epoch
+    version = epoch, instance.meta.uid, instance.meta.version
+    known, verdict = verdicts.get(key, (None, False))
+    if known != version:
+        verdict = switched(content, key, held(instance, epoch), "") is None
+        verdicts[key] = version, verdict
+    return verdict
+
+
+_SHOWN: Final = 5
+
+
+def differences(subject: Subject, content: Content) -> list[str]:
+    """One line for each of the first few instances, and a count of the others; empty: there are none."""
+    found = at(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT, Stage.UNPREPARED)
+    lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
+    return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]
+
+
+def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
+    location, name = key
+    instance = subject.instances.get(key)
+    if instance is None:
+        return f"{name} ({location}) is not in HQ"
+    ready = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
+    if ready != content.id:
+        return f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.id}"
+    return f"{name} ({location}) is not as snapshot {content.id} describes it"
