@@ -19,6 +19,9 @@ class Exit(enum.IntEnum):
     NOT_YET = 8
     PARTIAL = 9
     DIFFERS = 10
+    ROLLED_BACK = 11
+    SUPERSEDED = 12
+    CANCELLED = 13
     INTERRUPTED = 130
 
 
@@ -33,6 +36,9 @@ MEANINGS = {
     Exit.NOT_YET: "status: not done yet; activate, rollback: the roll-out stopped; --wait: timed out",
     Exit.PARTIAL: "some installations were unreachable; the others are done (for status: shown)",
     Exit.DIFFERS: "plan --exit-code: there is something to upload",
+    Exit.ROLLED_BACK: "--wait: it failed, and the snapshot that was active before is active again",
+    Exit.SUPERSEDED: "--wait: a later order took its place",
+    Exit.CANCELLED: "--wait: the service was stopped",
     Exit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",
 }
 

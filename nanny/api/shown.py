@@ -66,6 +66,8 @@ class Shown:
             message=one.message,
         )
         shown.current_since.FromMilliseconds(one.since_unix_ms)
+        if one.HasField("order"):
+            shown.order.CopyFrom(one.order)
         if action := ACTIONS.get(CURRENT[one.current]):
             shown.action.CopyFrom(self._progress(service_id, one, action))
         return shown

@@ -16,8 +16,10 @@ from nanny.automaton.step import Step, instance_refusal, refusal
 from nanny.automaton.table import State
 from nanny.records import kinds
 from nanny.records.history import Story
+from nanny.records.outcomes import note_outcomes
 from nanny.records.services import TARGET, service_of, tuple_of, write_back
 from nannypb.v1 import records_pb2
+from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord
 
 MAX_SNAPSHOTS: Final = 200
@@ -53,6 +55,7 @@ def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
         raise UnreadableEvent("this version does not know the event")
     story = Story(change, service_id, event.by)
     move(_Moved(change, service_id, event, record, story))
+    note_outcomes(record, service_of(record), event)
     story.store()
     return change.put(kinds.SERVICE, service_id, record)
 
@@ -197,6 +200,7 @@ def _target(moved: _Moved) -> None:
     moved.to(moved.step.ordered(moved.before, order.snapshot_id, target, fill=order.fill))
     if (one := tuple_of(moved.record, order.snapshot_id)) is not None:
         one.target_set.CopyFrom(moved.event.by)
+        one.order.CopyFrom(pb.Order(id=order.order_id, target=order.target, outcome=pb.ORDER_OUTCOME_OPEN))
 
 
 def _instance(moved: _Moved) -> None:

@@ -44,6 +44,7 @@ class Ordered:
     def __init__(self, **info: Any) -> None:
         self.change = Dictionary()
         self.clock_ms = 1_000
+        self._orders = 0
         self.send(created=pb.InfoAttributes(**info))
 
     def send(self, author: str = "ann", comment: str = "", ticket: str = "", **event: Any) -> None:
@@ -60,9 +61,18 @@ class Ordered:
         return self
 
     def target(self, snapshot: str, target: Target, *, fill: bool = False, **by: str) -> Ordered:
-        number = TARGET_NUMBER[target]
-        self.send(target=records.TargetOrder(snapshot_id=snapshot, target=number, fill=fill), **by)  # type: ignore[arg-type]
+        """Orders are named o1, o2, ..."""
+        self._orders += 1
+        order = records.TargetOrder(snapshot_id=snapshot, fill=fill, order_id=f"o{self._orders}")
+        order.target = TARGET_NUMBER[target]  # type: ignore[assignment]
+        self.send(target=order, **by)
         return self
+
+    def outcome(self, snapshot: str) -> tuple[str, str, str]:
+        """What became of the last order for a snapshot: the outcome, the snapshot that is active instead, and why."""
+        order = tuple_of(self.record, snapshot).order  # type: ignore[union-attr]
+        name = pb.OrderOutcome.Name(order.outcome).removeprefix("ORDER_OUTCOME_")
+        return name, order.instead_snapshot_id, order.message
 
     def activate(self, snapshot: str) -> Ordered:
         return self.target(snapshot, Target.ACTIVE)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hqcli.formats import output_option, print_json
-from nannyctl.commands.waiting import wait_option, waited
+from nannyctl.commands.waiting import AtRest, Awaited, Goal, is_off, wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
 from nannyctl.output import services as out
@@ -120,7 +120,8 @@ async def _ordered(server: NannyServer, method: str, request: Any, wait_s: float
     answer = await server.call(method, request)
     code = Exit.OK
     if wait_s is not None:
-        code = await waited(server, request.service_id, wait_s, _meant(answer.service, request))
+        since = answer.service.version
+        code = await waited(server, request.service_id, wait_s, _goal(answer.service, request), since=since)
         answer = await server.call("GetService", pb.GetServiceRequest(service_id=request.service_id))
     if output == "json":
         print_json(answer)
@@ -129,10 +130,19 @@ async def _ordered(server: NannyServer, method: str, request: Any, wait_s: float
     return code
 
 
-def _meant(service: pb.Service, request: Any) -> str:
-    """The snapshot whose target was set; empty: the whole service."""
-    told = getattr(request, "snapshot_id", "")
+def _goal(service: pb.Service, request: Any) -> Goal:
+    """What an order waits for."""
+    if isinstance(request, pb.StopServiceRequest):
+        return is_off
     if not isinstance(request, pb.SetTargetRequest):
-        return ""
-    known = [one.snapshot_id for one in service.snapshot]
-    return next((one for one in known if told and one.startswith(told)), service.head)
+        return AtRest()
+    of_order = (one.snapshot_id for one in service.snapshot if one.order.id == request.request_id)
+    return Awaited(
+        request.request_id, next(of_order, "") or _meant(service, request.snapshot_id), request.target
+    ).verdict
+
+
+def _meant(service: pb.Service, named: str) -> str:
+    """The full id of a snapshot that was named by its first characters; of HEAD if it was not named."""
+    known = (one.snapshot_id for one in service.snapshot)
+    return next((one for one in known if named and one.startswith(named)), named or service.head)

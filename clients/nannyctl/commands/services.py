@@ -13,7 +13,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import Span
-from nannyctl.commands.waiting import wait_option, waited
+from nannyctl.commands.waiting import AtRest, wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
 from nannyctl.output import services as out
@@ -269,7 +269,7 @@ def history(server: NannyServer, name: str, output: str) -> None:
 @nanny_server
 def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
     """Follow a service. Without --wait until Ctrl-C, with it until nothing is under way."""
-    run(waited(server, name, wait_s, forever=wait_s is None))
+    run(waited(server, name, wait_s, AtRest() if wait_s is not None else None))
 
 
 async def _listed(

@@ -42,13 +42,39 @@ def show_service(service: pb.Service) -> str:
                 current_name(one.current),
                 target_name(one.target),
                 one.target_set.author,
-                one.action.message or one.message,
+                said(one),
             )
             for one in service.snapshot
         ]
         parts.append(table(("SNAPSHOT", "CURRENT", "TARGET", "BY", ""), rows))
     parts += [progress_table(one) for one in service.snapshot if one.action.location]
     return "\n".join(parts)
+
+
+def said(state: pb.SnapshotState) -> str:
+    """What its action does, else why it is as it is, else why its last order failed."""
+    failed = state.order.outcome in (pb.ORDER_OUTCOME_FAILED, pb.ORDER_OUTCOME_ROLLED_BACK)
+    return state.action.message or state.message or (outcome_words(state.order) if failed else "")
+
+
+def outcome_words(order: pb.Order) -> str:
+    """`rolled back to 5ff2d2f1: web-1 (ams) did not become ready`."""
+    words = pb.OrderOutcome.Name(order.outcome).removeprefix("ORDER_OUTCOME_").replace("_", " ").lower()
+    if order.instead_snapshot_id and order.outcome != pb.ORDER_OUTCOME_FAILED:
+        words += (" to " if order.outcome == pb.ORDER_OUTCOME_ROLLED_BACK else " by ") + short(
+            order.instead_snapshot_id
+        )
+    return f"{words}: {order.message}" if order.message else words
+
+
+def active_words(service: pb.Service) -> str:
+    """Which snapshot is, or is becoming, the running one."""
+    wanted = next((one for one in service.snapshot if one.target == pb.TARGET_ACTIVE), None)
+    return (
+        f"{short(wanted.snapshot_id)} is {current_name(wanted.current)}"
+        if wanted
+        else "no snapshot has the target ACTIVE"
+    )
 
 
 def progress_table(state: pb.SnapshotState) -> str:
@@ -157,7 +183,6 @@ def _one_line(service: pb.Service) -> str:
     parts = [service_words(service).replace("\n ", ";")]
     for one in service.snapshot:
         done = ", ".join(f"{where.location} {where.done}/{where.total}" for where in one.action.location)
-        said = one.action.message or one.message
         words = f"{short(one.snapshot_id)} {current_name(one.current)}"
-        parts.append(" ".join(filter(None, [words, f"[{done}]" if done else "", said])))
+        parts.append(" ".join(filter(None, [words, f"[{done}]" if done else "", said(one)])))
     return " | ".join(parts)

@@ -45,6 +45,16 @@ class ServiceState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SERVICE_STATE_UPDATING: _ClassVar[ServiceState]
     SERVICE_STATE_BROKEN: _ClassVar[ServiceState]
 
+class OrderOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ORDER_OUTCOME_UNSPECIFIED: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_OPEN: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_REACHED: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_FAILED: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_ROLLED_BACK: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_SUPERSEDED: _ClassVar[OrderOutcome]
+    ORDER_OUTCOME_CANCELLED: _ClassVar[OrderOutcome]
+
 class ControlOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CONTROL_ORDER_UNSPECIFIED: _ClassVar[ControlOrder]
@@ -76,6 +86,13 @@ SERVICE_STATE_ONLINE: ServiceState
 SERVICE_STATE_PREPARING: ServiceState
 SERVICE_STATE_UPDATING: ServiceState
 SERVICE_STATE_BROKEN: ServiceState
+ORDER_OUTCOME_UNSPECIFIED: OrderOutcome
+ORDER_OUTCOME_OPEN: OrderOutcome
+ORDER_OUTCOME_REACHED: OrderOutcome
+ORDER_OUTCOME_FAILED: OrderOutcome
+ORDER_OUTCOME_ROLLED_BACK: OrderOutcome
+ORDER_OUTCOME_SUPERSEDED: OrderOutcome
+ORDER_OUTCOME_CANCELLED: OrderOutcome
 CONTROL_ORDER_UNSPECIFIED: ControlOrder
 CONTROL_ORDER_FREEZE: ControlOrder
 CONTROL_ORDER_UNFREEZE: ControlOrder
@@ -121,8 +138,22 @@ class Authorship(_message.Message):
     ticket: str
     def __init__(self, author: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., comment: _Optional[str] = ..., ticket: _Optional[str] = ...) -> None: ...
 
+class Order(_message.Message):
+    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    INSTEAD_SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    target: Target
+    outcome: OrderOutcome
+    message: str
+    instead_snapshot_id: str
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ...) -> None: ...
+
 class SnapshotState(_message.Message):
-    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message")
+    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     CURRENT_SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +163,7 @@ class SnapshotState(_message.Message):
     ACTION_FIELD_NUMBER: _ClassVar[int]
     HAS_INSTANCE_TARGETS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: CurrentState
     current_since: _timestamp_pb2.Timestamp
@@ -141,7 +173,8 @@ class SnapshotState(_message.Message):
     action: ActionProgress
     has_instance_targets: bool
     message: str
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ...) -> None: ...
+    order: Order
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
 
 class ActionProgress(_message.Message):
     __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task")

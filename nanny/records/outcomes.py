@@ -1,0 +1,83 @@
+"""What becomes of an order for a snapshot's target: it is open until it is reached, or something else ends it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from nanny.automaton.service import Service
+from nanny.automaton.states import ACTIONS, Current, Target
+from nanny.records.services import TARGET
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord, TupleRecord
+
+_ARRIVED: Final[Mapping[Target, Current]] = {
+    Target.CREATED: Current.CREATED,
+    Target.PREPARED: Current.PREPARED,
+    Target.ACTIVE: Current.ACTIVE,
+}
+
+
+class _Outcome(NamedTuple):
+    """`instead`: the snapshot that is active in its place, or is becoming that."""
+
+    outcome: pb.OrderOutcome
+    message: str = ""
+    instead: str = ""
+
+
+_OPEN: Final = _Outcome(pb.ORDER_OUTCOME_OPEN)
+
+
+def note_outcomes(record: ServiceRecord, service: Service, event: ServiceEvent) -> None:
+    """Note in the record what the event means for the orders that are open; `service`: as it is afterwards."""
+    for one in record.snapshot:
+        if one.order.outcome != pb.ORDER_OUTCOME_OPEN:
+            continue
+        after = _of_roll_back(one, service, event) if one.order.instead_snapshot_id else _of_order(one, service, event)
+        if after is not _OPEN:
+            one.order.outcome, one.order.message = after.outcome, after.message
+            one.order.instead_snapshot_id = after.instead
+
+
+def _of_order(one: TupleRecord, service: Service, event: ServiceEvent) -> _Outcome:
+    state, wanted = service.tuples[one.snapshot_id], TARGET[one.order.target]
+    if state.target is not wanted:
+        return _displaced(service, event)
+    if state.current in ACTIONS:
+        return _OPEN
+    if state.current is _ARRIVED.get(wanted):
+        return _Outcome(pb.ORDER_OUTCOME_REACHED, one.message)
+    is_pending = state.current is Current.DEACTIVATE_PENDING
+    if is_pending and any(other.current in ACTIONS for other in service.tuples.values()):
+        return _OPEN
+    return _Outcome(pb.ORDER_OUTCOME_FAILED, one.message)
+
+
+def _displaced(service: Service, event: ServiceEvent) -> _Outcome:
+    """Its target was changed by something else than an order for this snapshot."""
+    instead = service.wanted_active()
+    if event.HasField("ended"):  # it failed, and the roll-back begins: the order ends when that does
+        return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message, instead)
+    outcome = pb.ORDER_OUTCOME_SUPERSEDED if instead else pb.ORDER_OUTCOME_CANCELLED
+    return _Outcome(outcome, _by(event), instead)
+
+
+def _of_roll_back(one: TupleRecord, service: Service, event: ServiceEvent) -> _Outcome:
+    back, why = one.order.instead_snapshot_id, one.order.message
+    state = service.tuples.get(back)
+    if state is None or state.target is not Target.ACTIVE:
+        why = f"{why}; the roll-back to {back} was not finished: {_by(event)}"
+        return _Outcome(pb.ORDER_OUTCOME_FAILED, why, service.wanted_active())
+    if state.current is Current.ACTIVE:
+        return _Outcome(pb.ORDER_OUTCOME_ROLLED_BACK, why, back)
+    if state.current in ACTIONS:
+        return _OPEN
+    return _Outcome(pb.ORDER_OUTCOME_FAILED, f"{why}; the roll-back to {back} failed, too: {event.ended.message}", back)
+
+
+def _by(event: ServiceEvent) -> str:
+    """Who sent it, and why."""
+    verb = "stopped" if event.HasField("stopped") else "another target set"
+    comment = f": {event.by.comment}" if event.by.comment else ""
+    return f"{verb} by {event.by.author or 'somebody'}{comment}"

@@ -1,0 +1,195 @@
+"""Each order ends once: reached, failed, rolled back, superseded or cancelled; and `--wait` says which."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from nanny.automaton.states import Current, Event, Target
+from nannyctl.commands import orders
+from nannyctl.commands.waiting import AtRest, waited
+from nannyctl.exits import Exit
+from nannyctl.nanny_server import NannyServer, new_request_id
+from nannypb.v1 import service_pb2 as pb
+from tests.nanny.orders import Ordered
+from tests.nanny.virtual_cloud import SERVICE, VirtualCloud, good, never_ready, virtual_cloud
+from tests.support.virtual_time import in_virtual_time
+
+ROLLS_BACK = {"rollout": pb.RolloutPolicy(roll_back=True)}
+
+
+def active(**info: Any) -> Ordered:
+    """`a` is ACTIVE, `b` is being activated."""
+    web = Ordered(**info).add("a", "b", "c").activate("a").settle()
+    return web.activate("b").until("b", Current.ACTIVATING)
+
+
+def test_an_order_is_open_until_its_snapshot_has_arrived() -> None:
+    web = active()
+    assert web.outcome("b") == ("OPEN", "", "")
+    web.ended("b", Event.DONE, "active; left out: 1 held by others")
+    assert web.outcome("b") == ("REACHED", "", "active; left out: 1 held by others")
+    assert web.target("a", Target.CREATED).settle().outcome("a")[0] == "REACHED"
+    assert web.activate("b").outcome("b")[0] == "REACHED"  # it is ACTIVE already
+
+
+def test_an_order_that_stopped_short_has_failed() -> None:
+    web = active().ended("b", Event.FAILED, "web-1 did not become ready")
+    assert web.outcome("b") == ("FAILED", "", "web-1 did not become ready")
+    web.target("c", Target.PREPARED).until("c", Current.PREPARING).ended("c", Event.FAILED, "no space")
+    assert web.outcome("c") == ("FAILED", "", "no space")
+
+
+def test_an_order_whose_roll_back_ended_is_rolled_back() -> None:
+    web = active(**ROLLS_BACK).ended("b", Event.FAILED, "web-1 did not become ready")
+    assert web.outcome("b") == ("OPEN", "a", "web-1 did not become ready")
+    web.ended("a", Event.DONE)
+    assert web.outcome("b") == ("ROLLED_BACK", "a", "web-1 did not become ready")
+
+
+def test_an_order_whose_roll_back_failed_or_was_superseded_has_failed() -> None:
+    failed = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").ended("a", Event.FAILED, "worse")
+    assert failed.outcome("b") == ("FAILED", "a", "bad; the roll-back to a failed, too: worse")
+    superseded = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").activate("c")
+    assert superseded.outcome("b")[:2] == ("FAILED", "c")
+    assert "the roll-back to a was not finished: another target set by ann" in superseded.outcome("b")[2]
+    stopped = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").stop()
+    assert stopped.outcome("b")[:2] == ("FAILED", "")
+
+
+def test_an_order_is_superseded_by_the_activation_of_another_snapshot() -> None:
+    web = active().target("c", Target.ACTIVE, author="bob", comment="it is better")
+    assert web.outcome("b") == ("SUPERSEDED", "c", "another target set by bob: it is better")
+    assert web.settle().outcome("c")[0] == "REACHED"
+
+
+def test_an_order_is_cancelled_by_a_stop() -> None:
+    web = active()
+    web.send(author="bob", comment="fire", stopped=True)
+    assert web.outcome("b") == ("CANCELLED", "", "stopped by bob: fire")
+
+
+def test_what_others_order_of_other_snapshots_leaves_an_order_open() -> None:
+    web = active().target("c", Target.PREPARED).pause()
+    assert web.outcome("b")[0] == "OPEN"
+
+
+# --- --wait -----------------------------------------------------------------------------------------------------------
+
+
+class DirectServer:
+    """What the commands call, without sockets."""
+
+    def __init__(self, cloud: VirtualCloud) -> None:
+        self._cloud = cloud
+
+    async def call(self, method: str, request: Any) -> Any:
+        return await self._cloud.nanny.unary(method, request)
+
+    async def watch(self, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
+        async for answer in self._cloud.nanny.stream("WatchService", request):
+            yield answer.service
+
+
+async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, output: str = "table") -> Exit:
+    """`nanny target web ACTIVE SNAPSHOT --wait ...`."""
+    request = pb.SetTargetRequest(
+        service_id=SERVICE, snapshot_id=snapshot[:8], target=pb.TARGET_ACTIVE, request_id=new_request_id()
+    )
+    return await orders._ordered(cast("NannyServer", DirectServer(cloud)), "SetTarget", request, wait_s, output)
+
+
+async def beside(cloud: VirtualCloud, snapshot: str, order: Any) -> Exit:
+    """How waiting for a snapshot ends, if something else is ordered meanwhile."""
+    waiting = asyncio.create_task(activate(cloud, snapshot))
+    await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVATING)
+    await order
+    return await waiting
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@in_virtual_time
+async def test_wait_does_not_end_with_0_after_a_roll_back_and_says_what_is_active_and_why(
+    output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create(rollBack=True)
+        v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
+        assert await activate(cloud, v1) is Exit.OK
+        capsys.readouterr()
+        assert await activate(cloud, bad, output=output) == 11
+        shown, complaint = capsys.readouterr()
+        last = complaint.strip().splitlines()[-1]
+        assert f"{bad[:8]} ACTIVE: rolled back to {v1[:8]}: web-0 (ams) did not become ready" in last
+        assert f"{v1[:8]} is ACTIVE" in last
+        if output == "json":
+            [order] = [one["order"] for one in json.loads(shown)["service"]["snapshot"] if one["snapshotId"] == bad]
+            assert (order["outcome"], order["insteadSnapshotId"]) == ("ORDER_OUTCOME_ROLLED_BACK", v1)
+            assert "did not become ready" in order["message"]
+        else:
+            assert "rolled back to" in shown
+
+
+@in_virtual_time
+async def test_wait_ends_when_another_snapshot_is_ordered_and_not_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create()
+        v1, v2, v3 = [await cloud.add(title) for title in ("v1", "v2", "v3")]
+        await cloud.activate(v1)
+        assert await beside(cloud, v2, cloud.target(v3)) == 12
+        assert f"{v2[:8]} ACTIVE: superseded by {v3[:8]}: another target set by ann" in capsys.readouterr().err
+        await cloud.until(v3, pb.CURRENT_STATE_ACTIVE)
+        assert await beside(cloud, v2, cloud.target(v2, request_id="another")) == 12
+        assert "superseded: its target was set to ACTIVE again by ann" in capsys.readouterr().err
+
+
+@in_virtual_time
+async def test_wait_ends_with_13_when_the_service_is_stopped_and_with_1_when_it_failed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create()
+        v1, v2, bad = [await cloud.add(title, program) for title, program in PROGRAMS]
+        await cloud.activate(v1)
+        stop = cloud.nanny.unary(
+            "StopService", pb.StopServiceRequest(service_id=SERVICE, by=pb.Authorship(author="bob"))
+        )
+        assert await beside(cloud, v2, stop) == 13
+        assert "cancelled: stopped by bob; no snapshot has the target ACTIVE" in capsys.readouterr().err
+        await cloud.until(v1, pb.CURRENT_STATE_PREPARED)
+        assert await activate(cloud, v1) == 0
+        assert await activate(cloud, bad) == 1
+        assert await activate(cloud, v2, wait_s=0.5) == 8
+
+
+PROGRAMS = (("v1", good), ("v2", good), ("bad", never_ready))
+
+
+@in_virtual_time
+async def test_who_waits_for_a_whole_service_is_told_that_its_roll_out_was_rolled_back() -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create(rollBack=True)
+        v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
+        await cloud.activate(v1)
+        await cloud.target(bad)
+        server = cast("NannyServer", DirectServer(cloud))
+        assert await waited(server, SERVICE, 3_600.0, AtRest()) == 11
+        assert await waited(server, SERVICE, 60.0, AtRest()) == 0
+
+
+@in_virtual_time
+async def test_who_waits_for_a_stop_is_told_that_somebody_activates_a_snapshot() -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create()
+        v1 = await cloud.add("v1")
+        await cloud.activate(v1)
+        request = pb.StopServiceRequest(service_id=SERVICE)
+        server = cast("NannyServer", DirectServer(cloud))
+        waiting = asyncio.create_task(orders._ordered(server, "StopService", request, 3_600.0, "table"))
+        await cloud.sleep(0.2)
+        await cloud.target(v1)
+        assert await waiting == 12
