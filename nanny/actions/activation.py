@@ -126,8 +126,7 @@ class Activation:
             return await self._say(subject, running, record, failed)
         if written.waits:
             await self._say(subject, running, record, written.message)
-            return written.retry_s
-        return 0.0 if written.versions or written.deleted else SOON_S
+        return 0.0 if written.versions or written.deleted else written.retry_s or SOON_S
 
     async def _give_back(
         self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]

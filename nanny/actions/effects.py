@@ -55,6 +55,10 @@ class Effects:
             change.put(kinds.ACTION, key, record)
             await change.commit()
 
+    def paused_locations(self) -> set[str]:
+        """Those that took no writes a short while ago."""
+        return self._writer.paused_locations()
+
     async def write(self, subject: Subject, running: Running, record: ActionRecord, writes: Sequence[Write]) -> Written:
         """Store the intent, then write to HQ, and return when the picture shows it.
 

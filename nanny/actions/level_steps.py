@@ -35,7 +35,7 @@ class LevelSteps:
         """Return in how many seconds to look again, at the latest. `kept`: see `look_at`."""
         record = self._effects.record(subject, running)
         waited_s = (self._effects.controller.clock.wall_ms() - record.since_unix_ms) / 1000
-        look = look_at(subject, content, running.action, waited_s >= HEARD_S, kept)
+        look = look_at(subject, content, running.action, waited_s >= HEARD_S, kept, self._effects.paused_locations())
         if record.batch and record.batch[0].id not in {key[1] for key in look.costly}:
             await self._give_back(subject, running, record)
         if look.costly:
@@ -55,8 +55,7 @@ class LevelSteps:
         if written.waits:
             record.message = written.message
             await self._effects.store(subject, running, record)
-            return written.retry_s
-        return 0.0 if written.versions or written.deleted else SOON_S
+        return 0.0 if written.versions or written.deleted else written.retry_s or SOON_S
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         deadline_s = subject.policy.progress_deadline_s

@@ -120,12 +120,20 @@ def _judged(
     return judged
 
 
-def look_at(subject: Subject, content: Content, action: Action, heard: bool, kept: Collection[Key] = ()) -> Look:
+def look_at(
+    subject: Subject,
+    content: Content,
+    action: Action,
+    heard: bool,
+    kept: Collection[Key] = (),
+    last: Collection[str] = (),
+) -> Look:
     """What has to be done.
 
     Args:
         heard: every agent has had enough time to report.
         kept: instances that another snapshot's roll-out switches: deactivating leaves them to that.
+        last: locations that take no writes for now: those of others are not kept waiting by them.
     """
     levels = levels_of(subject, content, action)
     look = Look()
@@ -141,6 +149,7 @@ def look_at(subject: Subject, content: Content, action: Action, heard: bool, kep
         return sorted(key for key in keys if key[0] not in out) if out else sorted(keys)
 
     to_write = [key for key in found(Level.WRITE) if key not in kept]
+    to_write.sort(key=lambda key: key[0] in last)
     if action is Action.DEACTIVATE:
         look.left = len(levels.get(Level.WRITE, ())) - len(to_write)
     look.missing = len(to_write)

@@ -73,6 +73,7 @@ class Written:
 class _Pause:
     """A location that took no writes is left alone until then."""
 
+    location: str
     why: str
     seconds: float
     until: float
@@ -100,18 +101,22 @@ class Writer:
 
     def paused(self, writes: Iterable[Write], written: Written | None = None) -> Written:
         """The result with the locations that are to be left alone for a while."""
-        written, now = written or Written(), self._clock.now()
-        pauses = {name: pause for name in {write.key[0] for write in writes} if (pause := self._pauses.get(name))}
-        left_s = {name: pause.until - now for name, pause in pauses.items() if pause.until > now}
-        written.waits |= {name: pauses[name].why for name in left_s}
-        written.retry_s = min(left_s.values(), default=0.0)
+        written = written or Written()
+        pauses = [self._pauses[name] for name in self.paused_locations() & {write.key[0] for write in writes}]
+        written.waits |= {pause.location: pause.why for pause in pauses}
+        written.retry_s = min((pause.until - self._clock.now() for pause in pauses), default=0.0)
         return written
+
+    def paused_locations(self) -> set[str]:
+        """Those that took no writes a short while ago."""
+        now = self._clock.now()
+        return {name for name, pause in self._pauses.items() if pause.until > now}
 
     def _note_outcome(self, location: str, why: str) -> None:
         before = self._pauses.pop(location, None)
         if why:
             seconds = min(2 * before.seconds, _LONGEST_PAUSE_S) if before is not None else _FIRST_PAUSE_S
-            self._pauses[location] = _Pause(why, seconds, self._clock.now() + seconds)
+            self._pauses[location] = _Pause(location, why, seconds, self._clock.now() + seconds)
             log.warning("HQ in %s took no writes, trying again in %g s: %s", location, seconds, why)
 
     async def _send(self, batch: list[Write], written: Written, together: asyncio.Semaphore) -> None:

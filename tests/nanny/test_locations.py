@@ -93,6 +93,11 @@ def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_i
     assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(), 0) == Finished("")
 
 
+def test_a_location_that_takes_no_writes_for_now_keeps_those_of_others_not_waiting() -> None:
+    look = look_at(subject(installed=""), NEW, Action.PREPARE, heard=True, last={"ams"})
+    assert [write.key[0] for write in look.writes] == ["fra", "fra", "ams", "ams"]
+
+
 def test_what_the_roll_out_has_not_switched_is_not_switched_off_for_it() -> None:
     """Else a location that is left out would serve nothing: what runs there gives way to the new snapshot only."""
     look = look_at(subject(leave_out=True), OLD, Action.DEACTIVATE, heard=True, kept=NEW.placements)
