@@ -8,7 +8,7 @@ from typing import Final
 
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.progress_clock import ProgressClock
-from nanny.actions.stages import stages_of, take_evidence
+from nanny.actions.stages import stages_of, update_evidence
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
@@ -38,9 +38,9 @@ class Activation:
         if not running.number:
             progress = _forgiving(progress, stages)
         evidence = self._progress.evidence(subject.id, running.number)
-        fallen = take_evidence(evidence, subject, content, stages) - progress.failed
-        if running.number and fallen:
-            record.failed.extend(messages_of(sorted(fallen)))
+        relapses = update_evidence(evidence, subject, content, stages) - progress.failed
+        if running.number and relapses:
+            record.failed.extend(messages_of(sorted(relapses)))
             await self._effects.store(subject, running, record)
             progress = progress_of(record)
         to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))

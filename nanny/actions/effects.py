@@ -65,7 +65,7 @@ class Effects:
         What HQ could not store for now is in `waits` of the result; it is not asked again before `retry_s`.
         The service and the action must be as they were when this was decided. Raises MayNotBegin, RecordChanged.
         """
-        waiting = self._writer.paused(writes)
+        waiting = self._writer.pauses_of(writes)
         if {write.key[0] for write in writes} <= waiting.waits.keys():
             return waiting
         change = self.controller.change()

@@ -44,7 +44,7 @@ def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> 
     return stages
 
 
-def take_evidence(evidence: Evidence, subject: Subject, content: Content, stages: Stages) -> set[Key]:
+def update_evidence(evidence: Evidence, subject: Subject, content: Content, stages: Stages) -> set[Key]:
     """Add what HQ shows now to the evidence; the instances that fell since."""
     instances = subject.instances
 
@@ -53,9 +53,9 @@ def take_evidence(evidence: Evidence, subject: Subject, content: Content, stages
 
     tally = subject.picture.tally(("restarts", content.id), judge)
     restarts = {key: count for count, keys in tally.groups().items() if count for key in keys}
-    fallen = evidence.fallen(stages, restarts)
-    evidence.take(stages, restarts)
-    return fallen
+    relapses = evidence.relapses(stages, restarts)
+    evidence.update(stages, restarts)
+    return relapses
 
 
 def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:

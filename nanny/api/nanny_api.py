@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from control import Controller
-from nanny.api.orders import Orders, check_id, check_info, check_mask, made_up_id
+from nanny.api.orders import Orders, check_id, check_info, check_mask, default_request_id
 from nanny.api.queries import Queries
 from nanny.api.shown import Shown
 from nanny.records import kinds
@@ -117,7 +117,7 @@ class NannyApi:
         if request.fill_pods_configuration and request.target != pb.TARGET_CREATED:
             raise invalid("fill_pods_configuration", "is for the target CREATED only")
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
-        request.request_id = request.request_id or made_up_id(call)
+        request.request_id = request.request_id or default_request_id(call)
         order = TargetOrder(
             snapshot_id=snapshot,
             target=request.target,

@@ -42,7 +42,7 @@ class Orders:
         """Store an event, and return when it has taken effect. Raises as `Events.submit`."""
         self._sign(event, by, call)
         timeout_s = 10.0 if call.deadline is None else max(0.1, call.deadline - self._controller.clock.now())
-        request_id = request_id or made_up_id(call)
+        request_id = request_id or default_request_id(call)
         await self._events.submit(service, event, request_id=request_id, by=event.by.author, timeout_s=timeout_s)
         call.touched(service, self._controller.version)
 
@@ -130,7 +130,7 @@ class Orders:
         return len(chunks)
 
 
-def made_up_id(call: Call) -> str:
+def default_request_id(call: Call) -> str:
     """The request id of a caller that gave none."""
     return f"call-{call.request_id}"
 

@@ -89,7 +89,7 @@ class Writer:
 
     async def send(self, writes: Sequence[Write]) -> Written:
         """Store each independently. Writes with an unknown outcome are seen in HQ later."""
-        written = self.paused(writes)
+        written = self.pauses_of(writes)
         together = asyncio.Semaphore(_PARALLEL)
         locations = {write.key[0] for write in writes} - written.waits.keys()
         async with asyncio.TaskGroup() as tasks:
@@ -97,9 +97,9 @@ class Writer:
                 tasks.create_task(self._send(batch, written, together))
         for location in locations:
             self._note_outcome(location, written.waits.get(location, ""))
-        return self.paused(writes, written)
+        return self.pauses_of(writes, written)
 
-    def paused(self, writes: Iterable[Write], written: Written | None = None) -> Written:
+    def pauses_of(self, writes: Iterable[Write], written: Written | None = None) -> Written:
         """The result with the locations that are to be left alone for a while."""
         written = written or Written()
         pauses = [self._pauses[name] for name in self.paused_locations() & {write.key[0] for write in writes}]

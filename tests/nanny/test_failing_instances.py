@@ -133,22 +133,22 @@ A: Key = ("ams", "a")
 
 def test_restarts_before_it_was_done_are_none_of_its_failures() -> None:
     evidence = Evidence()
-    assert not evidence.fallen({Stage.UNDER_WAY: {A}}, {A: 3})
-    evidence.take({Stage.DONE: {A}}, {A: 3})
-    assert not evidence.fallen({Stage.DONE: {A}}, {A: 3})
-    assert evidence.fallen({Stage.DONE: {A}}, {A: 4}) == {A}
+    assert not evidence.relapses({Stage.UNDER_WAY: {A}}, {A: 3})
+    evidence.update({Stage.DONE: {A}}, {A: 3})
+    assert not evidence.relapses({Stage.DONE: {A}}, {A: 3})
+    assert evidence.relapses({Stage.DONE: {A}}, {A: 4}) == {A}
 
 
 def test_a_supervisor_that_counts_from_zero_again_is_no_restart_and_the_next_one_is() -> None:
     evidence = Evidence()
-    evidence.take({Stage.DONE: {A}}, {A: 3})
-    evidence.take({Stage.DONE: {A}}, {})
-    assert evidence.fallen({Stage.DONE: {A}}, {A: 1}) == {A}
+    evidence.update({Stage.DONE: {A}}, {A: 3})
+    evidence.update({Stage.DONE: {A}}, {})
+    assert evidence.relapses({Stage.DONE: {A}}, {A: 1}) == {A}
 
 
 def test_what_others_held_or_was_silent_proves_itself_anew() -> None:
     for stage in (Stage.HELD, Stage.LOST, Stage.UP):
         evidence = Evidence()
-        evidence.take({Stage.DONE: {A}}, {})
-        evidence.take({stage: {A}}, {})
-        assert not evidence.fallen({Stage.UNDER_WAY: {A}}, {A: 1})
+        evidence.update({Stage.DONE: {A}}, {})
+        evidence.update({stage: {A}}, {})
+        assert not evidence.relapses({Stage.UNDER_WAY: {A}}, {A: 1})

@@ -42,7 +42,7 @@ def show_service(service: pb.Service) -> str:
                 current_name(one.current),
                 target_name(one.target),
                 one.target_set.author,
-                said(one),
+                remark_of(one),
             )
             for one in service.snapshot
         ]
@@ -51,7 +51,7 @@ def show_service(service: pb.Service) -> str:
     return "\n".join(parts)
 
 
-def said(state: pb.SnapshotState) -> str:
+def remark_of(state: pb.SnapshotState) -> str:
     """What its action does, else why it is as it is, else why its last order failed."""
     failed = state.order.outcome in (pb.ORDER_OUTCOME_FAILED, pb.ORDER_OUTCOME_ROLLED_BACK)
     return state.action.message or state.message or (outcome_words(state.order) if failed else "")
@@ -184,5 +184,5 @@ def _one_line(service: pb.Service) -> str:
     for one in service.snapshot:
         done = ", ".join(f"{where.location} {where.done}/{where.total}" for where in one.action.location)
         words = f"{short(one.snapshot_id)} {current_name(one.current)}"
-        parts.append(" ".join(filter(None, [words, f"[{done}]" if done else "", said(one)])))
+        parts.append(" ".join(filter(None, [words, f"[{done}]" if done else "", remark_of(one)])))
     return " | ".join(parts)
