@@ -218,7 +218,7 @@ class ShuttingDown(Retry):
 
 
 class AuditUnavailable(Retry):
-    """Orders of operators are taken only while it can be recorded who gave them; nothing was stored."""
+    """Orders are taken only while it can be recorded who gave them; nothing was stored."""
 
     reason = "AUDIT_UNAVAILABLE"
 

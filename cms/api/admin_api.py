@@ -24,7 +24,7 @@ class AdminApi:
 
     def methods(self) -> list[Method]:
         return [
-            _SERVICE.unary(pb.FreezeRequest, self.freeze, OPERATE),
+            _SERVICE.unary(pb.FreezeRequest, self.freeze, OPERATE, only_stops=lambda _: True),
             _SERVICE.unary(pb.UnfreezeRequest, self.unfreeze, OPERATE),
             _SERVICE.unary(pb.OpenRequest, self.open, OPERATE),
             _SERVICE.unary(pb.ExtendTaskRequest, self.extend, OPERATE),

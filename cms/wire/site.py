@@ -17,7 +17,7 @@ from serving.calls.methods import Call, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.protocol_errors import MethodNotAllowed
-from serving.rights.rules import LEAVE, READ, Rule
+from serving.rights.rules import LEAVE, POLL, READ, Rule
 from serving.standard.site import SiteAnswer, SiteRequest
 
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
@@ -48,7 +48,7 @@ class WireApi:
         self._calls = {
             ("list", "GET"): self._call("List", self._list, READ),
             ("list", "POST"): self._call("Create", self._create, LEAVE),
-            ("task", "GET"): self._call("Get", self._get, LEAVE),
+            ("task", "GET"): self._call("Get", self._get, POLL),
             ("task", "DELETE"): self._call("Delete", self._delete, LEAVE),
             ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE),
         }

@@ -23,7 +23,7 @@ _SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(reque
 _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
 _MANAGERS: Final = (Role.OPERATOR,)
 _PAGE: Final = 1_000
-ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.WRITES)
+ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.ORDERS)
 DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.WRITES)
 
 
@@ -49,14 +49,19 @@ class NannyApi:
             _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ),
             _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER),
             _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER),
-            _SERVICE.unary(pb.PauseActionsRequest, self._pause, OPERATE),
+            _SERVICE.unary(pb.PauseActionsRequest, self._pause, OPERATE, only_stops=lambda _: True),
             _SERVICE.unary(pb.ResumeActionsRequest, self._resume, OPERATE),
             _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER),
             _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ),
             _SERVICE.unary(pb.ListHistoryRequest, self._history, READ),
             _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ),
             _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT),
-            _SERVICE.unary(pb.SetControlRequest, self._set_control, OPERATE),
+            _SERVICE.unary(
+                pb.SetControlRequest,
+                self._set_control,
+                OPERATE,
+                only_stops=lambda request: request.order == pb.CONTROL_ORDER_FREEZE,
+            ),
         ]
 
     async def _create(self, request: pb.CreateServiceRequest, call: Call) -> Answer:

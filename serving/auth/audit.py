@@ -121,7 +121,10 @@ class Audit:
 
     def _failed(self, fault: str) -> None:
         if not self.fault:
-            log.error("the audit log cannot be written: %s; operators' orders are refused until it can", fault)
+            log.error(
+                "the audit log cannot be written: %s; orders are refused until it can, except those that only stop",
+                fault,
+            )
         self.fault = fault or "no reason given"
         self.lost += 1
 

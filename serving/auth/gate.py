@@ -176,7 +176,8 @@ class Gate:
             key = method.subject(request)
             if method.rule.record is Record.ORDERS:
                 line = self._line(call, method.path, method.rule, "allow", "begun")
-                self._audit.require(line._replace(key=key))
+                record = self._audit.record if method.only_stops(request) else self._audit.require
+                record(line._replace(key=key))
             try:
                 answer = await settled(method.run(request, call))
             except BaseException as error:
@@ -198,7 +199,7 @@ class Gate:
         async def run(request: Any, call: Call) -> Answer:
             answer = await settled(method.run(request, call))
             for touch in call.touches:
-                if touch.outcome in self._denied_by_state:
+                if touch.outcome in DENIALS or touch.outcome in self._denied_by_state:
                     line = self._line(call, method.path, method.rule, "deny", touch.outcome)
                     self.denials.record(line.identity or call.host, line._replace(key=touch.key))
             return answer

@@ -130,7 +130,8 @@ class Unary:
 
     `run` answers at once what memory can answer; for anything else it returns an awaitable, and gets a task.
     `subject` says what a request is about, for the audit log. `safe`: it changes nothing, so that GET is allowed.
-    `turned_away` is told of calls that ended before `run`, with the request if it could be read.
+    `only_stops`: the request only makes less happen (freeze, pause, cancel), so it is carried out also while it cannot
+    be recorded. `turned_away` is told of calls that ended before `run`, with the request if it could be read.
     """
 
     path: str  # e.g. "hq.v1.InstanceService/GetInstance"
@@ -141,6 +142,7 @@ class Unary:
     subject: Callable[[Any], str] = lambda _: ""
     safe: bool = False
     turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None
+    only_stops: Callable[[Any], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,11 @@ class Service:
         run: Callable[[M, Call], Answer | Awaitable[Answer]],
         rule: Rule,
         turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None,
+        only_stops: Callable[[M], bool] = lambda _: False,
     ) -> Unary:
         """A call with one answer."""
         parsers = parse_proto(request), parse_json(request)
-        return Unary(self._path(request), *parsers, run, rule, self._subject, rule in _SAFE, turned_away)
+        return Unary(self._path(request), *parsers, run, rule, self._subject, rule in _SAFE, turned_away, only_stops)
 
     def memoized(
         self,

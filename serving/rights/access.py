@@ -95,9 +95,13 @@ class Access:
         """The nodes within reach that are granted by their full names."""
         return [node for s in self._scopes(roles) if s.services is None and s.nodes for node in s.nodes.exact]
 
+    def reaches_all(self, roles: Iterable[Role] = READERS) -> bool:
+        """Whether one of these roles reaches all services and nodes."""
+        return not self.is_checked or any(scope.is_all for scope in self._scopes(roles))
+
     def check_all(self) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
-        if not self.is_unlimited:
+        if not self.reaches_all():
             self.deny("this", scope="concerns all services and nodes, and the role is granted only for some")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:

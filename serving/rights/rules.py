@@ -28,7 +28,7 @@ class Record(Enum):
     NOTHING = auto()
     DENIALS = auto()  # and those of items of a batch, too
     WRITES = auto()
-    ORDERS = auto()  # and an order that cannot be recorded is refused
+    ORDERS = auto()  # before, too, and what cannot be recorded is refused, unless it only stops something
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +54,7 @@ READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
 OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Record.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
-LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
-BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
+LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
+POLL: Final = Rule("poll approvals", LEAVE.roles, Record.DENIALS)
+BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
 READ_METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

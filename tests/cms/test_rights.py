@@ -12,8 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cms.cloud import Cms, cloud, known, task
 from tests.support.secured import Secured
+
+FULL = Path("/dev/full")
 
 
 class Guarded:
@@ -51,8 +55,9 @@ class Guarded:
 
 
 @asynccontextmanager
-async def guarded(folder: Path) -> AsyncIterator[Guarded]:
+async def guarded(folder: Path, audit: Path | None = None) -> AsyncIterator[Guarded]:
     files = Secured(folder)
+    files.audit = audit or files.audit
     async with cloud() as made:
         crew = await made.location("ams")
         for number in range(4):
@@ -106,3 +111,30 @@ async def test_writes_and_denials_are_in_the_audit_log(tmp_path: Path) -> None:
         assert ("reader/ann", "cms.wire/Create", "deny") in told
         assert ("operator", "cms.v1.CmsAdminService/Freeze", "allow") in told
         assert any(line.get("key") == "mine" for line in lines)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+async def test_orders_over_both_protocols_are_refused_while_they_cannot_be_recorded_but_a_freeze_is_not(
+    tmp_path: Path,
+) -> None:
+    async with guarded(tmp_path, FULL) as one:
+        for method, path, body in (
+            ("POST", "/v1.4/tasks", task("t", "h0")),
+            ("POST", "/v1.4/tasks/t/confirm", {}),
+            ("DELETE", "/v1.4/tasks/t", None),
+            (
+                "POST",
+                "/cms.v1.CmsService/CreateTask",
+                {"task": {"id": "t", "action": "reboot", "host": ["h0"], "issuer": "ann"}},
+            ),
+            ("POST", "/cms.v1.CmsService/PutBudget", {"budget": {"name": "web", "service": "web", "minReady": "1"}}),
+            ("POST", "/cms.v1.CmsService/EndDeclaration", {"issuer": "wall-e"}),
+            ("POST", "/cms.v1.CmsAdminService/Open", {"reason": "looked"}),
+        ):
+            status, answer = await one.call("operator", method, path, body)
+            assert (status, "audit log" in answer["message"]) == (503, True), (path, answer)
+        assert (await one.call("operator", "GET", "/v1.4/tasks")) == (200, {"result": []})
+        assert (await one.call("operator", "GET", "/v1.4/tasks/t"))[0] == 404
+        assert await one.order("operator", "Freeze", {"reason": "all is red"}, "CmsAdminService") == 200
+        assert await one.order("operator", "Unfreeze", {"reason": "over"}, "CmsAdminService") == 503
+        assert one.cms.server.controller.frozen is not None
