@@ -1,7 +1,4 @@
-"""Orders are checked here, before anything is stored: faults are named by field, and authorization is enforced.
-
-A project belongs to its owners; orders that concern all projects need an administrator.
-"""
+"""Orders are checked here, before anything is stored: faults are named by field."""
 
 from __future__ import annotations
 
@@ -9,41 +6,11 @@ import ipaddress
 import re
 from typing import Final
 
-from serving.calls.methods import Call
-from serving.errors import PermissionDenied, invalid
-from serving.rights.rules import Record, Role, Rule
+from serving.errors import invalid
 from walle.fuses.fuse import Automation
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project
-
-ORDER: Final = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
-TELL: Final = Rule("report checks", frozenset({Role.AGENT, Role.OPERATOR, Role.ADMIN}), Record.DENIALS)
-
-
-def who(call: Call) -> str:
-    """The caller's name as stored with orders; without authentication: its address."""
-    identity = call.access.identity
-    return identity.name if identity is not None else call.host or "anybody"
-
-
-def check_owner(call: Call, project: Project | None, project_id: str) -> None:
-    """Raises PermissionDenied unless the caller owns the project, or is an operator or administrator."""
-    if not call.access.is_checked or _has(call, Role.OPERATOR, Role.ADMIN):
-        return
-    if project is None or who(call) not in project.owners:
-        raise PermissionDenied(f"{who(call)} is not authorized to change project {project_id}: only its owners are")
-
-
-def check_admin(call: Call, what: str) -> None:
-    """Raises PermissionDenied unless the caller is an administrator."""
-    if call.access.is_checked and not _has(call, Role.ADMIN):
-        raise PermissionDenied(f"{who(call)} is not authorized to {what}: requires the role admin", needs="admin")
-
-
-def _has(call: Call, *roles: Role) -> bool:
-    return any(role in call.access.grants for role in roles)
-
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")

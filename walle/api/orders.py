@@ -8,8 +8,9 @@ from typing import Final
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import InvalidRequest, invalid
-from walle.api import checking
-from walle.api.checking import ORDER, TELL, check_admin, check_checks, check_owner, who
+from walle.api import checking, reach
+from walle.api.checking import check_checks
+from walle.api.reach import ORDER, REPORT, check_everything, who
 from walle.checks import checks_of
 from walle.process.automaton import Automaton
 from wallepb.v1 import service_pb2 as pb
@@ -29,22 +30,25 @@ class Orders:
             service.unary(pb.CreateProjectRequest, self._create_project, ORDER),
             service.unary(pb.UpdateProjectRequest, self._update_project, ORDER),
             service.unary(pb.DeleteProjectRequest, self._delete_project, ORDER),
-            service.unary(pb.SwitchAutomationRequest, self._switch, ORDER),
+            service.unary(pb.SwitchAutomationRequest, self._switch, ORDER, only_stops=lambda request: not request.on),
             service.unary(pb.AddHostRequest, self._add_host, ORDER),
             service.unary(pb.ChangeHostRequest, self._change_host, ORDER),
             service.unary(pb.SetHostStateRequest, self._set_state, ORDER),
             service.unary(pb.StartOperationRequest, self._start, ORDER),
-            service.unary(pb.CancelOperationRequest, self._cancel, ORDER),
+            service.unary(pb.CancelOperationRequest, self._cancel, ORDER, only_stops=lambda _: True),
             service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER),
             service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER),
-            service.unary(pb.EndScenarioRequest, self._end_scenario, ORDER),
-            service.unary(pb.FreezeRequest, self._freeze, ORDER),
+            service.unary(
+                pb.EndScenarioRequest, self._end_scenario, ORDER, only_stops=lambda request: not request.done
+            ),
+            service.unary(pb.FreezeRequest, self._freeze, ORDER, only_stops=lambda request: request.frozen),
             service.unary(pb.ReleaseTasksRequest, self._release_tasks, ORDER),
             service.unary(pb.OpenEpochRequest, self._open, ORDER),
         ]
 
     async def _create_project(self, request: pb.CreateProjectRequest, call: Call) -> Answer:
         checking.check_new_project(request)
+        check_everything(call, "create projects")
         await self._order(f"project/{request.project.id}", pb.Order(create_project=request), call)
         return MessageAnswer(pb.CreateProjectResponse())
 
@@ -63,20 +67,22 @@ class Orders:
         if request.project:
             await self._in_project(request.project, pb.Order(switch_automation=request), call)
         else:
-            check_admin(call, "switch the automation of all projects")
+            check_everything(call, "switch the automation of all projects", only_stops=not request.on)
             await self._order("global", pb.Order(switch_automation=request), call)
         return MessageAnswer(pb.SwitchAutomationResponse())
 
     async def _add_host(self, request: pb.AddHostRequest, call: Call) -> Answer:
         checking.check_new_host(request)
-        self._check_owner(request.project, call)
+        reach.check_host(call, request.host, self._walle.projects.get(request.project))
+        reach.check_privileged(call, request.host, request)
         await self._order(f"host/{request.host}", pb.Order(add_host=request), call)
         return MessageAnswer(pb.AddHostResponse())
 
     async def _change_host(self, request: pb.ChangeHostRequest, call: Call) -> Answer:
         checking.check_change(request)
         if request.project:
-            self._check_owner(request.project, call)
+            reach.check_host(call, request.host, self._walle.projects.get(request.project))
+        reach.check_privileged(call, request.host, request)
         await self._on_host(request.host, pb.Order(change_host=request), call)
         return MessageAnswer(pb.ChangeHostResponse())
 
@@ -86,6 +92,7 @@ class Orders:
         return MessageAnswer(pb.SetHostStateResponse())
 
     async def _start(self, request: pb.StartOperationRequest, call: Call) -> Answer:
+        reach.check_privileged(call, request.host, request)
         await self._on_host(request.host, pb.Order(start_operation=request), call)
         return MessageAnswer(pb.StartOperationResponse())
 
@@ -96,7 +103,7 @@ class Orders:
     async def _add_scenario(self, request: pb.AddScenarioRequest, call: Call) -> Answer:
         checking.check_scenario(request)
         if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
-            check_admin(call, "plan the maintenance of a switch")
+            check_everything(call, "plan the maintenance of a switch")
         for name in request.hosts:
             self._check_host(name, call)
         await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
@@ -104,7 +111,7 @@ class Orders:
 
     async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
         checking.check_agreement(request)
-        self._check_owner(request.project, call)
+        self._check_project(request.project, call)
         await self._order(f"scenario/{request.scenario}", pb.Order(agree_scenario=request), call)
         return MessageAnswer(pb.AgreeScenarioResponse())
 
@@ -112,19 +119,20 @@ class Orders:
         checking.check_id("scenario", request.scenario)
         found = self._walle.scenarios.get(request.scenario)
         if found is not None and found.by != who(call):
-            check_admin(call, f"end scenario {request.scenario} of {found.by}")
+            check_everything(call, f"end scenario {request.scenario} of {found.by}", only_stops=not request.done)
         await self._order(f"scenario/{request.scenario}", pb.Order(end_scenario=request), call)
         return MessageAnswer(pb.EndScenarioResponse())
 
     async def _freeze(self, request: pb.FreezeRequest, call: Call) -> Answer:
-        check_admin(call, "stop or start all of Wall-E")
+        what = "stop all of Wall-E" if request.frozen else "start all of Wall-E"
+        check_everything(call, what, only_stops=request.frozen)
         controller = self._walle.controller
         change = controller.freeze if request.frozen else controller.unfreeze
         await change(who(call), request.reason or "no reason given")
         return MessageAnswer(pb.FreezeResponse())
 
     async def _open(self, request: pb.OpenEpochRequest, call: Call) -> Answer:
-        check_admin(call, "open the epoch of the store")
+        check_everything(call, "open the epoch of the store")
         await self._walle.controller.open(who(call), request.reason or "no reason given")
         return MessageAnswer(pb.OpenEpochResponse())
 
@@ -141,15 +149,15 @@ class Orders:
 
     async def _in_project(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_id("project", name)
-        self._check_owner(name, call)
+        self._check_project(name, call)
         await self._order(f"project/{name}", order, call)
 
     def _check_host(self, name: str, call: Call) -> None:
         host = self._walle.hosts.get(name)
-        self._check_owner(host.project if host is not None else "", call)
+        reach.check_host(call, name, self._walle.projects.get(host.project) if host is not None else None)
 
-    def _check_owner(self, project: str, call: Call) -> None:
-        check_owner(call, self._walle.projects.get(project), project)
+    def _check_project(self, name: str, call: Call) -> None:
+        reach.check_project(call, self._walle.projects.get(name), name)
 
     async def _order(self, subject: str, order: pb.Order, call: Call) -> None:
         order.by = who(call)
@@ -166,28 +174,34 @@ class Telling:
 
     def methods(self, service: Service) -> list[Method]:
         return [
-            service.unary(pb.ReportChecksRequest, self._report, TELL),
-            service.unary(pb.TakeAlertsRequest, self._alerts, TELL),
+            service.unary(pb.ReportChecksRequest, self._report, REPORT),
+            service.unary(pb.TakeAlertsRequest, self._alerts, REPORT),
         ]
 
     async def _report(self, request: pb.ReportChecksRequest, call: Call) -> Answer:
         for report in request.hosts:
             check_checks(report)
+            if not reach.may_report(call, report.host):
+                call.access.deny(f"host {report.host}", key=report.host)
         unknown = await self._walle.tell(request.hosts, who(call))
         return MessageAnswer(pb.ReportChecksResponse(unknown=unknown))
 
     async def _alerts(self, request: pb.TakeAlertsRequest, call: Call) -> Answer:
         """Unusable alerts are answered, not refused: otherwise Alertmanager would resend the whole group for ever."""
         reports, unknown = checks_of(request.alerts)
-        unknown += await self._walle.tell(list(_valid(reports, unknown)), who(call))
+        unknown += await self._walle.tell(list(_usable(reports, call, unknown)), who(call))
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))
 
 
-def _valid(reports: Iterable[pb.HostChecks], unknown: list[str]) -> Iterable[pb.HostChecks]:
+def _usable(reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:
     for report in reports:
         try:
             check_checks(report)
         except InvalidRequest as error:
             unknown.append(str(error))
-        else:
+            continue
+        if reach.may_report(call, report.host):
             yield report
+        else:
+            call.touched(report.host, outcome="PERMISSION_DENIED")
+            unknown.append(f"host {report.host} is outside the granted scope")

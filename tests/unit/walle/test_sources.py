@@ -1,4 +1,4 @@
-"""Where checks come from, the configuration file, and who may order what."""
+"""Where checks come from, and the configuration file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ import pytest
 
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_FALSE, CONDITION_STATUS_TRUE, Instance
 from hqpb.v1.service_pb2 import EPOCH_TRUST_DOUBTED, GuardState, Source
-from serving.calls.methods import Call
-from serving.errors import PermissionDenied
-from serving.rights.access import Access, Identity, Kind, Scope
-from serving.rights.rules import Role
-from walle.api.checking import ORDER, check_admin, check_owner
 from walle.checks import checks_of, reports, why_not_believed
 from walle.process.config import BadConfig, load
-from wallepb.v1.project_pb2 import Project
 from wallepb.v1.service_pb2 import Alert
 
 
@@ -103,28 +97,3 @@ def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, text: str, why: str)
     (tmp_path / "walle.yaml").write_text(text)
     with pytest.raises(BadConfig, match=why):
         load(tmp_path / "walle.yaml")
-
-
-def a_call(name: str, *roles: Role) -> Call:
-    identity = Identity(name, Kind.TOKEN, 0.0)
-    return Call(access=Access(identity, ORDER, {role: (Scope(),) for role in roles}))
-
-
-PROJECT = Project(id="web", owners=["alice"])
-
-
-def test_owners_order_in_their_project_and_nobody_elses() -> None:
-    check_owner(a_call("alice", Role.UPLOADER), PROJECT, "web")
-    with pytest.raises(PermissionDenied, match="bob is not authorized to change project web"):
-        check_owner(a_call("bob", Role.UPLOADER), PROJECT, "web")
-
-
-def test_operators_and_administrators_order_everywhere() -> None:
-    check_owner(a_call("carol", Role.OPERATOR), PROJECT, "web")
-    check_owner(a_call("dave", Role.ADMIN), PROJECT, "web")
-
-
-def test_what_concerns_all_takes_an_administrator_even_of_an_operator() -> None:
-    check_admin(a_call("dave", Role.ADMIN), "switch the automation of all projects")
-    with pytest.raises(PermissionDenied, match="requires the role admin"):
-        check_admin(a_call("carol", Role.OPERATOR), "switch the automation of all projects")

@@ -1,0 +1,158 @@
+"""Who may order what at Wall-E, over real sockets: owners, scopes of nodes and services, agents, and the audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from google.protobuf.message import Message
+
+from tests.support.walle.guarded import Guarded, guarded
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
+
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+async def one(tmp_path: Path) -> AsyncIterator[Guarded]:
+    """Project `web` of web-uploader with hosts lab-1 and prod-1."""
+    async with guarded(tmp_path) as made:
+        await prepare(made)
+        yield made
+
+
+async def prepare(made: Guarded) -> None:
+    assert (
+        await made.status("admin", pb.CreateProjectRequest(project=Project(id="web", owners=["web-uploader"]))) == 200
+    )
+    for host in ("lab-1", "prod-1"):
+        assert await made.status("admin", pb.AddHostRequest(host=host, project="web", state=HOST_STATE_FREE)) == 200
+
+
+def on_host(host: str) -> list[Message]:
+    """Every order about a host."""
+    report = pb.HostChecks(host=host, check=[pb.CheckReport(name="ssh", failing=True)])
+    return [
+        pb.SetHostStateRequest(host=host, state=HOST_STATE_MAINTENANCE),
+        pb.StartOperationRequest(host=host, kind=OPERATION_KIND_REBOOT),
+        pb.CancelOperationRequest(host=host),
+        pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=[host]),
+        pb.ReportChecksRequest(hosts=[report]),
+        pb.ChangeHostRequest(host=host, change=pb.HOST_CHANGE_MOVE, project="web"),
+        pb.ChangeHostRequest(host=host, change=pb.HOST_CHANGE_REMOVE),
+        pb.AddHostRequest(host=host, project="web"),
+    ]
+
+
+IN_PROJECT: list[Message] = [
+    pb.UpdateProjectRequest(project="web", set_owners=True, owners=["lab-operator"]),
+    pb.SwitchAutomationRequest(project="web", reason="no"),
+    pb.SwitchAutomationRequest(project="web", on=True, reason="yes"),
+    pb.AgreeScenarioRequest(scenario="s", project="web", reason="yes"),
+    pb.ReleaseTasksRequest(project="web", reason="looked"),
+    pb.DeleteProjectRequest(project="web"),
+]
+
+STOPS: list[Message] = [
+    pb.FreezeRequest(frozen=True, reason="all is red"),
+    pb.SwitchAutomationRequest(reason="all is red"),
+]
+
+BEGINS: list[Message] = [
+    pb.CreateProjectRequest(project=Project(id="mine")),
+    pb.FreezeRequest(frozen=False, reason="over"),
+    pb.SwitchAutomationRequest(on=True, reason="over"),
+    pb.OpenEpochRequest(reason="looked"),
+    pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1"),
+]
+
+
+@pytest.mark.parametrize("who", ["lab-operator", "lab-admin"])
+async def test_an_operator_or_admin_of_some_nodes_orders_on_these_hosts_and_no_others(one: Guarded, who: str) -> None:
+    for order in on_host("prod-1"):
+        assert await one.status(who, order) == 403, order
+    for order in on_host("lab-1"):
+        assert await one.status(who, order) != 403, order
+
+
+@pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin"])
+async def test_a_scoped_role_orders_nothing_in_projects_that_it_does_not_own(one: Guarded, who: str) -> None:
+    for order in IN_PROJECT:
+        assert await one.status(who, order) == 403, order
+
+
+async def test_an_admin_of_some_services_reaches_no_host_by_that(one: Guarded) -> None:
+    for order in on_host("lab-1"):
+        assert await one.status("web-admin", order) == 403, order
+
+
+@pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin", "web-uploader"])
+async def test_what_concerns_everything_takes_a_role_without_a_scope(one: Guarded, who: str) -> None:
+    for order in [*STOPS, *BEGINS]:
+        assert await one.status(who, order) == 403, order
+
+
+async def test_an_operator_without_a_scope_stops_everything_and_only_an_admin_starts_it_again(one: Guarded) -> None:
+    for order in STOPS:
+        assert await one.status("operator", order) == 200, order
+    for order in BEGINS:
+        assert await one.status("operator", order) == 403, order
+        assert await one.status("admin", order) != 403, order
+
+
+async def test_an_owner_orders_on_its_hosts_but_passes_over_no_cms_and_names_no_address(one: Guarded) -> None:
+    assert await one.status("web-uploader", pb.AddHostRequest(host="h9", project="web", state=HOST_STATE_FREE)) == 200
+    for privileged in (
+        pb.StartOperationRequest(host="prod-1", kind=OPERATION_KIND_REBOOT, ignore_cms=True),
+        pb.ChangeHostRequest(host="prod-1", change=pb.HOST_CHANGE_PREPARE, ignore_cms=True),
+        pb.AddHostRequest(host="h8", project="web", ignore_cms=True),
+        pb.AddHostRequest(host="h8", project="web", bmc="10.7.0.8"),
+        pb.AddHostRequest(host="h8", project="web", address=["10.7.0.8"]),
+    ):
+        assert await one.status("web-uploader", privileged) == 403, privileged
+    ignoring = pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT, ignore_cms=True)
+    assert await one.status("lab-operator", ignoring) == 200
+
+
+def failing(*hosts: str) -> pb.ReportChecksRequest:
+    one = pb.CheckReport(name="UNREACHABLE", failing=True)
+    return pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one]) for host in hosts])
+
+
+async def test_an_agent_reports_checks_of_its_own_node_only(one: Guarded) -> None:
+    assert await one.status("agent/lab-1", failing("lab-1")) == 200
+    assert await one.status("agent/lab-1", failing("prod-1")) == 403
+    assert await one.status("agent/lab-1", failing("lab-1", "prod-1")) == 403
+    alerts = [pb.Alert(status="firing", labels={"host": host, "check": "disk"}) for host in ("lab-1", "prod-1")]
+    status, answer = await one.call("agent/lab-1", pb.TakeAlertsRequest(alerts=alerts))
+    assert (status, answer["unknown"]) == (200, ["host prod-1 is outside the granted scope"])
+    await one.walle.until(lambda: len(one.walle.of("lab-1").check) == 2, "its own are stored")
+    assert not one.walle.of("prod-1").check
+    lines = [json.loads(line) for line in one.files.audit.read_text().splitlines()]
+    denied = [(line["identity"], line["key"]) for line in lines if line["decision"] == "deny"]
+    assert denied == [("agent/lab-1", "prod-1")] * 3
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+async def test_orders_are_refused_while_they_cannot_be_recorded_except_those_that_only_stop(tmp_path: Path) -> None:
+    async with guarded(tmp_path, audit=FULL) as full:
+        for order in (*on_host("lab-1"), *IN_PROJECT, *BEGINS):
+            if isinstance(order, pb.CancelOperationRequest | pb.ReportChecksRequest) or order == IN_PROJECT[1]:
+                continue
+            status, answer = await full.call("admin", order)
+            assert (status, "audit log" in answer["message"]) == (503, True), order
+        assert not full.walle.server.automaton.projects
+        assert await full.status("agent/lab-1", failing("lab-1")) == 200
+        for order in (
+            *STOPS,
+            IN_PROJECT[1],
+            pb.CancelOperationRequest(host="lab-1"),
+            pb.EndScenarioRequest(scenario="s"),
+        ):
+            status, answer = await full.call("operator", order)
+            assert status in (200, 404), (order, answer)
+        assert full.walle.server.controller.frozen is not None
