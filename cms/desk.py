@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -24,6 +24,7 @@ from cms.orders import Orders
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
+from serving.rights.patterns import IdentityPattern
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +39,12 @@ class Settings:
     """The CMS's settings.
 
     Attributes:
-        issuers: who must declare their running work in a new epoch, and may declare work at all.
+        issuers: who must declare their running work in a new epoch, and may declare work at all; each with the
+            identities that may speak for it.
         fence_s: how long to wait for a location to prove that everything it acknowledged is known here.
     """
 
-    issuers: tuple[str, ...] = ()
+    issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
     fence_s: float = 1.0
 
 

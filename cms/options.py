@@ -19,6 +19,7 @@ from control.process import dev_flags, kit_flags, listening_flags
 from serving.auth import security as settings
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.flags import Duration, Flags, together
+from serving.rights.patterns import IdentityPattern
 from serving.storage.flags import etcd_flags
 
 FLAGS: Final = Flags("CMS_")
@@ -47,8 +48,9 @@ behaviour: Final = together(
     _decisions.option(
         "--task-issuer",
         multiple=True,
-        metavar="NAME",
-        help="Issuer that must declare its running work after a restore, before anything is granted; repeatable.",
+        metavar="NAME=IDENTITY",
+        help="Issuer that must declare its running work after a restore, before anything is granted, and who may speak "
+        "for it, as --policy knows it; repeatable. Without --policy: NAME.",
     ),
     _decisions.option(
         "--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."
@@ -73,8 +75,20 @@ logs: Final = FLAGS.logs()
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
-    """What the desk is told."""
-    return Settings(tuple(given["task_issuer"]), given["fence"])
+    """What the desk is told. Raises UsageError."""
+    issuers: dict[str, list[IdentityPattern]] = {}
+    for word in given["task_issuer"]:
+        name, _, identity = word.partition("=")
+        if given.get("policy") and not (name and identity):
+            raise click.UsageError(
+                f"--task-issuer {word}: names nobody who may speak for it: "
+                f"write --task-issuer {name or 'NAME'}=IDENTITY, with the identity as --policy knows it"
+            )
+        try:
+            issuers.setdefault(name, []).extend([IdentityPattern(identity)] if identity else [])
+        except ValueError as error:
+            raise click.UsageError(f"--task-issuer {word}: {error}") from error
+    return Settings(issuers, given["fence"])
 
 
 def book_of(given: Mapping[str, Any], sites: WatchedFiles[Limits] | None) -> Book:

@@ -10,7 +10,7 @@ from cms.leave import Leave
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
 from cms.ledger.why import Why, view
-from cms.permits import check_budget_reach, check_task_reach, owner_of
+from cms.permits import check_budget_reach, check_issuer, check_task_reach, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from control import EventRefused
@@ -58,6 +58,7 @@ class CmsApi:
     async def create(self, request: pb.CreateTaskRequest, call: Call) -> Answer:
         wanted = record_of(request.task, owner_of(call))
         check_task(wanted)
+        check_issuer(call.access, wanted.issuer, self._desk.settings.issuers)
         check_task_reach(call.access, wanted, self._desk.book.picture)
         record, why = await (self._leave.dry_run(wanted) if request.dry_run else self._leave.create(wanted))
         return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why)))
@@ -147,6 +148,7 @@ class CmsApi:
                 "issuer",
                 f"{request.issuer[:100]!a} is not authorized to declare work: see --task-issuer of the CMS",
             )
+        check_issuer(call.access, request.issuer, desk.settings.issuers)
         declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
         await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
         missing = desk.missing_issuers()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cms.checks import check_task
 from cms.leave import Leave, NotConfirmed
 from cms.ledger.actions import known_to
-from cms.permits import check_task_reach, owner_of
+from cms.permits import check_issuer, check_task_reach, owner_of
 from cms.wire.answers import encoded, error_body, listed, verdict
 from cms.wire.reading import Target, is_dry_run, target, task_in
 from serving import error_statuses
@@ -102,6 +102,7 @@ class WireApi:
         is_dry = is_dry_run(request.site.query_string)
         wanted.owner = owner_of(call)
         check_task(wanted, known_to(request.at.minor))
+        check_issuer(call.access, wanted.issuer, self._leave.desk.settings.issuers)
         check_task_reach(call.access, wanted, self._leave.desk.book.picture)
         if not is_dry:
             call.touched(wanted.id)

@@ -31,6 +31,7 @@ from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits as ServingLimits
 from serving.listeners import Addresses
+from serving.rights.patterns import IdentityPattern
 from store.memory import MemoryStore
 from store.port import Store
 from tests.support.sample_instances import eventually, instance
@@ -136,7 +137,8 @@ class Cms:
 
 def task(task_id: str, *hosts: str, action: str = "reboot", **more: Any) -> dict[str, Any]:
     """A request as JSON has it."""
-    return {"id": task_id, "type": "automated", "issuer": "wall-e", "action": action, "hosts": list(hosts), **more}
+    said = {"id": task_id, "type": "automated", "issuer": "wall-e", "action": action, "hosts": list(hosts)}
+    return {**said, **more}
 
 
 def http(method: str, url: str, data: bytes | None = None, timeout_s: float = 10.0) -> Reply:
@@ -191,7 +193,7 @@ class Cloud:
         limits: Sequence[DomainLimit] = (),
         sites: Mapping[str, Site] | None = None,
         sites_path: Path | None = None,
-        issuers: tuple[str, ...] = (),
+        issuers: Mapping[str, Sequence[str]] | None = None,
         term_s: float = 1.0,
         store: Store | None = None,
         security: Security | None = None,
@@ -211,7 +213,7 @@ class Cloud:
             ANYWHERE,
             clients,
             book,
-            Settings(issuers, 0.5),
+            Settings({name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()}, 0.5),
             0.1,
             file,
         )

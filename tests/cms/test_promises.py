@@ -230,7 +230,7 @@ async def test_hosts_of_a_silent_location_wait_and_others_do_not() -> None:
 async def test_in_a_new_epoch_nothing_is_granted_until_work_was_declared_or_an_operator_opens(
     by_operator: bool,
 ) -> None:
-    async with service_of(10, issuers=("wall-e",)) as (_, cms):
+    async with service_of(10, issuers={"wall-e": ()}) as (_, cms):
         await budget(cms, "web", "web", maxUnavailable="1")
         cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
         assert (await cms.ask("new", "h1")).body["status"] == "in-process"

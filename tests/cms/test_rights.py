@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from cms.options import settings_of
 from tests.cms.cloud import Cms, cloud, known, task
 from tests.support.secured import Secured
 
@@ -30,8 +32,8 @@ class Guarded:
         """`path` from the root; who "": no token."""
         return await asyncio.to_thread(self._call, who, method, path, body)
 
-    async def ask(self, who: str, task_id: str, host: str) -> int:
-        return (await self.call(who, "POST", "/v1.4/tasks", task(task_id, host)))[0]
+    async def ask(self, who: str, task_id: str, host: str, issuer: str = "wall-e") -> int:
+        return (await self.call(who, "POST", "/v1.4/tasks", task(task_id, host, issuer=issuer)))[0]
 
     async def order(self, who: str, name: str, body: object, service: str = "CmsService") -> int:
         return (await self.call(who, "POST", f"/cms.v1.{service}/{name}", body))[0]
@@ -62,7 +64,8 @@ async def guarded(folder: Path, audit: Path | None = None) -> AsyncIterator[Guar
         crew = await made.location("ams")
         for number in range(4):
             await crew.add(f"web-{number}", "web", f"h{number}")
-        cms = await made.cms(security=files.security())
+        issuers = {"wall-e": ["operator"], "nanny": ["web-uploader"]}
+        cms = await made.cms(security=files.security(), issuers=issuers)
         await known(cms, 4)
         yield Guarded(cms, files)
 
@@ -84,14 +87,14 @@ async def test_tasks_belong_to_who_created_them(tmp_path: Path) -> None:
         assert (status, listed) == (200, {"result": []})
         assert (await one.call("admin", "GET", "/v1.4/tasks/theirs"))[0] == 404
         assert (await one.call("admin", "DELETE", "/v1.4/tasks/theirs"))[0] == 404
-        assert await one.ask("admin", "theirs", "h0") == 409
+        assert await one.ask("admin", "theirs", "h0", "ann") == 409
         assert (await one.call("operator", "DELETE", "/v1.4/tasks/theirs"))[0] == 204
 
 
 async def test_how_far_a_role_reaches_is_compared_with_what_a_task_names(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
-        assert await one.ask("rack-operator", "t", "h0") == 403
-        assert await one.ask("rack-operator", "t", "rack1-7") == 200
+        assert await one.ask("rack-operator", "t", "h0", "ann") == 403
+        assert await one.ask("rack-operator", "t", "rack1-7", "ann") == 200
         mine = {"id": "u", "action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "nanny"}
         assert await one.order("mail-uploader", "CreateTask", {"task": mine}) == 403
         assert await one.order("web-uploader", "CreateTask", {"task": mine}) == 200
@@ -138,3 +141,34 @@ async def test_orders_over_both_protocols_are_refused_while_they_cannot_be_recor
         assert await one.order("operator", "Freeze", {"reason": "all is red"}, "CmsAdminService") == 200
         assert await one.order("operator", "Unfreeze", {"reason": "over"}, "CmsAdminService") == 503
         assert one.cms.server.controller.frozen is not None
+
+
+async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over_both_protocols(tmp_path: Path) -> None:
+    """An uploader of `web` declared that Wall-E had no more running work, and everything was granted again."""
+    async with guarded(tmp_path) as one:
+        assert await one.order("web-uploader", "EndDeclaration", {"issuer": "wall-e"}) == 403
+        assert await one.order("admin", "EndDeclaration", {"issuer": "wall-e"}) == 403
+        assert not one.cms.server.desk.declared
+        for running in (False, True):
+            theirs: dict[str, Any] = {"id": "t", "action": "roll-out", "issuer": "wall-e", "alreadyRunning": running}
+            theirs["instance"] = [{"location": "ams", "id": "web-0"}]
+            assert await one.order("web-uploader", "CreateTask", {"task": theirs}) == 403
+            wire = task("t", "rack1-1", already_running=running)
+            status, answer = await one.call("rack-operator", "POST", "/v1.4/tasks", wire)
+            assert (status, "--task-issuer" in answer["message"]) == (403, True)
+        assert not one.cms.server.desk.tasks
+        assert await one.ask("operator", "mine", "h0") == 200
+        assert (await one.call("operator", "POST", "/v1.4/tasks", task("u", "h1", already_running=True)))[0] == 200
+        assert await one.order("operator", "EndDeclaration", {"issuer": "wall-e"}) == 200
+
+
+def test_an_issuer_that_nobody_is_bound_to_is_refused_at_the_start_with_the_way_to_write_it() -> None:
+    given = {"task_issuer": ("wall-e",), "fence": 1.0, "policy": "policy.yaml"}
+    with pytest.raises(click.UsageError, match="write --task-issuer wall-e=IDENTITY"):
+        settings_of(given)
+    assert settings_of(given | {"policy": ""}).issuers == {"wall-e": []}
+    bound = settings_of(given | {"task_issuer": ("wall-e=ops/*", "wall-e=walle", "nanny=nanny")}).issuers
+    assert {name: [one.text for one in who] for name, who in bound.items()} == {
+        "wall-e": ["ops/*", "walle"],
+        "nanny": ["nanny"],
+    }

@@ -41,7 +41,7 @@ async def leave_of(cms: Cms) -> AsyncIterator[CmsLeave]:
 
 
 async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_granted() -> None:
-    async with service_of(10, issuers=("nanny",)) as (_, cms), leave_of(cms) as leave:
+    async with service_of(10, issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         assert not await leave.declare([WEB_0])  # nobody asked
         cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
         answer = await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1")
@@ -56,7 +56,7 @@ async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_gra
 
 
 async def test_a_batch_that_the_restored_cms_knows_as_waiting_is_declared_as_running() -> None:
-    async with service_of(10, issuers=("nanny",)) as (_, cms), leave_of(cms) as leave:
+    async with service_of(10, issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         cms.server.controller._epoch.is_first = False
         assert not (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
         assert await leave.declare([WEB_0])
