@@ -17,9 +17,12 @@ from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
 def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
-    """Trip the fuse of a project and the global one: once per epoch, and again for each new piece of evidence."""
+    """Trip the fuse of a project and the global one: once per epoch, and again for each new piece of evidence.
+
+    Evidence is what a CMS of the project says, perhaps in error: then only this project's fuse trips.
+    """
     notices = []
-    for owner in (project, GLOBAL):
+    for owner in (project,) if evidence else (project, GLOBAL):
         restored = book.get(RESTORED, owner)
         if restored is not None and restored.epoch == epoch and not evidence:
             continue
