@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import smtplib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from typing import Final, Protocol
 
-import httpx
-
+from walle.outgoing.calls import CallFailed, Calls
+from walle.outgoing.destinations import BadAddress, Destinations, not_listed
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, Recipient, Severity
 
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 _KEPT: Final = 1000
 _ATTEMPTS: Final = 3
 _RETRY_S: Final = 5.0
+_MAIL: Final = re.compile(
+    r"[A-Za-z0-9_][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+)
 _LEVELS: Final = {SEVERITY_ERROR: logging.ERROR, SEVERITY_CRITICAL: logging.ERROR}
 
 
@@ -32,6 +36,21 @@ class Way(Protocol):
 
     async def deliver(self, address: str, notice: Notice) -> None:
         """Raises OSError: not delivered."""
+
+
+def is_mail_address(text: str) -> bool:
+    """One address, with nothing that a header or a mail server could read as more."""
+    return _MAIL.fullmatch(text) is not None
+
+
+def why_not_notified(address: str, destinations: Destinations) -> str:
+    """Why an address gets no notices; empty: it gets them."""
+    if is_mail_address(address):
+        return ""
+    try:
+        return "" if destinations.hook_at(address) is not None else not_listed("notify")
+    except BadAddress:
+        return "it is neither a mail address nor an http(s) URL"
 
 
 def severity_name(severity: Severity) -> str:
@@ -106,17 +125,17 @@ class Outbox:
         log.error("notice to %s not delivered: %s: %s", address, why, notice.text)
 
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S: Final = 10.0
 
 
 class Webhook:
     """POSTs `{"severity", "project", "host", "text"}`; anything but 2xx is a failure."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self._http = http
+    def __init__(self, destinations: Destinations, calls: Calls) -> None:
+        self._destinations, self._calls = destinations, calls
 
     def takes(self, address: str) -> bool:
-        return address.startswith(("http://", "https://"))
+        return not is_mail_address(address) and not why_not_notified(address, self._destinations)
 
     async def deliver(self, address: str, notice: Notice) -> None:
         body = {
@@ -125,12 +144,15 @@ class Webhook:
             "host": notice.host,
             "text": notice.text,
         }
+        endpoint = self._destinations.hook_at(address)
+        if endpoint is None:
+            raise OSError(not_listed("notify"))
         try:
-            response = await self._http.post(address, json=body, timeout=_TIMEOUT_S)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise OSError(f"{type(error).__name__}: {error}") from error
-        if not response.is_success:
-            raise OSError(f"HTTP {response.status_code}")
+            reply = await self._calls.send("POST", address, body=body, headers=endpoint.headers(), tls=endpoint.tls)
+        except CallFailed as error:
+            raise OSError(str(error)) from error
+        if not reply.is_success:
+            raise OSError(f"HTTP {reply.status}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +173,7 @@ class Mail:
         self._server = server
 
     def takes(self, address: str) -> bool:
-        return "@" in address and "://" not in address
+        return is_mail_address(address)
 
     async def deliver(self, address: str, notice: Notice) -> None:
         await asyncio.to_thread(self._send, address, notice)

@@ -36,7 +36,8 @@ from serving.auth.watched_files import BadSecurity
 from serving.flags import Duration, Flags, ServerCommand, together
 from serving.storage.flags import etcd_flags
 from store.port import Store
-from walle.process.config import BadConfig, FileConfig, load
+from walle.process.config import FileConfig, load
+from walle.process.fields import BadConfig
 from walle.process.hq import Hq
 from walle.server import Server
 

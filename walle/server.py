@@ -6,8 +6,6 @@ import asyncio
 import random
 from typing import Any
 
-import httpx
-
 from control import Config, Controller
 from control.process import ControllerHealth, release
 from serving.calls.methods import Method, Service
@@ -19,6 +17,7 @@ from walle.api.orders import Orders, Telling
 from walle.api.reads import Reads
 from walle.healing.decision import SETTLE_MS
 from walle.notices import Mail, Outbox, Webhook
+from walle.outgoing.calls import Calls
 from walle.process.automaton import Automaton
 from walle.process.config import FileConfig
 from walle.process.hq import Hq, NoHq
@@ -66,9 +65,9 @@ class Server:
     ) -> None:
         self._store, self._hq = store, hq
         self.controller = Controller(config, store, shared.clock, rng)
-        http = httpx.AsyncClient(follow_redirects=False)
+        calls = Calls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []
-        outbox = Outbox([Webhook(http), *mail], self._recipients)
+        outbox = Outbox([Webhook(file.destinations, calls), *mail], self._recipients)
         self._file = file
         events = CmsEvents(shared.clock.now, outbox.send)
         self.automaton = Automaton(
@@ -76,7 +75,7 @@ class Server:
             installation,
             file.global_limits,
             outbox,
-            lambda storing, projects: RealParts(file, projects, storing, events, http),
+            lambda storing, projects: RealParts(file, projects, storing, events, calls),
             hq or NoHq(),
             rng,
             settle_ms,

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ async def everything() -> AsyncIterator[Everything]:
         async with (
             process("cms.main", "dev", "--store", "memory", *ANY_ADDRESS, *at) as (cms, _),
             process("nanny.main", "dev", "--store", "memory", *ANY_ADDRESS, *at, "--cms", cms) as (nanny, _),
-            process("walle.main", "dev", "--store", "memory", *ANY_ADDRESS, *at, "--settle", "1s") as (walle, _),
+            _walle(cms, *at) as walle,
             process(
                 *("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq),
                 *("--cms", cms, "--nanny", nanny, "--walle", walle),
@@ -90,6 +91,17 @@ async def everything() -> AsyncIterator[Everything]:
             finally:
                 agent.cancel()
                 await asyncio.gather(agent, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _walle(cms: str, *more: str) -> AsyncIterator[str]:
+    """Wall-E, which may call this CMS."""
+    with tempfile.NamedTemporaryFile("w") as config:
+        config.write(f"cms: [{{url: 'http://{cms}'}}]")
+        config.flush()
+        words = ("walle.main", "dev", "--store", "memory", *ANY_ADDRESS, "--settle", "1s", "--config", config.name)
+        async with process(*words, *more) as (walle, _):
+            yield walle
 
 
 async def _agent(client: Client) -> None:

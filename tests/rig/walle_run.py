@@ -29,6 +29,7 @@ from tests.checker.repairs import History, dns_once, once
 from tests.checker.violation import Promise
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
+from tests.support.walle.anywhere import controller_entry
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.fake_names import FakeNames, fake_names
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
@@ -136,7 +137,9 @@ class WalleRun:
         server, _, port = self._to_names.endpoint.rpartition(":")
         zone = {"type": "dns", "server": server, "port": int(port), "zone": "."}
         operations = {"reboot": "bmc", "dns-fix": "zone"}
-        return {"executors": {"bmc": bmc, "zone": zone}, "operations": operations, "automation": GLOBAL}
+        to_bmc, to_cms = f"http://{self._to_bmc.endpoint}", f"http://{self._to_cms.endpoint}"
+        listed = {"redfish": [controller_entry(to_bmc)], "cms": [{"url": to_cms}]}
+        return {"executors": {"bmc": bmc, "zone": zone}, "operations": operations, "automation": GLOBAL, **listed}
 
     async def _fill(self) -> None:
         scheme = [Scheme(check=_CHECK, step=[OPERATION_KIND_REBOOT] * _STEPS)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
-import httpx
 import pytest
 
 from tests.cms.cloud import service_of
@@ -12,6 +12,8 @@ from tests.support.walle.fake_cms import FakeCms, fake_cms
 from walle.approval.client import HttpCms
 from walle.approval.protocol import CmsEvent, CmsFailure, Request, UnknownTask, cms_name, event_of
 from walle.approval.tasks import Collector
+from walle.outgoing.calls import Calls
+from walle.outgoing.destinations import Endpoint, parse_url
 from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK, VERDICT_REJECTED
 
 
@@ -25,8 +27,10 @@ class Heard:
         self.events.append(event)
 
 
-def client_of(http: httpx.AsyncClient, url: str, heard: Heard | None = None, **more: object) -> HttpCms:
-    return HttpCms(http, heard or Heard(), "web", url, "v1.4", **more)  # type: ignore[arg-type]
+def client_of(
+    calls: Calls, url: str, heard: Heard | None = None, *, token: str = "", timeout_s: float = 10.0
+) -> HttpCms:
+    return HttpCms(calls, heard or Heard(), "web", url, "v1.4", Endpoint(parse_url(url), token), timeout_s)
 
 
 def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: object) -> Request:
@@ -34,9 +38,9 @@ def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: obj
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient() as client:
-        yield client
+async def calls() -> AsyncIterator[Calls]:
+    async with aclosing(Calls()) as made:
+        yield made
 
 
 @pytest.fixture(params=["a fake one", "our own"])
@@ -50,16 +54,16 @@ async def url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{ours.port}"
 
 
-async def test_a_dry_run_stores_nothing(http: httpx.AsyncClient, url: str) -> None:
-    cms = client_of(http, url)
+async def test_a_dry_run_stores_nothing(calls: Calls, url: str) -> None:
+    cms = client_of(calls, url)
     await cms.dry_run(a_request())
     assert not await cms.tasks()
     with pytest.raises(UnknownTask):
         await cms.poll(a_request().id)
 
 
-async def test_a_task_is_created_polled_listed_and_deleted_for_good(http: httpx.AsyncClient, url: str) -> None:
-    cms, task_id = client_of(http, url), a_request().id
+async def test_a_task_is_created_polled_listed_and_deleted_for_good(calls: Calls, url: str) -> None:
+    cms, task_id = client_of(calls, url), a_request().id
     await cms.create(a_request())
     assert (await cms.poll(task_id)).verdict in (VERDICT_OK, VERDICT_IN_PROCESS)
     assert await cms.tasks() == {task_id: a_request().hosts}
@@ -70,8 +74,8 @@ async def test_a_task_is_created_polled_listed_and_deleted_for_good(http: httpx.
     await cms.delete(task_id)  # what is gone is deleted
 
 
-async def test_the_same_task_sent_twice_is_one(http: httpx.AsyncClient, url: str) -> None:
-    cms = client_of(http, url)
+async def test_the_same_task_sent_twice_is_one(calls: Calls, url: str) -> None:
+    cms = client_of(calls, url)
     await cms.create(a_request())
     await cms.create(a_request())
     assert len(await cms.tasks()) == 1
@@ -84,25 +88,25 @@ async def test_the_same_task_sent_twice_is_one(http: httpx.AsyncClient, url: str
     ("status", "verdict"),
     [("ok", VERDICT_OK), ("in-process", VERDICT_IN_PROCESS), ("rejected", VERDICT_REJECTED)],
 )
-async def test_verdicts_are_read(http: httpx.AsyncClient, status: str, verdict: int) -> None:
+async def test_verdicts_are_read(calls: Calls, status: str, verdict: int) -> None:
     with fake_cms(verdict=status) as cms:
-        answer = await client_of(http, cms.url).create(a_request())
+        answer = await client_of(calls, cms.url).create(a_request())
     assert (answer.verdict, answer.message) == (verdict, "because")
 
 
-async def test_a_provisional_ok_is_confirmed_or_taken_back(http: httpx.AsyncClient) -> None:
+async def test_a_provisional_ok_is_confirmed_or_taken_back(calls: Calls) -> None:
     with fake_cms(provisional=True) as cms:
-        client = client_of(http, cms.url)
+        client = client_of(calls, cms.url)
         assert (await client.create(a_request())).provisional
         assert (await client.confirm(a_request().id)).verdict == VERDICT_OK
         cms.confirm_verdict = "in-process"
         assert (await client.confirm(a_request().id)).verdict == VERDICT_IN_PROCESS
 
 
-async def test_what_is_sent_is_what_the_protocol_names(http: httpx.AsyncClient) -> None:
+async def test_what_is_sent_is_what_the_protocol_names(calls: Calls) -> None:
     with fake_cms() as cms:
         request = a_request(failure="UNREACHABLE", group_id="g1", comment="why", is_running=True)
-        await client_of(http, cms.url, token="secret").create(request)
+        await client_of(calls, cms.url, token="secret").create(request)
     assert cms.calls == [("POST", "/cms/v1.4/tasks")]
     assert cms.tokens == ["Bearer secret"]
     assert cms.bodies == [
@@ -136,28 +140,28 @@ async def test_what_is_sent_is_what_the_protocol_names(http: httpx.AsyncClient) 
         ((302, b""), "HTTP 302"),
     ],
 )
-async def test_what_breaks_the_schema_is_a_failure(http: httpx.AsyncClient, raw: tuple[int, bytes], why: str) -> None:
+async def test_what_breaks_the_schema_is_a_failure(calls: Calls, raw: tuple[int, bytes], why: str) -> None:
     heard = Heard()
     with fake_cms(raw=raw) as cms, pytest.raises(CmsFailure, match=why):
-        await client_of(http, cms.url, heard).create(a_request())
+        await client_of(calls, cms.url, heard).create(a_request())
     assert [event.is_ok for event in heard.events] == [False]
     assert why in heard.events[0].description
 
 
-async def test_no_answer_in_time_is_a_failure(http: httpx.AsyncClient) -> None:
+async def test_no_answer_in_time_is_a_failure(calls: Calls) -> None:
     with fake_cms(stalls=True) as cms, pytest.raises(CmsFailure, match=r"no answer within 0\.2 s"):
-        await client_of(http, cms.url, timeout_s=0.2).poll("t")
+        await client_of(calls, cms.url, timeout_s=0.2).poll("t")
 
 
-async def test_nobody_there_is_a_failure(http: httpx.AsyncClient) -> None:
+async def test_nobody_there_is_a_failure(calls: Calls) -> None:
     with pytest.raises(CmsFailure, match="ConnectError"):
-        await client_of(http, "http://127.0.0.1:1").tasks()
+        await client_of(calls, "http://127.0.0.1:1").tasks()
 
 
-async def test_every_call_is_an_event_successful_or_not(http: httpx.AsyncClient) -> None:
+async def test_every_call_is_an_event_successful_or_not(calls: Calls) -> None:
     heard = Heard()
     with fake_cms() as cms:
-        await client_of(http, cms.url, heard).tasks()
+        await client_of(calls, cms.url, heard).tasks()
     (event,) = heard.events
     name = cms_name(cms.url)
     assert (event.service, event.host, event.is_ok) == ("wall-e-cms-request", f"wall-e.cms.{name}", True)

@@ -7,11 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import (
     KEY,
     NAMED,
@@ -27,6 +30,8 @@ from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import Redfish, RedfishConfig, Webhook
 from walle.executors.port import ExecutorFailure, Progress
+from walle.outgoing.calls import Calls
+from walle.outgoing.destinations import Controllers, Destinations, Endpoint, parse_url
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_POWER_OFF,
@@ -37,6 +42,8 @@ from wallepb.v1.host_pb2 import (
     OperationKind,
 )
 
+BMC = "http://10.7.0.1"
+
 
 def in_work(kind: OperationKind = OPERATION_KIND_REBOOT, name: str = "h1", before: str = "", handle: str = "") -> Host:
     host = a_host(name, "UNREACHABLE")
@@ -46,20 +53,23 @@ def in_work(kind: OperationKind = OPERATION_KIND_REBOOT, name: str = "h1", befor
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient() as client:
-        yield client
+async def calls() -> AsyncIterator[Calls]:
+    made = Calls()
+    yield made
+    await made.aclose()
+
+
+def redfish(url: str, system: str, calls: Calls) -> Redfish:
+    return Redfish("bmc", RedfishConfig(url=url, system=system), ANYWHERE, calls)
 
 
 # --- Redfish --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
-    http: httpx.AsyncClient, tmp_path: Path
-) -> None:
+async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(calls: Calls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "machine-1") as url:
-        executor, host = Redfish("bmc", RedfishConfig(url=url, system="{host}"), http), in_work(name="machine-1")
+        executor, host = redfish(url, "{host}", calls), in_work(name="machine-1")
         host.boot_id = "before"
         host.operation.intent.before = await executor.before(host)
         host.operation.intent.handle = await executor.begin(host)
@@ -73,9 +83,9 @@ async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
 
 
 @pytest.mark.long  # the emulator takes up to eleven seconds
-async def test_redfish_powers_off(http: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_redfish_powers_off(calls: Calls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "machine-1") as url:
-        executor = Redfish("bmc", RedfishConfig(url=url), http)  # the only system needs no name
+        executor = redfish(url, "", calls)  # the only system needs no name
         host = in_work(OPERATION_KIND_POWER_OFF)
         host.operation.intent.handle = await executor.begin(host)
         while await power_of(url, "machine-1") != "Off":
@@ -83,17 +93,17 @@ async def test_redfish_powers_off(http: httpx.AsyncClient, tmp_path: Path) -> No
         assert (await executor.look(host, 20)).progress is Progress.DONE
 
 
-async def test_redfish_says_what_is_wrong(http: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_redfish_says_what_is_wrong(calls: Calls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "a", "b") as url:
         with pytest.raises(ExecutorFailure, match="2 systems: configure `system`"):
-            await Redfish("bmc", RedfishConfig(url=url), http).before(in_work())
+            await redfish(url, "", calls).before(in_work())
         with pytest.raises(ExecutorFailure, match="HTTP 404"):
-            await Redfish("bmc", RedfishConfig(url=url, system="{host}"), http).before(in_work(name="c"))
+            await redfish(url, "{host}", calls).before(in_work(name="c"))
     with pytest.raises(ExecutorFailure, match="ConnectError"):
-        await Redfish("bmc", RedfishConfig(url=url, system="a"), http).before(in_work())
+        await redfish(url, "a", calls).before(in_work())
 
 
-def machine(power: str = "On", **more: object) -> httpx.AsyncClient:
+def machine(power: str = "On", **more: object) -> Calls:
     """A controller that shows this; resets are taken."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -101,7 +111,7 @@ def machine(power: str = "On", **more: object) -> httpx.AsyncClient:
         shown = {"PowerState": power, "Actions": {"#ComputerSystem.Reset": action}, **more}
         return httpx.Response(200, json=shown) if request.method == "GET" else httpx.Response(204)
 
-    return httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return Calls(httpx.MockTransport(answer))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +121,8 @@ def machine(power: str = "On", **more: object) -> httpx.AsyncClient:
         ("boot a", "a", "", 5, Progress.RUNNING),  # killed around the call: it may be starting
         ("boot a", "a", "", 1000, Progress.NOT_BEGUN),  # it would have started by now
         ("boot a", "a", "ForceRestart", 1000, Progress.RUNNING),  # it was sent: never a second one
-        ("", "", "ForceRestart", 5, Progress.DONE),  # nothing shows restarts: the check tells
+        ("", "", "ForceRestart", 5, Progress.DONE),  # it was taken, and nothing shows more
+        ("", "", "", 5, Progress.UNKNOWN),  # killed around the call, and nothing shows restarts
     ],
 )
 async def test_a_reset_is_not_sent_again_unless_it_surely_did_not_take_place(
@@ -119,21 +130,21 @@ async def test_a_reset_is_not_sent_again_unless_it_surely_did_not_take_place(
 ) -> None:
     host = in_work(before=before, handle=handle)
     host.boot_id = boot_id
-    async with machine() as http:
-        executor = Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http)
+    async with aclosing(machine()) as calls:
+        executor = redfish(BMC, "1", calls)
         assert (await executor.look(host, age_s)).progress is progress
 
 
 async def test_the_time_of_the_last_reset_is_believed_before_boot_ids() -> None:
-    async with machine(LastResetTime="2026-11-22T10:00:00Z") as http:
-        executor = Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http)
+    async with aclosing(machine(LastResetTime="2026-11-22T10:00:00Z")) as calls:
+        executor = redfish(BMC, "1", calls)
         assert await executor.before(in_work()) == "reset 2026-11-22T10:00:00Z"
         assert (await executor.look(in_work(before="reset earlier"), 1)).progress is Progress.DONE
 
 
 async def test_a_machine_that_is_off_is_switched_on() -> None:
-    async with machine(power="Off") as http:
-        assert await Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http).begin(in_work()) == "On"
+    async with aclosing(machine(power="Off")) as calls:
+        assert await redfish(BMC, "1", calls).begin(in_work()) == "On"
 
 
 # --- DNS ------------------------------------------------------------------------------------------------------------
@@ -148,7 +159,7 @@ async def bind(tmp_path: Path) -> AsyncIterator[NameServer]:
 
 
 def dns_of(server: NameServer, key: str = KEY) -> Dns:
-    return Dns("dns", DnsConfig("127.0.0.1", ZONE, server.port, keys={"walle": key}))
+    return Dns("dns", DnsConfig("127.0.0.1", ZONE, server.port, key_name="walle", key=key))
 
 
 def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
@@ -216,35 +227,77 @@ async def run(executor: Command, host: Host) -> tuple[Progress, str]:
 
 async def test_a_program_gets_the_host_as_arguments_and_its_output_is_kept() -> None:
     script = "import os, sys; print('fixing', *sys.argv[1:], os.environ['WALLE_OPERATION_ID'])"
-    config = CommandConfig([sys.executable, "-c", script, "{operation}", "{host}"])
+    config = CommandConfig((sys.executable, "-c", script, "{operation}", "{host}"))
     assert await run(Command("script", config), in_work()) == (Progress.DONE, "exit code 0\nfixing reboot h1 op1\n")
 
 
-async def test_a_host_name_is_an_argument_never_shell() -> None:
-    config = CommandConfig([sys.executable, "-c", "import sys; print(sys.argv[1])", "{host}"])
-    assert "h1;touch" in (await run(Command("script", config), in_work(name="h1;touch /tmp/x")))[1]
+@pytest.mark.parametrize("name", ["h1;touch /tmp/x", "-oProxyCommand=touch /tmp/x", "../h1", "h1\nh2", ""])
+async def test_a_program_gets_only_values_that_match_their_grammar(name: str) -> None:
+    executor = Command("script", CommandConfig(("true", "{host}")))
+    with pytest.raises(ExecutorFailure, match="host is"):
+        await executor.begin(in_work(name=name))
+
+
+@pytest.mark.parametrize(
+    ("bmc", "why"),
+    [
+        ("-oProxyCommand=touch /tmp/x", "is not a valid address"),
+        ("10.7.0.1/x", "is not a valid address"),
+        ("ada@10.7.0.1", "is not a valid address"),
+        ("", "has no bmc"),
+        ("10.8.0.1", "no entry of `redfish`"),
+        ("10.7.evil.example", "no entry of `redfish`"),
+    ],
+)
+async def test_a_program_gets_only_management_controllers_that_the_configuration_lists(bmc: str, why: str) -> None:
+    listed = Destinations((Controllers(ip_network("10.7.0.0/16")),))
+    executor, host = Command("script", CommandConfig(("echo", "{bmc}")), listed), in_work()
+    host.bmc = "10.7.0.1"
+    assert await run(executor, host) == (Progress.DONE, "exit code 0\n10.7.0.1\n")
+    host.bmc = bmc
+    with pytest.raises(ExecutorFailure, match=why):
+        await executor.begin(host)
 
 
 async def test_another_exit_code_is_a_failure_with_its_output() -> None:
-    config = CommandConfig([sys.executable, "-c", "print('no way'); raise SystemExit(3)"])
+    config = CommandConfig((sys.executable, "-c", "print('no way'); raise SystemExit(3)"))
     assert await run(Command("script", config), in_work()) == (Progress.FAILED, "exit code 3\nno way\n")
 
 
 async def test_a_program_that_does_not_end_is_ended() -> None:
-    config = CommandConfig([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.3)
+    config = CommandConfig((sys.executable, "-c", "import time; time.sleep(60)"), timeout_s=0.3)
     progress, output = await run(Command("script", config), in_work())
     assert progress is Progress.FAILED
     assert "not finished within 0.3 s" in output
 
 
+async def test_the_children_of_a_program_end_with_it(tmp_path: Path) -> None:
+    """`sh -c "sleep & wait"` at its timeout: the sleeper went on for ever."""
+    at = tmp_path / "child"
+    for ending, timeout_s in (("wait", 0.5), ("exit 0", 20.0)):
+        script = f"sleep 600 >/dev/null 2>&1 & echo $! > {at}; {ending}"
+        await run(Command("script", CommandConfig(("sh", "-c", script), timeout_s=timeout_s)), in_work())
+        child = int(at.read_text())
+        while is_running(child):
+            await asyncio.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """A process that ended, and was not waited for yet, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 async def test_a_program_that_is_not_there_is_a_failure() -> None:
     with pytest.raises(ExecutorFailure, match="No such file"):
-        await Command("script", CommandConfig(["/no/such/program"])).begin(in_work())
+        await Command("script", CommandConfig(("/no/such/program",))).begin(in_work())
 
 
-@pytest.mark.parametrize(("repeatable", "progress"), [(True, Progress.NOT_BEGUN), (False, Progress.DONE)])
+@pytest.mark.parametrize(("repeatable", "progress"), [(True, Progress.NOT_BEGUN), (False, Progress.UNKNOWN)])
 async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(repeatable: bool, progress: Progress) -> None:
-    config = CommandConfig(["true"], repeatable=repeatable)
+    config = CommandConfig(("true",), repeatable=repeatable)
     assert (await Command("script", config).look(in_work(handle="another-process"), 0)).progress is progress
 
 
@@ -255,7 +308,7 @@ def test_grpcs_handlers_for_fork_are_off_where_programs_are_run() -> None:
 
 
 async def test_programs_end_with_walle() -> None:
-    executor = Command("script", CommandConfig([sys.executable, "-c", "import time; time.sleep(60)"]))
+    executor = Command("script", CommandConfig((sys.executable, "-c", "import time; time.sleep(60)")))
     await executor.begin(in_work())
     await asyncio.wait_for(executor.close(), 10)
 
@@ -273,8 +326,8 @@ async def test_a_service_is_asked_by_the_operations_id() -> None:
         state = works.get(request.url.path.rpartition("/")[2])
         return httpx.Response(200, json={"state": state, "output": "log"}) if state else httpx.Response(404)
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        executor = Webhook("deploy", "http://deploy/work", "token", http)
+    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
+        executor = Webhook("deploy", Endpoint(parse_url("http://deploy/work"), "token"), calls)
         assert (await executor.look(in_work(), 0)).progress is Progress.NOT_BEGUN
         await executor.begin(in_work())
         assert (await executor.look(in_work(), 0)).progress is Progress.RUNNING

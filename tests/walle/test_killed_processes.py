@@ -22,6 +22,7 @@ from google.protobuf.message import Message
 
 from store.embedded import EmbeddedEtcd
 from tests.rig.controller_faults import Process
+from tests.support.walle.anywhere import controller_entry
 from tests.support.walle.counterparts import KEY, NAMED, NO_NAMED, ZONE, name_server, power_of, redfish_emulator
 from tests.support.walle.door import Door, dns_door, http_door
 from tests.support.walle.fake_cms import FakeCms, fake_cms
@@ -166,7 +167,8 @@ async def machines(directory: Path) -> AsyncIterator[Machines]:
             # processes die and the machine is busy. A reset whose sender died is repeated after it.
             bmc = {"type": "redfish", "url": at_bmc.url, "system": "{host}", "timeout_s": 2, "boot_shows_s": 30}
             limits = {"max_rebooted_hosts": ["1d:100"]}
-            return {"executors": {"bmc": bmc}, "operations": {"reboot": "bmc"}, "automation": limits}
+            listed = {"redfish": [controller_entry(at_bmc.url)], "cms": [{"url": at_cms.url}]}
+            return {"executors": {"bmc": bmc}, "operations": {"reboot": "bmc"}, "automation": limits, **listed}
 
         walle = await stack.enter_async_context(ward(directory, configure))
         yield Machines(walle, emulator, cms, at_cms, at_bmc)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import httpx
 import pytest
@@ -12,8 +13,10 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Sink
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import free_port
 from walle.notices import Mail, Outbox, SmtpServer, Way, Webhook, heard_by, warnings_of
+from walle.outgoing.calls import Calls
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import (
     SEVERITY_CRITICAL,
@@ -92,23 +95,23 @@ async def test_a_webhook_gets_json() -> None:
         got.append(json.loads(request.content))
         return httpx.Response(204)
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        await delivered(outbox_of(Webhook(http), address="https://chat.example.net/hook"), TRIPPED)
+    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
+        await delivered(outbox_of(Webhook(ANYWHERE, calls), address="https://chat.example.net/hook"), TRIPPED)
     assert got == [{"severity": "critical", "project": "web", "host": "", "text": TRIPPED.text}]
 
 
 async def test_it_is_tried_three_times_and_then_counted_as_lost() -> None:
-    calls = 0
+    tries = 0
 
     def answer(request: httpx.Request) -> httpx.Response:
-        nonlocal calls
-        calls += 1
+        nonlocal tries
+        tries += 1
         return httpx.Response(500)
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-        outbox = outbox_of(Webhook(http), address="https://chat.example.net/hook")
+    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
+        outbox = outbox_of(Webhook(ANYWHERE, calls), address="https://chat.example.net/hook")
         await delivered(outbox, TRIPPED)
-    assert calls == 3
+    assert tries == 3
     assert outbox.lost == {"critical": 1}
 
 

@@ -138,17 +138,23 @@ async def test_planned_work_is_refused_on_hosts_of_forgotten_tasks_until_somebod
 
 
 @pytest.mark.long
-async def test_a_store_that_was_restored_while_no_process_ran_is_known_by_tasks_from_its_future() -> None:
+async def test_a_store_that_was_restored_while_no_process_ran_is_known_in_the_projects_of_a_cms_with_newer_tasks() -> (
+    None
+):
     store = LastingStore()
-    with fake_cms() as cms:
+    with fake_cms() as cms, fake_cms() as another:
         async with running(store) as walle:
             await prepared(walle, cms)
+            await walle.project(Project(id="db", cms=[Cms(url=another.url, version="v1.4")]))
             old = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms)}-0-0"
             later = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms + 2 * AHEAD_MS)}-0-0"
         cms.tasks = {one: {"id": one, "hosts": ["h1"], "status": "ok"} for one in (old, later)}
         async with running(store, name="walle-2") as walle:
-            await walle.until(lambda: is_out(walle, "web") and is_out(walle, "global"), "all fuses are out")
+            await walle.until(lambda: is_out(walle, "web"), "its fuse is out")
             await walle.until(lambda: len(tasks_of(walle)) == 2, "both tasks are kept")
+            await walle.server.automaton._look_at_tasks("db")
+            assert not is_out(walle, "db"), "one CMS's word, which may be forged, stops nobody else's projects"
+            assert not is_out(walle, "global")
             seen = await shown(walle)
             assert any("newer than anything in this store" in one for one in seen["warnings"])
             assert len(seen["restored"]["task"]) == 2

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.walle.anywhere import Anywhere
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.running import Running, pretending, running
-from walle.process.config import FileConfig
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_FREE,
@@ -91,8 +91,7 @@ async def test_a_rejection_of_what_people_asked_for_leaves_the_host_as_it_was(fi
 
 
 async def test_a_cms_is_shown_the_token_of_its_setting(first: FakeCms) -> None:
-    pretended = pretending()
-    file = FileConfig(executors=pretended.executors, operations=pretended.operations, cms_tokens={"7": "secret"})
+    file = pretending(destinations=Anywhere(token="secret"))
     async with running(file=file) as walle:
         await walle.project(Project(id="web", cms=[Cms(url=first.url, version="v1.4", tvm_app_id="7")]))
         await walle.host("h1")

@@ -71,19 +71,23 @@ def write_sites(path: Path) -> Path:
     return path
 
 
-def write_executors(path: Path, server: str) -> Path:
-    """How Wall-E reboots a simulated host: its file among the broken ones goes, and it is reported fine."""
+def write_executors(path: Path, server: str, cms: str) -> Path:
+    """How Wall-E reboots a simulated host: its file among the broken ones goes, and it is reported fine.
+
+    `cms`: the address of the CMS that it may ask.
+    """
     mend = 'rm -f "$1/$0"; exec "$2" -m walle.main --server "$3" hosts report "$0" UNREACHABLE --fine'
     argv = ["sh", "-c", mend, "{host}", str(path.parent / BROKEN), sys.executable, server]
     reboot = {"type": "command", "argv": argv, "timeout_s": 60, "repeatable": True}
     operations = dict.fromkeys(("reboot", "redeploy"), "simulated")
-    path.write_text(yaml.safe_dump({"executors": {"simulated": reboot}, "operations": operations}))
+    listed = [{"url": f"http://{cms}"}]
+    path.write_text(yaml.safe_dump({"executors": {"simulated": reboot}, "operations": operations, "cms": listed}))
     return path
 
 
 def _walle(known: Known) -> list[str]:
     socket = f"unix:{known.directory / 'walle.sock'}"  # its own programs find it there
-    config = write_executors(known.directory / "walle.yaml", socket)
+    config = write_executors(known.directory / "walle.yaml", socket, known.started["cms"])
     return _controller(known, *known.location_flags, "--settle=2s", f"--config={config}", f"--http={socket}")
 
 

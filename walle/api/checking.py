@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from serving.errors import invalid
+from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
+from walle.notices import why_not_notified
+from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_address
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
@@ -36,6 +40,23 @@ def check_new_project(order: pb.CreateProjectRequest) -> None:
     if check_id("project.id", order.project.id) == "global":
         raise invalid("project.id", "`global` is reserved: it stands for all projects")
     _check_counters("project.limits", order.project.limits)
+
+
+def check_destinations(cms: Iterable[Cms], notifications: Notifications, destinations: Destinations) -> None:
+    """Raises InvalidRequest: a CMS or a webhook is at an address that the configuration does not list."""
+    for one in cms:
+        if one.url != DEFAULT and _endpoint(one, destinations) is None:
+            raise invalid("cms.url", f"{one.url[:200]}: {not_listed('cms', one.tvm_app_id)}")
+    for recipient in notifications.recipient:
+        if why := why_not_notified(recipient.address, destinations):
+            raise invalid("notifications.recipient.address", f"{recipient.address[:200]!r}: {why}")
+
+
+def _endpoint(cms: Cms, destinations: Destinations) -> Endpoint | None:
+    try:
+        return destinations.cms_at(cms.url, cms.tvm_app_id)
+    except BadAddress as error:
+        raise invalid("cms.url", str(error)) from error
 
 
 def check_switching(order: pb.SwitchAutomationRequest) -> None:
@@ -64,6 +85,11 @@ def check_new_host(order: pb.AddHostRequest) -> None:
         raise invalid("ignore_cms", "is not allowed for preorders")
     if order.prepare and not order.preordered:
         raise invalid("prepare", "is for preorders only; an assigned host is prepared anyway")
+    if order.bmc:
+        try:
+            parse_address(order.bmc)
+        except BadAddress as error:
+            raise invalid("bmc", str(error)) from error
     for text in order.address:
         try:
             ipaddress.ip_address(text)

@@ -14,7 +14,7 @@ from walle.api.reach import ORDER, REPORT, check_everything, who
 from walle.checks import checks_of
 from walle.process.automaton import Automaton
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project
 
 _DEFAULT_TIMEOUT_S: Final = 10.0
 
@@ -49,13 +49,18 @@ class Orders:
     async def _create_project(self, request: pb.CreateProjectRequest, call: Call) -> Answer:
         checking.check_new_project(request)
         check_everything(call, "create projects")
+        self._check_destinations(request.project)
         await self._order(f"project/{request.project.id}", pb.Order(create_project=request), call)
         return MessageAnswer(pb.CreateProjectResponse())
 
     async def _update_project(self, request: pb.UpdateProjectRequest, call: Call) -> Answer:
         for counter in request.limits:
             checking.check_counter("limits", counter)
-        await self._in_project(request.project, pb.Order(update_project=request), call)
+        checking.check_id("project", request.project)
+        self._check_project(request.project, call)
+        if request.cms_mode != pb.CHANGE_MODE_REMOVE:
+            self._check_destinations(request)
+        await self._order(f"project/{request.project}", pb.Order(update_project=request), call)
         return MessageAnswer(pb.UpdateProjectResponse())
 
     async def _delete_project(self, request: pb.DeleteProjectRequest, call: Call) -> Answer:
@@ -158,6 +163,9 @@ class Orders:
 
     def _check_project(self, name: str, call: Call) -> None:
         reach.check_project(call, self._walle.projects.get(name), name)
+
+    def _check_destinations(self, changed: Project | pb.UpdateProjectRequest) -> None:
+        checking.check_destinations(changed.cms, changed.notifications, self._walle.parts.destinations)
 
     async def _order(self, subject: str, order: pb.Order, call: Call) -> None:
         order.by = who(call)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
-
-import httpx
 
 from walle.approval.protocol import (
     TIMEOUT_S,
@@ -25,14 +20,10 @@ from walle.approval.protocol import (
     message_of,
     tasks_of,
 )
+from walle.outgoing.calls import CallFailed, Calls, Reply
+from walle.outgoing.destinations import Endpoint
 
-_MAX_ANSWER_BYTES: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    body: Any
+_ACCEPTED: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
 
 class HttpCms:
@@ -40,18 +31,18 @@ class HttpCms:
 
     def __init__(
         self,
-        http: httpx.AsyncClient,
+        calls: Calls,
         events: Events,
         project: str,
         url: str,
         version: str,
-        token: str = "",
+        endpoint: Endpoint,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        """`endpoint`: the entry of the configuration that covers the URL."""
         self.name, self.version = url, version
-        self._http, self._events, self._project, self._timeout_s = http, events, project, timeout_s
-        self._tasks = f"{url.rstrip('/')}/{version}/tasks"
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._calls, self._events, self._project, self._timeout_s = calls, events, project, timeout_s
+        self._tasks, self._endpoint = f"{url.rstrip('/')}/{version}/tasks", endpoint
 
     async def dry_run(self, request: Request) -> Answer:
         reply = await self._send("dry_run", "POST", self._tasks, body_of(request), {"dry_run": "true"})
@@ -69,7 +60,7 @@ class HttpCms:
         """200 makes it final; 409 takes it back and says why."""
         reply = await self._send("confirm_task", "POST", f"{self._of(task_id)}/confirm", {})
         accepted = reply.status == HTTPStatus.CONFLICT
-        return self._read("confirm_task", task_id, _Reply(HTTPStatus.OK, reply.body) if accepted else reply)
+        return self._read("confirm_task", task_id, Reply(HTTPStatus.OK, reply.content) if accepted else reply)
 
     async def delete(self, task_id: str) -> None:
         reply = await self._send("delete_task", "DELETE", self._of(task_id))
@@ -82,7 +73,7 @@ class HttpCms:
         if reply.status != HTTPStatus.OK:
             raise self._failure("get_tasks", _refusal(reply))
         try:
-            listed = tasks_of(reply.body)
+            listed = tasks_of(reply.json())
         except CmsFailure as error:
             raise self._failure("get_tasks", str(error)) from error
         self._went_well("get_tasks", f"{len(listed)} tasks")
@@ -91,14 +82,14 @@ class HttpCms:
     def _of(self, task_id: str) -> str:
         return f"{self._tasks}/{quote(task_id, safe='')}"
 
-    def _read(self, action: str, task_id: str, reply: _Reply) -> Answer:
+    def _read(self, action: str, task_id: str, reply: Reply) -> Answer:
         if reply.status == HTTPStatus.NOT_FOUND and action in ("get_task", "confirm_task"):
             self._went_well(action, "unknown task")
             raise UnknownTask(f"task {task_id} does not exist")
-        if reply.status not in (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED):
+        if reply.status not in _ACCEPTED:
             raise self._failure(action, _refusal(reply))
         try:
-            answer = answer_of(task_id, reply.body)
+            answer = answer_of(task_id, reply.json())
         except CmsFailure as error:
             raise self._failure(action, str(error)) from error
         self._went_well(action, answer.message)
@@ -106,28 +97,20 @@ class HttpCms:
 
     async def _send(
         self, action: str, method: str, url: str, body: object = None, query: Mapping[str, str] | None = None
-    ) -> _Reply:
-        """The whole call takes 10 s at most, however slowly its bytes arrive."""
+    ) -> Reply:
+        where = self._endpoint
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(method, url, body, query)
-        except TimeoutError:
-            raise self._failure(action, f"no answer within {self._timeout_s:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise self._failure(action, f"{type(error).__name__}: {error}".rstrip(": ")) from error
-
-    async def _exchange(self, method: str, url: str, body: object, query: Mapping[str, str] | None) -> _Reply:
-        request = self._http.build_request(method, url, json=body, params=query, headers=self._headers)
-        response = await self._http.send(request, stream=True)
-        try:
-            content = bytearray()
-            async for part in response.aiter_bytes():
-                content += part
-                if len(content) > _MAX_ANSWER_BYTES:
-                    raise ValueError(f"the answer is larger than {_MAX_ANSWER_BYTES} bytes")
-        finally:
-            await response.aclose()
-        return _Reply(response.status_code, _parsed(bytes(content)))
+            return await self._calls.send(
+                method,
+                url,
+                body=body,
+                query=query,
+                headers=where.headers(),
+                tls=where.tls,
+                timeout_s=self._timeout_s,
+            )
+        except CallFailed as error:
+            raise self._failure(action, str(error)) from error
 
     def _went_well(self, action: str, answer: str) -> None:
         self._events.send(event_of(action, self._project, self.name, self.version, answer=answer), self._project)
@@ -138,13 +121,5 @@ class HttpCms:
         return CmsFailure(text)
 
 
-def _parsed(content: bytes) -> Any:
-    """None: no content, or not JSON; callers that need a body check for that."""
-    try:
-        return json.loads(content) if content else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _refusal(reply: _Reply) -> str:
-    return f"HTTP {reply.status}: {message_of(reply.body) or 'no message'}"
+def _refusal(reply: Reply) -> str:
+    return f"HTTP {reply.status}: {message_of(reply.json()) or 'no message'}"

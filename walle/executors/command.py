@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Sequence
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from walle.executors.port import ExecutorFailure, Progress, Seen
-from walle.tables import NAMES
+from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
+from walle.executors.values import field_of, value_of
+from walle.outgoing.destinations import NOWHERE, Destinations, not_listed, parse_address
 from wallepb.v1.host_pb2 import Host
 
 _KEPT_BYTES: Final = 4096
@@ -19,13 +20,13 @@ _KEPT_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class CommandConfig:
-    """A program. Arguments may hold {host}, {bmc}, {inventory}, {operation} and {id}.
+    """A program. {host}, {bmc}, {inventory}, {operation} and {id} stand for whole arguments.
 
     Attributes:
         repeatable: it may be run again when the process that ran it died; otherwise the check decides the outcome.
     """
 
-    argv: Sequence[str]
+    argv: tuple[str, ...]
     timeout_s: float = 3600.0
     repeatable: bool = False
 
@@ -33,30 +34,25 @@ class CommandConfig:
 class Command:
     """The executor. Programs are children of this process: only this process knows their outcome."""
 
-    def __init__(self, name: str, config: CommandConfig) -> None:
-        self.name, self._config = name, config
+    def __init__(self, name: str, config: CommandConfig, destinations: Destinations = NOWHERE) -> None:
+        self.name, self._config, self._destinations = name, config, destinations
         self._mine = secrets.token_hex(8)
         self._runs: dict[str, asyncio.Task[Seen]] = {}
 
     async def before(self, host: Host) -> str:
+        self._arguments(host)
         return host.boot_id
 
     async def begin(self, host: Host) -> str:
         operation = host.operation
-        filled = {
-            "host": host.name,
-            "bmc": host.bmc,
-            "inventory": host.inventory,
-            "operation": NAMES[operation.kind],
-            "id": operation.id,
-        }
-        argv = [part.format(**filled) for part in self._config.argv]
+        argv = self._arguments(host)
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # its children end with it
                 env=os.environ | {"WALLE_OPERATION_ID": operation.id, "WALLE_HOST": host.name},
             )
         except OSError as error:
@@ -68,16 +64,31 @@ class Command:
         operation = host.operation
         run = self._runs.get(operation.id)
         if operation.intent.handle == self._mine and run is not None:
-            return self._runs.pop(operation.id).result() if run.done() else Seen(Progress.RUNNING)
+            if not run.done():
+                return Seen(Progress.RUNNING)
+            error = self._runs.pop(operation.id).exception()
+            return run.result() if error is None else Seen(Progress.UNKNOWN, f"it could not be followed: {error}")
         if self._config.repeatable:
             return Seen(Progress.NOT_BEGUN)
-        return Seen(Progress.DONE, "the process that ran it has ended; its check will show whether it helped")
+        return Seen(Progress.UNKNOWN, "the process that ran it has ended")
 
     async def close(self) -> None:
         """Running programs end with this process."""
         for run in self._runs.values():
             run.cancel()
         await asyncio.gather(*self._runs.values(), return_exceptions=True)
+
+    def _arguments(self, host: Host) -> list[str]:
+        return [self._argument(part, host) for part in self._config.argv]
+
+    def _argument(self, part: str, host: Host) -> str:
+        field = field_of(part)
+        if not field:
+            return part
+        value = value_of(field, host)
+        if field == "bmc" and self._destinations.controller_at(parse_address(value), host.name) is None:
+            raise Unfit(f"host {host.name}: {value} is not called: {not_listed('redfish')}")
+        return value
 
     async def _follow(self, process: asyncio.subprocess.Process) -> Seen:
         output = bytearray()
@@ -95,10 +106,10 @@ class Command:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    """End what is left of its process group, and wait for it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _text(output: bytes | bytearray) -> str:

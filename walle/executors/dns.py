@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +15,6 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 import dns.tsig
-import dns.tsigkeyring
 import dns.update
 
 from walle.executors.port import ExecutorFailure, Progress, Seen
@@ -28,13 +27,14 @@ _KNOWN: Final = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)  # anything else says no
 
 @dataclass(frozen=True, slots=True)
 class DnsConfig:
-    """The primary server of a zone. `keys`: TSIG secrets in base64 by name, at most one; none: unsigned."""
+    """The primary server of a zone. `key`: TSIG secret in base64; empty: updates are not signed."""
 
     server: str
     zone: str
     port: int = 53
     ttl_s: int = 300
-    keys: Mapping[str, str] = field(default_factory=dict)
+    key_name: str = ""
+    key: str = field(default="", repr=False)
     algorithm: str = "hmac-sha256"
 
 
@@ -42,8 +42,17 @@ class Dns:
     """The executor. Correct records count as done: sending the same update again changes nothing."""
 
     def __init__(self, name: str, config: DnsConfig) -> None:
+        """Raises ValueError: the zone, the key or the algorithm is not valid."""
         self.name, self._config = name, config
-        self._zone = dns.name.from_text(config.zone)
+        self._key: dns.tsig.Key | None = None
+        try:
+            self._zone = dns.name.from_text(config.zone)
+            if config.key:
+                secret = base64.b64decode(config.key, validate=True)
+                self._key = dns.tsig.Key(config.key_name, secret, config.algorithm)
+                dns.tsig.get_context(self._key)  # type: ignore[no-untyped-call] # raises: the algorithm is not known
+        except (dns.exception.DNSException, NotImplementedError) as error:
+            raise ValueError(str(error)) from error
 
     async def before(self, host: Host) -> str:
         self._wanted(host)
@@ -93,9 +102,8 @@ class Dns:
         return name
 
     def _sign(self, update: dns.update.UpdateMessage) -> None:
-        if self._config.keys:
-            keyring = dns.tsigkeyring.from_text(dict(self._config.keys))
-            update.use_tsig(keyring, algorithm=dns.name.from_text(self._config.algorithm))
+        if self._key is not None:
+            update.use_tsig(self._key, algorithm=self._key.algorithm)
 
     async def _ask(self, message: dns.message.Message) -> dns.message.Message:
         try:

@@ -6,24 +6,29 @@ it, else the boot id that its agent reports. So a process that died after the ca
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx
-
-from walle.executors.port import ExecutorFailure, Progress, Seen
+from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
+from walle.executors.values import fill
+from walle.outgoing.calls import TIMEOUT_S, CallFailed, Calls, Reply
+from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_url
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent
 
 _SYSTEMS: Final = "/redfish/v1/Systems"
+_PATH: Final = re.compile(r"/[A-Za-z0-9._~:@!$&'()*+,;=%/-]*")
 _RESTARTS: Final = ("ForceRestart", "GracefulRestart", "PowerCycle")
 
 
 @dataclass(frozen=True, slots=True)
 class RedfishConfig:
     """`url` and `system` may hold {bmc}, {host} and {inventory}; `system` empty: its only one.
+
+    Where it is called, and with which account, `Destinations` says.
 
     A reset whose answer was lost is sent again only when the machine would have shown it by now.
 
@@ -35,9 +40,7 @@ class RedfishConfig:
 
     url: str = "https://{bmc}"
     system: str = ""
-    user: str = ""
-    password: str = ""
-    timeout_s: float = 20.0
+    timeout_s: float = TIMEOUT_S
     reset_shows_s: float = 60.0
     boot_shows_s: float = 900.0
 
@@ -45,8 +48,8 @@ class RedfishConfig:
 class Redfish:
     """The executor."""
 
-    def __init__(self, name: str, config: RedfishConfig, http: httpx.AsyncClient) -> None:
-        self.name, self._config, self._http = name, config, http
+    def __init__(self, name: str, config: RedfishConfig, destinations: Destinations, calls: Calls) -> None:
+        self.name, self._config, self._destinations, self._calls = name, config, destinations, calls
 
     async def before(self, host: Host) -> str:
         return _shown(host, await self._system(host))
@@ -74,10 +77,10 @@ class Redfish:
         if intent.before and shown != intent.before:
             return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
         if not intent.before:
-            # It is unknown whether it restarted; the check will show that. A second reset would be a guess.
-            return Seen(
-                Progress.DONE, "this controller does not report restarts; its check will show whether it helped"
-            )
+            # A second reset would be a guess.
+            if intent.handle:
+                return Seen(Progress.DONE, "the controller took the reset; it does not report restarts")
+            return Seen(Progress.UNKNOWN, "this controller does not report restarts")
         told = intent.before.startswith("reset")
         return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s))
 
@@ -86,7 +89,7 @@ class Redfish:
         return Progress.RUNNING if intent.handle or age_s < shows_s else Progress.NOT_BEGUN
 
     async def _system(self, host: Host) -> dict[str, Any]:
-        path = self._filled(self._config.system, host)
+        path = fill(self._config.system, host)
         if not path:
             members = (await self._call("GET", host, _SYSTEMS)).get("Members") or []
             if len(members) != 1:
@@ -95,18 +98,24 @@ class Redfish:
         return await self._call("GET", host, path if path.startswith("/") else f"{_SYSTEMS}/{path}")
 
     async def _call(self, method: str, host: Host, path: str, body: object = None) -> dict[str, Any]:
-        url = self._filled(self._config.url, host).rstrip("/") + path
-        auth = (self._config.user, self._config.password) if self._config.user else None
+        if not _PATH.fullmatch(path):
+            raise ExecutorFailure(f"the controller names {path[:80]!r}, which is not a path")
         try:
-            response = await self._http.request(method, url, json=body, auth=auth, timeout=self._config.timeout_s)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ExecutorFailure(f"{method} {path}: {type(error).__name__}: {error}".rstrip(": ")) from error
-        if not response.is_success:
-            raise ExecutorFailure(f"{method} {path}: HTTP {response.status_code}")
-        return _object(response)
-
-    def _filled(self, text: str, host: Host) -> str:
-        return text.format(bmc=host.bmc, host=host.name, inventory=host.inventory)
+            base = parse_url(fill(self._config.url, host))
+        except BadAddress as error:
+            raise Unfit(f"host {host.name}: {error}") from error
+        entry = self._destinations.controller_at(base.address, host.name, base.usual_port)
+        if entry is None:
+            raise Unfit(f"host {host.name}: {base.address} is not called: {not_listed('redfish')}")
+        try:
+            reply = await self._calls.send_to_controller(
+                method, base, path, entry, body=body, timeout_s=self._config.timeout_s
+            )
+        except CallFailed as error:
+            raise ExecutorFailure(f"{method} {path}: {error}") from error
+        if not reply.is_success:
+            raise ExecutorFailure(f"{method} {path}: HTTP {reply.status}")
+        return _object(reply)
 
 
 def _shown(host: Host, system: dict[str, Any]) -> str:
@@ -122,28 +131,24 @@ def _reset_action(system: dict[str, Any]) -> tuple[str, list[str]]:
     return target, list(action.get("ResetType@Redfish.AllowableValues") or _RESTARTS)
 
 
-def _object(response: httpx.Response) -> dict[str, Any]:
-    if not response.content:
+def _object(reply: Reply) -> dict[str, Any]:
+    if not reply.content:
         return {}
-    try:
-        value = response.json()
-    except ValueError as error:
-        raise ExecutorFailure("the controller's answer is not JSON") from error
+    value = reply.json()
     if not isinstance(value, dict):
-        raise ExecutorFailure("the controller's answer is not an object")
+        raise ExecutorFailure("the controller's answer is not a JSON object")
     return value
 
 
-_TIMEOUT_S: Final = 20.0
 _STATES: Final = {"running": Progress.RUNNING, "done": Progress.DONE, "failed": Progress.FAILED}
 
 
 class Webhook:
     """The executor."""
 
-    def __init__(self, name: str, url: str, token: str, http: httpx.AsyncClient) -> None:
-        self.name, self._url, self._http = name, url.rstrip("/"), http
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
+    def __init__(self, name: str, endpoint: Endpoint, calls: Calls) -> None:
+        self.name, self._endpoint, self._calls = name, endpoint, calls
+        self._url = str(endpoint.url)
 
     async def before(self, host: Host) -> str:
         return ""
@@ -158,25 +163,26 @@ class Webhook:
             "operation": NAMES[operation.kind],
             "check": operation.check,
         }
-        response = await self._call("POST", self._url, body)
-        if not response.is_success:
-            raise ExecutorFailure(f"POST {self._url}: HTTP {response.status_code}")
+        reply = await self._call("POST", self._url, body)
+        if not reply.is_success:
+            raise ExecutorFailure(f"POST {self._url}: HTTP {reply.status}")
         return operation.id
 
     async def look(self, host: Host, age_s: float) -> Seen:
-        response = await self._call("GET", f"{self._url}/{quote(host.operation.id, safe='')}")
-        if response.status_code == HTTPStatus.NOT_FOUND:
+        reply = await self._call("GET", f"{self._url}/{quote(host.operation.id, safe='')}")
+        if reply.status == HTTPStatus.NOT_FOUND:
             return Seen(Progress.NOT_BEGUN)
-        if not response.is_success:
-            raise ExecutorFailure(f"GET {self._url}: HTTP {response.status_code}")
-        try:
-            answer = response.json()
-            return Seen(_STATES[answer["state"]], str(answer.get("output", "")))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ExecutorFailure(f"GET {self._url}: the answer has no state of running, done or failed") from error
+        if not reply.is_success:
+            raise ExecutorFailure(f"GET {self._url}: HTTP {reply.status}")
+        answer = reply.json()
+        state = answer.get("state") if isinstance(answer, dict) else None
+        if not isinstance(state, str) or state not in _STATES:
+            raise ExecutorFailure(f"GET {self._url}: the answer has no state of running, done or failed")
+        return Seen(_STATES[state], str(answer.get("output", "")))
 
-    async def _call(self, method: str, url: str, body: object = None) -> httpx.Response:
+    async def _call(self, method: str, url: str, body: object = None) -> Reply:
+        endpoint = self._endpoint
         try:
-            return await self._http.request(method, url, json=body, headers=self._headers, timeout=_TIMEOUT_S)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ExecutorFailure(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": ")) from error
+            return await self._calls.send(method, url, body=body, headers=endpoint.headers(), tls=endpoint.tls)
+        except CallFailed as error:
+            raise ExecutorFailure(f"{method} {url}: {error}") from error

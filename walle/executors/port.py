@@ -13,6 +13,10 @@ class ExecutorFailure(Exception):
     """The work failed, or could not be begun. Whether it took place may be unknown: `look` finds out."""
 
 
+class Unfit(ExecutorFailure):
+    """The configuration, or what is known of the host, does not allow the work; the message says how to mend that."""
+
+
 class Progress(StrEnum):
     """What the world shows of work that may have been begun."""
 
@@ -20,6 +24,7 @@ class Progress(StrEnum):
     RUNNING = "running"
     NOT_BEGUN = "not begun"  # it may be begun (again)
     FAILED = "failed"
+    UNKNOWN = "unknown"  # nothing will show whether it took place: only the check that asked for it can
 
 
 @dataclass(frozen=True, slots=True)

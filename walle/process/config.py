@@ -1,39 +1,36 @@
-"""The configuration file (YAML): global limits, executors, tokens, recipients. Secrets are files, never values."""
+"""The configuration file (YAML): global limits, executors, destinations, recipients. Secrets are files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from serving import yamltext
 from walle.executors.command import CommandConfig
-from walle.executors.dns import DnsConfig
+from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import RedfishConfig
+from walle.executors.values import field_of, fields_in
 from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
-from walle.notices import SmtpServer
+from walle.notices import SmtpServer, why_not_notified
+from walle.outgoing.destinations import CmsEndpoint, Controllers, Destinations, Endpoint, parse_url
+from walle.process.fields import BadConfig, check_names, read, read_all
 from walle.tables import KINDS
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Recipient, Severity
 
-EXECUTORS: Final = ("redfish", "command", "webhook", "dns", "none")
-SECTIONS: Final = ("automation", "executors", "operations", "cms_tokens", "smtp", "notifications")
-
-
-class BadConfig(Exception):
-    """The file cannot be used; the message names the place."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookConfig:
-    """An external service to call."""
-
-    url: str
-    token: str = ""
-
-
-ExecutorConfig = RedfishConfig | CommandConfig | WebhookConfig | DnsConfig | None
+SECTIONS: Final = ("automation", "executors", "operations", "redfish", "cms", "notify", "smtp", "notifications")
+ExecutorConfig = RedfishConfig | CommandConfig | Endpoint | DnsConfig | None
+_KINDS: Final[Mapping[str, type[Any] | None]] = {
+    "redfish": RedfishConfig,
+    "command": CommandConfig,
+    "webhook": Endpoint,
+    "dns": DnsConfig,
+    "none": None,
+}
+_ACCOUNT: Final = "redfish: [{match: 10.7.0.0/16, user: NAME, password_file: FILE}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +41,14 @@ class FileConfig:
         executors: by name.
         operations: the executor of each kind of operation; other kinds cannot be done,
             except prepare and deactivate, which need no work.
-        cms_tokens: by the `tvm_app_id` of CMS settings.
+        destinations: what may be called at addresses that callers of the API choose, with which credential.
         recipients: who is notified of what concerns all projects.
     """
 
     global_limits: Limits = field(default_factory=dict)
     executors: Mapping[str, ExecutorConfig] = field(default_factory=dict)
     operations: Mapping[OperationKind, str] = field(default_factory=dict)
-    cms_tokens: Mapping[str, str] = field(default_factory=dict)
+    destinations: Destinations = field(default_factory=Destinations)
     smtp: SmtpServer | None = None
     recipients: tuple[Recipient, ...] = ()
 
@@ -62,24 +59,87 @@ def load(path: Path) -> FileConfig:
         content = yamltext.load(path.read_text()) or {}
     except yamltext.BadYaml as error:
         raise BadConfig(f"is not valid YAML: {error}") from None
-    _check_keys("", content, SECTIONS)
-    executors = {name: _executor(f"executors.{name}", one, path.parent) for name, one in _section(content, "executors")}
+    _check_age(content)
+    check_names("", content, SECTIONS)
+    destinations = _destinations(content, path.parent)
+    executors = {name: _executor(name, one, destinations, path.parent) for name, one in _section(content, "executors")}
     return FileConfig(
         global_limits={name: _limit(name, one) for name, one in _section(content, "automation")},
         executors=executors,
         operations={_kind(kind): _known(kind, name, executors) for kind, name in _section(content, "operations")},
-        cms_tokens={str(app): _secret("cms_tokens", one, path.parent) for app, one in _section(content, "cms_tokens")},
+        destinations=destinations,
         smtp=_smtp(content.get("smtp"), path.parent),
-        recipients=tuple(_recipients(content)),
+        recipients=tuple(_recipients(content, destinations)),
     )
 
 
-def _recipients(content: Any) -> list[Recipient]:
-    found = []
+def _check_age(content: Any) -> None:
+    """Raises BadConfig: it is written as before credentials were bound to destinations."""
+    if isinstance(content, Mapping) and "cms_tokens" in content:
+        raise BadConfig(
+            "cms_tokens: a token is sent to listed destinations only: write "
+            "`cms: [{url: https://cms.example.net, tvm_app_id: NAME, token_file: FILE}]` instead"
+        )
+
+
+def _destinations(content: Mapping[str, Any], folder: Path) -> Destinations:
+    return Destinations(
+        read_all("redfish", content.get("redfish") or [], Controllers, folder),
+        read_all("cms", content.get("cms") or [], CmsEndpoint, folder),
+        read_all("notify", content.get("notify") or [], Endpoint, folder),
+    )
+
+
+def _executor(name: str, given: Any, destinations: Destinations, folder: Path) -> ExecutorConfig:
+    where = f"executors.{name}"
+    if not isinstance(given, Mapping) or given.get("type") not in _KINDS:
+        raise BadConfig(f"{where}.type: write one of {', '.join(_KINDS)}")
+    kind, values = _KINDS[given["type"]], {key: value for key, value in given.items() if key != "type"}
+    if kind is None:
+        check_names(f"{where}.", values, ())
+        return None
+    if kind is RedfishConfig and (old := sorted({"user", "password_file"} & values.keys())):
+        raise BadConfig(f"{where}.{old[0]}: an account is used at listed destinations only: write `{_ACCOUNT}` instead")
+    config: ExecutorConfig = read(where, values, kind, folder)
+    _check_executor(where, config)
+    if _calls_controllers(config) and not destinations.controllers:
+        raise BadConfig(f"{where}: it calls management controllers, and none may be called: write `{_ACCOUNT}`")
+    return config
+
+
+def _check_executor(where: str, config: ExecutorConfig) -> None:
+    """Raises BadConfig: what cannot be seen by types."""
+    field_name = ""
+    try:
+        if isinstance(config, CommandConfig):
+            for number, part in enumerate(config.argv):
+                field_name = f".argv[{number}]"
+                field_of(part)
+        elif isinstance(config, RedfishConfig):
+            field_name = ".url"
+            fields_in(config.url)
+            parse_url(re.sub(r"\{[a-z]+\}", "x", config.url))
+            field_name = ".system"
+            fields_in(config.system)
+        elif isinstance(config, DnsConfig):
+            Dns("", config)
+    except ValueError as error:
+        raise BadConfig(f"{where}{field_name}: {error}") from error
+
+
+def _calls_controllers(config: ExecutorConfig) -> bool:
+    return isinstance(config, RedfishConfig) or (isinstance(config, CommandConfig) and "{bmc}" in config.argv)
+
+
+def _recipients(content: Any, destinations: Destinations) -> list[Recipient]:
+    found: list[Recipient] = []
     for name, addresses in _section(content, "notifications"):
         severity = Severity.Value(f"SEVERITY_{name.upper()}") if name in ("info", "warning", "error", "critical") else 0
         if not severity or not isinstance(addresses, list):
             raise BadConfig(f"notifications.{name}: write info, warning, error or critical, and a list of addresses")
+        for address in addresses:
+            if why := why_not_notified(str(address), destinations):
+                raise BadConfig(f"notifications.{name}: {address}: {why}")
         found += [Recipient(severity=severity, address=str(one)) for one in addresses]  # type: ignore[arg-type]
     return found
 
@@ -105,43 +165,11 @@ def _known(kind: str, name: Any, executors: Mapping[str, ExecutorConfig]) -> str
     return str(name)
 
 
-def _executor(where: str, given: Any, folder: Path) -> ExecutorConfig:
-    if not isinstance(given, dict) or given.get("type") not in EXECUTORS:
-        raise BadConfig(f"{where}.type: write one of {', '.join(EXECUTORS)}")
-    values = {name: value for name, value in given.items() if name != "type"}
-    for name in [name for name in values if name.endswith("_file")]:
-        values[name.removesuffix("_file")] = _secret(f"{where}.{name}", values.pop(name), folder)
-    if given["type"] == "dns":
-        values["keys"] = {str(values.pop("key_name", "")): values.pop("key")} if "key" in values else {}
-    make: dict[str, Callable[..., ExecutorConfig]] = {
-        "redfish": RedfishConfig,
-        "command": CommandConfig,
-        "webhook": WebhookConfig,
-        "dns": DnsConfig,
-        "none": lambda: None,
-    }
-    try:
-        return make[given["type"]](**values)
-    except TypeError as error:
-        raise BadConfig(f"{where}: {str(error).partition('() ')[2] or error}") from error
-
-
 def _smtp(given: Any, folder: Path) -> SmtpServer | None:
     if given is None:
         return None
-    _check_keys("smtp.", given, ("host", "port", "sender", "user", "password_file"))
-    password = _secret("smtp.password_file", given["password_file"], folder) if "password_file" in given else ""
-    try:
-        return SmtpServer(given["host"], int(given.get("port", 25)), given["sender"], given.get("user", ""), password)
-    except KeyError as error:
-        raise BadConfig(f"smtp.{error.args[0]}: is missing") from error
-
-
-def _secret(where: str, file: Any, folder: Path) -> str:
-    try:
-        return (folder / str(file)).read_text().strip()
-    except OSError as error:
-        raise BadConfig(f"{where}: {error.strerror}: {error.filename}") from error
+    with_port = {"port": 25, **given} if isinstance(given, Mapping) else given
+    return read("smtp", with_port, SmtpServer, folder)
 
 
 def _section(content: Any, name: str) -> list[tuple[str, Any]]:
@@ -149,10 +177,3 @@ def _section(content: Any, name: str) -> list[tuple[str, Any]]:
     if not isinstance(section, dict):
         raise BadConfig(f"{name}: write names and values below it")
     return [(str(key), value) for key, value in section.items()]
-
-
-def _check_keys(where: str, given: Any, allowed: tuple[str, ...]) -> None:
-    if not isinstance(given, dict):
-        raise BadConfig(f"{where or 'the file'}: write names and values")
-    if unknown := sorted(set(map(str, given)) - set(allowed)):
-        raise BadConfig(f"{where}{unknown[0]}: not one of {', '.join(allowed)}")

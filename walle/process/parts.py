@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-import httpx
-
 from walle.approval.client import HttpCms
 from walle.approval.protocol import DEFAULT, Cms, CmsEvent, CmsFailure
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import Redfish, RedfishConfig, Webhook
 from walle.executors.port import Executor, ExecutorFailure, Nothing
-from walle.process.config import FileConfig, WebhookConfig
+from walle.outgoing.calls import Calls
+from walle.outgoing.destinations import Endpoint, not_listed
+from walle.process.config import FileConfig
 from walle.process.storing import Storing
 from walle.tables import NAMES
 from walle.work.book import Notice
@@ -59,10 +59,11 @@ class RealParts:
         projects: Mapping[str, Project],
         storing: Storing,
         events: CmsEvents,
-        http: httpx.AsyncClient,
+        calls: Calls,
     ) -> None:
         self._config, self._projects, self._storing = config, projects, storing
-        self._events, self._http = events, http
+        self.destinations = config.destinations
+        self._events, self._calls = events, calls
         self._executors = {name: self._made(name) for name in config.executors}
         self._nothing = Nothing()
 
@@ -72,10 +73,10 @@ class RealParts:
             raise CmsFailure(f"project {project} has no such CMS any more")
         if url == DEFAULT:
             return DefaultCms(self._storing, project)
-        if setting.tvm_app_id and setting.tvm_app_id not in self._config.cms_tokens:
-            raise CmsFailure(f"no token is configured for tvm-app-id {setting.tvm_app_id}")
-        token = self._config.cms_tokens.get(setting.tvm_app_id, "")
-        return HttpCms(self._http, self._events, project, url, setting.version, token)
+        endpoint = self.destinations.cms_at(url, setting.tvm_app_id)
+        if endpoint is None:
+            raise CmsFailure(f"it is not called: {not_listed('cms', setting.tvm_app_id)}")
+        return HttpCms(self._calls, self._events, project, url, setting.version, endpoint)
 
     def executor(self, kind: OperationKind) -> Executor:
         name = self._config.operations.get(kind)
@@ -89,7 +90,7 @@ class RealParts:
         for executor in self._executors.values():
             if isinstance(executor, Command):
                 await executor.close()
-        await self._http.aclose()
+        await self._calls.aclose()
 
     def _settings(self, project: str) -> list[CmsSetting]:
         found = self._projects.get(project)
@@ -98,9 +99,9 @@ class RealParts:
     def _made(self, name: str) -> Executor:
         config = self._config.executors[name]
         if isinstance(config, RedfishConfig):
-            return Redfish(name, config, self._http)
+            return Redfish(name, config, self.destinations, self._calls)
         if isinstance(config, CommandConfig):
-            return Command(name, config)
-        if isinstance(config, WebhookConfig):
-            return Webhook(name, config.url, config.token, self._http)
+            return Command(name, config, self.destinations)
+        if isinstance(config, Endpoint):
+            return Webhook(name, config, self._calls)
         return Dns(name, config) if isinstance(config, DnsConfig) else Nothing()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from control.errors import Refused
 from control.records import Kind, M
@@ -11,6 +10,7 @@ from walle.approval.protocol import DEFAULT, VERSIONS
 from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
 from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
 from walle.healing.decision import BadScheme, check_scheme
+from walle.outgoing.destinations import BadAddress, parse_url
 from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, Book
 from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
@@ -136,9 +136,10 @@ def _check_cms(cms: Cms) -> None:
         if cms.max_busy_hosts < 1:
             raise Refused("cms: the default CMS needs max_busy_hosts of at least 1", "INVALID_ARGUMENT")
         return
-    parts = urlsplit(cms.url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise Refused(f"cms: {cms.url!r} is not an http(s) URL", "INVALID_ARGUMENT")
+    try:
+        parse_url(cms.url)
+    except BadAddress as error:
+        raise Refused(f"cms: {error}", "INVALID_ARGUMENT") from error
     if cms.version not in VERSIONS:
         raise Refused(
             f"cms {cms.url}: version is {cms.version!r}, not one of {', '.join(VERSIONS)}", "INVALID_ARGUMENT"

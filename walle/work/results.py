@@ -140,8 +140,10 @@ def take_seen(book: Book, name: str, operation_id: str, seen: Seen) -> None:
     if host is None or seen.progress in (Progress.RUNNING, Progress.NOT_BEGUN):
         return
     host.operation.intent.output = seen.output[-_MAX_OUTPUT:]
-    if seen.progress is Progress.DONE:
-        host.operation.intent.done = True
+    if seen.progress is Progress.DONE or (seen.progress is Progress.UNKNOWN and host.operation.check):
+        host.operation.intent.done = True  # of what is unknown, the check shows whether it helped
+    elif seen.progress is Progress.UNKNOWN:
+        _fail(host, f"it is unknown whether the work was done: {seen.output}", times=MAX_FAILURES)
     else:
         _fail(host, seen.output or "the work failed", times=MAX_FAILURES)
     book.put(HOST, name, host)

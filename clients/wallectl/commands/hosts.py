@@ -91,7 +91,7 @@ def get(host: str, as_json: bool) -> None:
 @click.option("--dc", default="", help="Data centre.")
 @click.option("--rack", default="", help="Rack.")
 @click.option("--switch", default="", help="Switch.")
-@click.option("--bmc", default="", metavar="ADDRESS", help="Management controller.")
+@click.option("--bmc", default="", metavar="HOST[:PORT]", help="Management controller.")
 @click.option("--address", multiple=True, help="Address that its name should resolve to; repeatable.")
 @click.option(
     "--preordered",

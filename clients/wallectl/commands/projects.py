@@ -16,7 +16,7 @@ from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Schem
 _MODES = {"replace": pb.CHANGE_MODE_REPLACE, "add": pb.CHANGE_MODE_ADD, "remove": pb.CHANGE_MODE_REMOVE}
 
 
-_TOKEN_HELP = "Entry of cms_tokens in the configuration file, sent to this CMS (the name comes from the protocol)."
+_TOKEN_HELP = "Entry under cms in the configuration file whose token this CMS gets (the name comes from the protocol)."
 
 
 @click.group()

@@ -22,6 +22,7 @@ from serving.limiting.limits import Limits
 from serving.listeners import Addresses
 from store.memory import MemoryStore
 from store.port import Store
+from tests.support.walle.anywhere import ANYWHERE as EVERYWHERE
 from walle.executors.command import CommandConfig
 from walle.process.config import FileConfig
 from walle.process.hq import Hq
@@ -36,9 +37,9 @@ ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
 
 def pretending(**more: Any) -> FileConfig:
     """Every operation is a program that does nothing, and succeeds."""
-    return FileConfig(
-        executors={"true": CommandConfig(["true"])}, operations=dict.fromkeys(KINDS.values(), "true"), **more
-    )
+    given = {"destinations": EVERYWHERE, **more}
+    executors = {"true": CommandConfig(("true",))}
+    return FileConfig(executors=executors, operations=dict.fromkeys(KINDS.values(), "true"), **given)
 
 
 async def call_json(address: str, request: Message, status: int = 200) -> dict[str, Any]:

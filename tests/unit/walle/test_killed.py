@@ -10,14 +10,28 @@ import pytest
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.fleet import at_once
-from tests.support.walle.hosts import a_host, a_project, at
+from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.approval.protocol import Answer, Cms, Request, UnknownTask
 from walle.executors.port import Executor, Progress, Seen
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incidents
 from walle.process.healer import Healer, MayBegin
 from walle.work.book import FUSE, HOST, PROJECT, Book, World
-from wallepb.v1.host_pb2 import OUTCOME_DONE, VERDICT_OK, Host, OperationKind
+from walle.work.repairs import settle
+from walle.work.results import take_seen
+from wallepb.v1.host_pb2 import (
+    OPERATION_KIND_REBOOT,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_UNSPECIFIED,
+    STAGE_ENDING,
+    STAGE_RUNNING,
+    STAGE_VERIFYING,
+    VERDICT_OK,
+    Host,
+    Operation,
+    OperationKind,
+)
 from wallepb.v1.project_pb2 import Cms as CmsSetting
 
 T = TypeVar("T")
@@ -215,3 +229,18 @@ def test_one_reboot_whatever_moment_the_process_dies_at() -> None:
 def test_one_reboot_also_when_it_dies_again_soon_after(apart: int) -> None:
     for death in range(1, 60):
         check((death, death + apart))
+
+
+@pytest.mark.parametrize(("check", "stage"), [("UNREACHABLE", STAGE_VERIFYING), ("", STAGE_ENDING)])
+def test_work_whose_outcome_is_unknown_is_left_to_its_check_and_is_not_done_without_one(check: str, stage: int) -> None:
+    book, host = DictBook(), a_host("h1", *([check] if check else []))
+    host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check=check, stage=STAGE_RUNNING))
+    host.operation.since_ms = NOW_MS
+    book.put(HOST, "h1", host)
+    book.put(PROJECT, "web", a_project())
+    take_seen(book, "h1", "op", Seen(Progress.UNKNOWN, "the process that ran it has ended"))
+    settle(book, "h1", World("i", {}, lambda: "next", Incidents()), at(NOW_MS))
+    after = book.get(HOST, "h1")
+    assert after is not None
+    assert after.operation.stage == stage
+    assert after.operation.outcome == (OUTCOME_FAILED if stage == STAGE_ENDING else OUTCOME_UNSPECIFIED)
