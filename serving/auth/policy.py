@@ -60,7 +60,9 @@ class Policy:
         found: dict[Role, tuple[Scope, ...]] = {}
         for grant in self.grants:
             scope = grant.scope_for(name)
-            if scope is None or not (cluster is None or scope.clusters is None or cluster in scope.clusters):
+            if scope is not None and cluster is not None:
+                scope = scope.within(cluster)
+            if scope is None:
                 continue
             found[grant.role] = (*found.get(grant.role, ()), scope)
         return found

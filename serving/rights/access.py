@@ -18,7 +18,7 @@ OUTSIDE: Final = "is outside the granted scope"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How far a role reaches. None: everywhere."""
+    """How far a role reaches. None: everywhere; `clusters` also once it is known to reach the one in question."""
 
     services: Patterns | None = None
     nodes: Patterns | None = None
@@ -26,8 +26,14 @@ class Scope:
 
     @property
     def is_all(self) -> bool:
-        """Whether it leaves nothing out, except other clusters."""
-        return self.services is None and self.nodes is None
+        """Whether it leaves nothing out."""
+        return self.services is None and self.nodes is None and self.clusters is None
+
+    def within(self, cluster: str) -> Scope | None:
+        """The same in this cluster; None: it does not reach it."""
+        if self.clusters is None:
+            return self
+        return Scope(self.services, self.nodes) if cluster in self.clusters else None
 
     def covers(self, service: str, node: str) -> bool:
         """Whether an instance of this service on this node is within it."""
@@ -63,7 +69,7 @@ class Access:
     def within(self, cluster: str) -> Access:
         """The same, in this cluster only."""
         kept = {
-            role: tuple(s for s in scopes if s.clusters is None or cluster in s.clusters)
+            role: tuple(there for scope in scopes if (there := scope.within(cluster)) is not None)
             for role, scopes in self.grants.items()
         }
         return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)

@@ -90,7 +90,7 @@ async def test_an_admin_of_some_services_reaches_no_host_by_that(one: Guarded) -
         assert await one.status("web-admin", order) == 403, order
 
 
-@pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin", "web-uploader"])
+@pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin", "ams-admin", "web-uploader"])
 async def test_what_concerns_everything_takes_a_role_without_a_scope(one: Guarded, who: str) -> None:
     for order in [*STOPS, *BEGINS]:
         assert await one.status(who, order) == 403, order

@@ -30,6 +30,7 @@ roles:
     - identities: [admin]
     - {identities: [web-admin], services: [web]}
     - {identities: [lab-admin], nodes: ["lab-*"]}
+    - {identities: [ams-admin], clusters: [ams]}
 """
 
 

@@ -78,6 +78,7 @@ def test_grants_of_another_cluster_count_for_nothing() -> None:
     assert access("ann", "west-2", policy).is_unlimited
     assert not access("ann", "north", policy).grants
     at_gateway = access("ann", None, policy)
+    assert not at_gateway.is_unlimited, "of all clusters, it reaches some"
     assert at_gateway.within("east").is_unlimited
     assert not at_gateway.within("north").proves([], [])
 
