@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import random
 import time
 from dataclasses import replace
@@ -60,6 +61,24 @@ async def test_with_hq_away_for_the_whole_start_the_saved_addresses_serve(
         assert {web.pick().instance_id for _ in range(2)} == {"web-1", "web-2"}
         with pytest.raises(NotReady, match=r"in a list that is 36\d\d s old"):
             await web.ready(0.05, live=True)
+
+
+async def test_a_saved_list_from_the_future_is_of_unknown_age_and_never_fresh(
+    history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path, wall=lambda: time.time() + 7_200).service("web", port="http") as web:
+        await web.ready()
+    for replica in telling:
+        await replica.stop()
+    for _ in range(2):  # what the first process saves is of unknown age for the second one, too
+        async with discovery(telling, tmp_path).service("web", port="http") as web:
+            await web.ready(0.1)
+            assert (ids(web), web.source, web.stale, web.age_s) == (["web-1"], Origin.SAVED, True, math.inf)
+            with pytest.raises(NotReady, match="in a list that is of unknown age"):
+                await web.ready(0.05, live=True)
+            await web._feed._save()
+    assert "web.json has a date in the future or none" in caplog.text
 
 
 async def test_a_restart_goes_on_behind_what_was_saved_and_repeats_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class Feed:
         self._listeners.remove(listener)
 
     def age_s(self) -> float:
-        """The list was complete so many seconds ago; infinite: there is none."""
+        """The list was complete so many seconds ago; infinite: unknown, or there is none."""
         return self.roster.age_s(self._clock.now())
 
     def silent_s(self) -> float:
@@ -197,7 +198,9 @@ class Feed:
             _log.warning("%s; starting without it", error)
             return
         if saved is not None:
-            age_s = max(0.0, self._wall() - saved.as_of)
+            age_s = saved.age_s(self._wall())
+            if math.isinf(age_s):
+                _log.warning("%s has a date in the future or none: the age of its list is unknown", self._path)
             self._token = saved.resume_token
             self.roster.restore(
                 saved.instances, as_of=self._clock.now() - age_s, resumable=bool(self._token), epochs=saved.epochs
@@ -214,7 +217,7 @@ class Feed:
         if self._path is None or not self.roster.is_known:
             return
         self._saved_at = self._clock.now()
-        as_of = self._wall() - self.age_s()
+        as_of = max(0.0, self._wall() - self.age_s())  # 0: the age is unknown
         state = SavedState(
             tuple(sorted(self._subject.services)),
             as_of,

@@ -30,7 +30,7 @@ class Followed:
 
     @property
     def age_s(self) -> float:
-        """The list was complete so many seconds ago, at the latest; infinite: there is none."""
+        """The list was complete so many seconds ago, at the latest; infinite: unknown, or there is none."""
         return self._feed.age_s() if self._feed_or_none else float("inf")
 
     @property

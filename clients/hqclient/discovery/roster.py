@@ -113,7 +113,7 @@ class Roster:
         return self._doubts.words()
 
     def age_s(self, now: float) -> float:
-        """The list was complete so many seconds ago; infinite: there is none."""
+        """The list was complete so many seconds ago; infinite: unknown, or there is none."""
         return max(0.0, now - self._as_of)
 
     def restore(

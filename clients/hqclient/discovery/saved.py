@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ class SavedState:
 
     Attributes:
         services: the services whose instances they are; empty: all.
-        as_of: that moment, in seconds of wall time.
+        as_of: that moment, in seconds of wall time; 0: unknown.
         resume_token: a watch may continue after it; empty: it may not.
         epochs: by cluster, the epoch of the store that the list came from.
     """
@@ -39,6 +40,11 @@ class SavedState:
     resume_token: str
     instances: Sequence[KnownInstance]
     epochs: Mapping[str, str]
+
+    def age_s(self, wall: float) -> float:
+        """Seconds since that moment; infinite: unknown, as it is in the future (a clock was set back) or in none."""
+        age_s = wall - self.as_of
+        return age_s if 0.0 <= age_s < wall else math.inf
 
 
 def file_name(services: Iterable[str], *, ready_only: bool = True) -> str:

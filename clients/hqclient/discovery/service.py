@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
@@ -180,7 +181,8 @@ class Service(Followed):
         if self.source is Origin.NONE:
             what = f"nothing is known about {self.name} yet"
         elif self.source is not Origin.LIVE:
-            what += f" in a list that is {self.age_s:.0f} s old"
+            age = f"{self.age_s:.0f} s old" if math.isfinite(self.age_s) else "of unknown age"
+            what += f" in a list that is {age}"
         if self.without_port:
             what += f"; {self.without_port} ready instances have no port of that name"
         return f"{what}; HQ: {self.error}" if self.error else what

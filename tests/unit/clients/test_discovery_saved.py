@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,23 @@ STATE = SavedState(("web",), 1000.5, "token", (ONE,), {"c": "e1"})
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     save(tmp_path / "new" / "web.json", STATE)
     assert load(tmp_path / "new" / "web.json", ["web"]) == STATE
+
+
+@pytest.mark.parametrize(
+    ("as_of", "age_s"),
+    [
+        (100.0, 0.0),
+        (40.0, 60.0),
+        (100.1, math.inf),
+        (7_300.0, math.inf),
+        (0.0, math.inf),
+        (math.nan, math.inf),
+        (math.inf, math.inf),
+        (-math.inf, math.inf),
+    ],
+)
+def test_the_age_of_a_file_is_never_negative_and_unknown_if_its_date_cannot_be(as_of: float, age_s: float) -> None:
+    assert replace(STATE, as_of=as_of).age_s(100.0) == age_s
 
 
 def test_nothing_saved_is_nothing(tmp_path: Path) -> None:
