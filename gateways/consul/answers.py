@@ -37,14 +37,14 @@ class Settings:
 
 
 class Answers:
-    """Makes bodies. Each is cached until its index changes, and an instance's part until the instance changes.
+    """Makes bodies. Those of instances are cached until their index changes, and an instance's part until it does.
 
     A body that is rebuilt after an unrelated change has the same bytes, by which blocking queries recognise it.
     """
 
     def __init__(self, settings: Settings, picture: Picture, of: Indexes) -> None:
         self._settings, self._picture, self._indexes = settings, picture, of
-        self._entries: dict[Key, tuple[KnownInstance, bytes, int]] = {}
+        self._entries: dict[Key, tuple[KnownInstance, bytes]] = {}
         self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
         self._by_kind: dict[Kind, Callable[[Question, Access], bytes]] = {
             Kind.HEALTH_SERVICE: self._health_service,
@@ -76,7 +76,7 @@ class Answers:
         if question.service:
             access.check_filter((question.service,), ())
         self._check_known(question)
-        if not access.is_unlimited:
+        if not access.is_unlimited or not question.is_about_instances:
             return self._by_kind[question.kind](question, access)
         asked, index = _body_key(question), self._indexes.current(self.topic(question))
         kept = self._bodies.get(asked)
@@ -124,19 +124,17 @@ class Answers:
     # --- bodies -------------------------------------------------------------------------------------------------------
 
     def _health_service(self, question: Question, access: Access) -> bytes:
-        return b"[" + b",".join([self._kept(one)[1] for one in self._chosen(question, access)]) + b"]"
+        return b"[" + b",".join([self._entry(one) for one in self._chosen(question, access)]) + b"]"
 
-    def _kept(self, instance: KnownInstance) -> tuple[KnownInstance, bytes, int]:
-        """Its entry as bytes, and its own index: that of the first request since it last changed."""
+    def _entry(self, instance: KnownInstance) -> bytes:
         kept = self._entries.get(instance.key)
         if kept is None or kept[0] is not instance:
-            index = self._indexes.current(indexes.of_service(instance.service))
-            made = render.encoded(render.entry(instance, index, self._settings.ports))
-            kept = self._entries[instance.key] = instance, made, index
-        return kept
+            made = render.encoded(render.entry(instance, self._index(instance), self._settings.ports))
+            kept = self._entries[instance.key] = instance, made
+        return kept[1]
 
     def _index(self, instance: KnownInstance) -> int:
-        return self._kept(instance)[2]
+        return self._indexes.of_instance(instance)
 
     def _service(self, question: Question, access: Access) -> bytes:
         ports = self._settings.ports

@@ -22,6 +22,7 @@ from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
 
+_BEHIND_WAIT_S: Final = 5.0  # that a gateway waits for what a caller has from another one, while it may be behind
 _JITTER: Final = 16  # as in Consul, a wait is up to a sixteenth longer, so that clients do not all come back at once
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _JSON: Final = (b"content-type", b"application/json")
@@ -85,11 +86,12 @@ class ConsulApi:
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:
         """Wait until the answer changes. Waiting requests count as open streams. Raises ServiceError, Refused."""
-        host = call.host
+        host, wait_s = call.host, self._wait_s(question)
+        if not wait_s:
+            return
         self._admission.open_stream(host)
         try:
-            wait_s = question.wait_s * (1.0 + self._rng.random() / _JITTER)
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(wait_s * (1.0 + self._rng.random() / _JITTER)):
                 await self._changed(question, access)
             self.woken += 1
         except TimeoutError:
@@ -97,21 +99,27 @@ class ConsulApi:
         finally:
             self._admission.close_stream(host)
 
+    def _wait_s(self, question: Question) -> float:
+        """How long to wait for a change; 0: the caller has another answer than the current one."""
+        topic, index = self._answers.topic(question), question.index
+        if self._indexes.is_current(topic, index):
+            return question.wait_s
+        # Another gateway may know more. Where two differ, no caller must go to and fro between them at full speed.
+        is_behind = self._picture.condition.stale or bool(self._picture.missing)
+        is_newer = index > self._indexes.current(topic)
+        return min(question.wait_s, _BEHIND_WAIT_S) if is_behind and is_newer else 0.0
+
     async def _changed(self, question: Question, access: Access) -> None:
         """Wait for a real change: the index also moves for other questions on the service, e.g. about another tag."""
-        topic, index = self._answers.topic(question), question.index
-        if index != self._indexes.current(topic):
-            return
-        before = self._answers.body(question, access)
+        topic, before = self._answers.topic(question), self._answers.body(question, access)
         while self._answers.body(question, access) == before:
-            await self._indexes.moved(topic, index)
-            index = self._indexes.current(topic)
+            await self._indexes.moved(topic)
 
     def _said(self, question: Question, access: Access) -> SiteAnswer:
         body = self._answers.body(question, access)
         if question.pretty:
             body = json.dumps(json.loads(body), indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        index = self._indexes.current(self._answers.topic(question))
+        index = self._indexes.answered(self._answers.topic(question), question.index)
         return SiteAnswer(200, [_JSON, (b"x-consul-index", b"%d" % index), *self._contact()], body)
 
     def _contact(self) -> list[tuple[bytes, bytes]]:
@@ -121,8 +129,7 @@ class ConsulApi:
         age_ms = round(age_s * 1000) if math.isfinite(age_s) else 2**31
         leader = b"false" if condition.stale else b"true"
         fields = [(b"x-consul-lastcontact", b"%d" % age_ms), (b"x-consul-knownleader", leader)]
-        missing = condition.away | self._picture.coverage.unheard
-        if missing:
+        if missing := self._picture.missing:
             fields.append((b"x-hq-missing-locations", ",".join(sorted(missing)).encode()))
         return fields
 

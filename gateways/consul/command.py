@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import secrets
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -65,7 +64,7 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
     security = security_from(given)
     gateway = Gateway("consul", discovery, services, SystemClock(), limits_of(given), security, given["grace"])
     picture = gateway.picture
-    indexes = Indexes(picture, gateway.clock, secrets.randbits(32))
+    indexes = Indexes(picture, gateway.clock)
     settings = Settings(given["datacenter"], tuple(given["ports"]), _version())
     answers = Answers(settings, picture, indexes)
     api = ConsulApi(picture, indexes, answers, gateway.context, random.Random())

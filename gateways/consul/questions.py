@@ -76,7 +76,7 @@ class Question:
         passing: ready instances only.
         tags: all of these.
         datacenter: empty: the gateway's default.
-        index: wait while it is the current one; 0: answer at once.
+        index: wait while it stands for the current answer; 0: answer at once.
         wait_s: for at most this time.
     """
 
@@ -95,9 +95,14 @@ class Question:
         return self.name if self.kind in _ABOUT_ONE_SERVICE else ""
 
     @property
+    def is_about_instances(self) -> bool:
+        """Its answer changes with instances only, and so does its index."""
+        return self.kind not in _AT_ONCE
+
+    @property
     def may_wait(self) -> bool:
         """It is a blocking query."""
-        return self.index > 0 and self.kind not in _AT_ONCE
+        return self.index > 0 and self.is_about_instances
 
 
 def read_question(method: str, path: str, query: bytes) -> Question:

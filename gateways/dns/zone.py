@@ -222,7 +222,7 @@ class Zone:
         lines = [f"ready: {sum(one.is_ready for one in here)} of {len(here)} instances"]
         age = f"{condition.age_s:.1f} s" if math.isfinite(condition.age_s) else "unknown"
         lines.append(f"age: {age}, {condition.source.name.lower()}{', stale' if condition.stale else ''}")
-        missing = condition.away | self._picture.coverage.unheard
+        missing = self._picture.missing
         lines += [f"missing locations: {', '.join(sorted(missing))}"] * bool(missing)
         lines += [f"doubt: {condition.doubt}"] * bool(condition.doubt)
         return lines

@@ -92,6 +92,11 @@ class Picture:
         """Those with instances, ready or not."""
         return self._services.keys()
 
+    @property
+    def missing(self) -> frozenset[str]:
+        """Locations whose instances are kept as they last were, or not known at all."""
+        return self.condition.away | self.coverage.unheard
+
     def instances(self, service: str) -> Mapping[Key, KnownInstance]:
         """By cluster and id; empty: none is known, which need not mean that there are none."""
         return self._services.get(service, _NONE)

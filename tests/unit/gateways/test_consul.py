@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,11 +25,9 @@ from tests.support.pictures import PictureBuilder, known, picture_of
 class Asking:
     """Asks the API of one gateway."""
 
-    def __init__(
-        self, pictured: PictureBuilder, datacenter: str = "", salt: int = 1, clock: ManualClock | None = None
-    ) -> None:
+    def __init__(self, pictured: PictureBuilder, datacenter: str = "", clock: ManualClock | None = None) -> None:
         self.pictured, clock = pictured, clock or ManualClock()
-        self.indexes = Indexes(pictured.picture, clock, salt)
+        self.indexes = Indexes(pictured.picture, clock)
         answers = Answers(Settings(datacenter), pictured.picture, self.indexes)
         shared = ServerContext(Limits(max_streams=3), clock, RequestIds("test"))
         self.api = ConsulApi(pictured.picture, self.indexes, answers, shared, random.Random(1))
@@ -215,21 +214,133 @@ async def test_an_index_that_is_not_the_current_one_is_answered_at_once() -> Non
         assert (await ask(f"{WEB}?index={index}&wait=5m")).status == 200
 
 
-async def test_an_index_of_another_gateway_or_of_before_a_restart_is_answered_at_once() -> None:
-    clock = ManualClock()
-    ask, other = asking(clock=clock, salt=1), asking(clock=clock, salt=2)
-    assert (await other(f"{WEB}?index={await ask.index(WEB)}&wait=5m")).status == 200
-    clock.advance(1)
-    again = asking(clock=clock)
-    assert await again.index(WEB) > await ask.index(WEB)
-
-
 async def test_a_change_between_two_questions_is_never_missed() -> None:
     ask = asking()
     index = await ask.index(WEB)
     ask.pictured.put(known("web-1", host="10.0.0.9"))
-    ask.pictured.put(THREE[0])
-    assert (await ask(f"{WEB}?index={index}&wait=5m")).status == 200
+    assert b"10.0.0.9" in (await ask(f"{WEB}?index={index}&wait=5m")).body
+
+
+async def test_indexes_grow_and_have_no_more_than_the_14_digits_that_lua_keeps_of_a_number() -> None:
+    ask = asking(clock=ManualClock(wall_ms=2_000_000_000_000))
+    seen = {path: [await ask.index(path)] for path in (WEB, "catalog/services", "catalog/nodes", "health/state/any")}
+    for number in range(100):
+        ask.pictured.put(known(f"new-{number}", labels={"mark": str(number)}))
+        for path, indexes in seen.items():
+            indexes.append(await ask.index(path))
+    for indexes in seen.values():
+        assert indexes == sorted({*indexes})
+        assert indexes[-1] < 10**14
+
+
+async def test_what_is_said_of_an_instance_has_a_number_that_changes_with_it_and_with_nothing_else() -> None:
+    ask = asking()
+
+    async def numbers() -> list[int]:
+        return [one["Service"]["ModifyIndex"] for one in await ask.json(WEB)]
+
+    before = await numbers()
+    ask.pictured.put(known("web-2", host="10.0.0.2", cluster="west", is_ready=True))
+    after = await numbers()
+    assert (after[0], after[1] != before[1]) == (before[0], True)
+
+
+# --- several gateways ---------------------------------------------------------------------------------------------
+
+PATHS = (WEB, f"{WEB}?passing&tag=tier%3Dfront", "catalog/services", "catalog/nodes", "health/state/any")
+
+
+async def alternating(path: str, index: int, gateways: Sequence[Asking], questions: int = 6) -> int:
+    """Ask one after the other, each with the index of the last answer; how many were answered before their time."""
+    for number in range(questions):
+        said = await gateways[number % len(gateways)](f"{path}{'&' if '?' in path else '?'}index={index}&wait=5ms")
+        index = int(dict(said.headers)[b"x-consul-index"])
+    return questions - sum(one.api.timed_out for one in gateways)
+
+
+def pair() -> tuple[Asking, Asking]:
+    """Two gateways of one HQ: the second began later, and was told otherwise than the first, of the same."""
+    first = Asking(picture_of(known("web-0"), *THREE, heard=["east", "west"]))
+    first.pictured.drop(("east", "web-0"))
+    second = Asking(picture_of(*reversed(THREE), heard=["east", "west"]), clock=ManualClock(wall_ms=10**12))
+    return first, second
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_client_that_alternates_between_gateways_waits_at_both(path: str) -> None:
+    first, second = pair()
+    for gateways in ((first, second), (second, first)):
+        assert await alternating(path, await gateways[1].index(path), gateways) == 0
+        first.api.timed_out = second.api.timed_out = 0
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_it_never_sees_an_index_go_backwards_while_nothing_changes(path: str) -> None:
+    first, second = pair()
+    index = seen = 0
+    for gateway in (second, first) * 3:
+        said = await gateway(f"{path}{'&' if '?' in path else '?'}index={index}&wait=5ms")
+        index = int(dict(said.headers)[b"x-consul-index"])
+        assert index >= seen
+        seen = index
+
+
+async def test_a_change_wakes_at_the_gateway_where_a_client_waits_with_the_index_of_another() -> None:
+    first, second = pair()
+    for asked, other in ((first, second), (second, first)):
+        waiting = asyncio.create_task(asked(f"{WEB}?index={await other.index(WEB)}&wait=5m"))
+        await turns()
+        assert not waiting.done()
+        for gateway in (first, second):
+            gateway.pictured.put(known("web-1", host="10.0.0.9", labels={"by": f"change-{id(asked)}"}))
+        assert b"10.0.0.9" in (await waiting).body
+
+
+async def test_a_gateway_that_learns_of_a_change_later_answers_once_more_and_then_both_wait() -> None:
+    first, second = pair()
+    index = await second.index(WEB)
+    first.pictured.put(known("web-1", host="10.0.0.9"))
+    said = await first(f"{WEB}?index={index}&wait=5m")
+    index = int(dict(said.headers)[b"x-consul-index"])
+    assert b"10.0.0.9" in said.body
+    second.pictured.put(known("web-1", host="10.0.0.9"))
+    assert await alternating(WEB, index, (second, first)) == 0
+
+
+async def test_a_deletion_is_the_same_to_who_saw_it_and_to_who_began_after_it() -> None:
+    first, second = pair()
+    for gateway in (first, second):
+        gateway.pictured.drop(("west", "web-2"))
+    third = Asking(picture_of(THREE[2], THREE[0]))  # it began after the deletion, and never knew the instance
+    assert await alternating(WEB, await third.index(WEB), (first, second, third)) == 0
+
+
+async def test_an_empty_service_is_the_same_to_who_knew_it_and_to_who_never_did() -> None:
+    first, second = asking(), Asking(picture_of(THREE[2]))
+    first.pictured.drop(("east", "web-1"), ("west", "web-2"))
+    assert await alternating(WEB, await first.index(WEB), (second, first)) == 0
+
+
+@pytest.mark.parametrize("behind", ["stale", "away", "unheard"])
+async def test_a_gateway_that_may_be_behind_keeps_who_comes_from_another_one_for_a_while(behind: str) -> None:
+    first, second = pair()
+    index = await second.index(WEB)
+    first.pictured.put(known("web-1", host="10.0.0.9"))
+    newer = int(dict((await first(f"{WEB}?index={index}&wait=5m")).headers)[b"x-consul-index"])
+    newer = max(newer, index + (1 << 20))  # the clocks of these two differ
+    value = True if behind == "stale" else frozenset({"west"})
+    setattr(second.pictured.condition, behind, value)
+    second.pictured.condition.heard -= {"west"} if behind == "unheard" else set()
+    second.pictured.look()
+    await second(f"{WEB}?index={newer}&wait=5ms")
+    assert second.api.timed_out == 1
+    assert (await second(f"{WEB}?index={index - 1}&wait=5m")).status == 200  # an older answer than its own
+
+    waiting = asyncio.create_task(second(f"{WEB}?index={newer}&wait=5m"))
+    await turns()
+    assert not waiting.done()
+    second.pictured.put(known("web-1", host="10.0.0.9"))
+    assert b"10.0.0.9" in (await waiting).body
 
 
 async def test_a_wait_ends_when_its_time_is_up_with_the_same_answer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import cycle
 from typing import Any
 
 from hypothesis import given
@@ -62,31 +63,35 @@ def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[
         assert shown == ready(one.pictured, name)
 
 
-@given(st.lists(CHANGES, max_size=15))
-def test_who_asks_with_the_index_of_the_last_answer_misses_nothing(steps: list[tuple[Any, ...]]) -> None:
+@given(st.lists(CHANGES, max_size=15), st.integers(1, 3))
+def test_who_asks_with_the_index_of_the_last_answer_at_whichever_gateway_misses_nothing(
+    steps: list[tuple[Any, ...]], count: int
+) -> None:
     async def follow() -> None:
-        ask = Asking(picture_of())
+        gateways = [Asking(picture_of()) for _ in range(count)]
         shown: list[str] = []
 
         async def client() -> None:
             index = 0
-            while True:
+            for ask in cycle(gateways):
+                await asyncio.sleep(0)  # where one gateway knows of a change and another one does not yet, none waits
                 said = await ask(f"health/service/web?passing&index={index}&wait=10m")
                 index = int(dict(said.headers)[b"x-consul-index"])
                 shown[:] = [f"{e['Service']['Address']}:{e['Service']['Port']}" for e in json.loads(said.body)]
 
         following = asyncio.create_task(client())
         for step in steps:
-            change(ask.pictured, step)
-            for _ in range(step[2]):  # a client that is sometimes slower than the changes
-                await asyncio.sleep(0)
+            for ask in gateways:
+                change(ask.pictured, step)
+                for _ in range(step[2]):  # a client that is sometimes slower than the changes, or than one gateway
+                    await asyncio.sleep(0)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert shown == ready(ask.pictured, "web")
-        assert ask.indexes.waiting == 1
+        assert shown == ready(gateways[0].pictured, "web")
+        assert sum(ask.indexes.waiting for ask in gateways) == 1
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        assert ask.indexes.waiting == 0
+        assert sum(ask.indexes.waiting for ask in gateways) == 0
 
     asyncio.run(follow())
 
