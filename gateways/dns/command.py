@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from gateways.dns import sockets
+from gateways.dns import sockets, wire
 from gateways.dns.metrics import METRICS, Subject
 from gateways.dns.names import is_label
 from gateways.dns.responder import Responder
@@ -29,6 +29,12 @@ from serving.process import when_told_to_stop
 @following
 @listening.option("--dns", default="127.0.0.1:7653", metavar="HOST:PORT", help="Address to serve DNS on, UDP and TCP.")
 @listening.option("--http", default="127.0.0.1:7682", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@listening.option(
+    "--max-udp-size",
+    type=click.IntRange(wire.PLAIN_BYTES, 65_000),
+    metavar="BYTES",
+    help="Largest answer over UDP that clients may ask for; 4096 on loopback and private addresses, else 1232.",
+)
 @publishing.option("--zone", default="hq.internal", metavar="NAME", help="The zone that is served.")
 @publishing.option(
     "--ttl", type=click.IntRange(0, 3600), default=1, help="Seconds for which resolvers may keep answers."
@@ -62,9 +68,10 @@ async def _serve(
 ) -> None:
     gateway = Gateway("dns", discovery, services, SystemClock(), limits_of(given), None, given["grace"])
     udp_socket, tcp_socket = sockets.bound(given["dns"])
-    settings = Settings(labels, given["ttl"], _own_address(str(udp_socket.getsockname()[0])))
+    host = str(udp_socket.getsockname()[0])
+    settings = Settings(labels, given["ttl"], _own_address(host))
     zone = Zone(settings, gateway.picture, gateway.addressing, int(time.time()))
-    responder = Responder(zone, random.Random())
+    responder = Responder(zone, random.Random(), given["max_udp_size"] or udp_bytes(host))
     gateway.picture.listen(responder.changed)
     rate = sockets.Rate(given["max_queries_per_peer_s"], gateway.clock)
     udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
@@ -83,6 +90,12 @@ async def _serve(
 
     when_told_to_stop(gateway.stop)
     await gateway.serve(answer)
+
+
+def udp_bytes(host: str) -> int:
+    """The most that arrives over UDP on the networks of an address."""
+    address = ipaddress.ip_address(host)
+    return wire.LOCAL_UDP_BYTES if address.is_private and not address.is_unspecified else wire.UDP_BYTES
 
 
 def _own_address(host: str) -> str:

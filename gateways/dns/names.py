@@ -3,29 +3,43 @@
     [selection.]SERVICE.service[.LOCATION.dc].ZONE      addresses of ready instances
     _PORT._tcp.[...]                                    SRV with the number of that port
     _why.[...]                                          TXT: how old and how complete the answer is
-    HEX.addr.ZONE                                       the address that the label spells, target of SRV records
 
-where a selection is any of `REVISION.rev.` and `VALUE.KEY.label.`. Intermediate names exist but have no records of
-their own: a denial of `_tcp.web.service` would hide all below it from a resolver that caches (RFC 8020).
+where a selection is any of `REVISION.rev.`, `VALUE.KEY.label.` and `INSTANCE.inst.`; the target of an SRV record is
+`INSTANCE.inst.SERVICE.service.LOCATION.dc.ZONE`, a name of its own for each instance. Intermediate names exist but have
+no records of their own: a denial of `_tcp.web.service` would hide all below it from a resolver that caches (RFC 8020).
 """
 
 from __future__ import annotations
 
-import ipaddress
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cached_property
 from typing import Final
 
 from hqclient.discovery import KnownInstance
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
+_DIGEST_LABEL: Final = re.compile("x-[0-9a-f]{20}")
+_LONGEST_ID: Final = 40  # in a target, beside a service and a location of 63 characters each
 
 
 def is_label(word: str) -> bool:
     """Whether an id can be part of a name. Names are case-insensitive, so an id with capital letters cannot."""
     return _LABEL.fullmatch(word) is not None
+
+
+def instance_labels(instance: KnownInstance) -> tuple[str, ...]:
+    """The labels of an instance's own name, without the zone.
+
+    An id that is no label, or long, is replaced by a digest. So is one whose location is no label: that is left out.
+    """
+    id_, location = instance.id, instance.cluster
+    is_plain = is_label(id_) and len(id_) <= _LONGEST_ID and not _DIGEST_LABEL.fullmatch(id_) and is_label(location)
+    own = id_ if is_plain else f"x-{hashlib.blake2b(f'{location}/{id_}'.encode(), digest_size=10).hexdigest()}"
+    return (own, "inst", instance.service, "service", *((location, "dc") if is_label(location) else ()))
 
 
 class Kind(Enum):
@@ -37,7 +51,6 @@ class Kind(Enum):
     BETWEEN = auto()  # has names below it, and no records
     SERVICE = auto()  # records of instances
     WHY = auto()
-    ADDRESS = auto()
     NOTHING = auto()  # cannot exist
 
 
@@ -50,7 +63,7 @@ class NameRequest:
         location: of these only; empty: of all.
         port: by this name, for SRV.
         revision, labels: of instances with these only.
-        address: what ADDRESS spells.
+        instance: of the one with this label only.
     """
 
     kind: Kind
@@ -59,7 +72,7 @@ class NameRequest:
     port: str = ""
     revision: str = ""
     labels: tuple[tuple[str, str], ...] = ()
-    address: str = ""
+    instance: str = ""
 
 
 _NOTHING: Final = NameRequest(Kind.NOTHING)
@@ -90,8 +103,6 @@ def _beneath(words: list[str], location: str) -> NameRequest:
         if not words:
             return NameRequest(Kind.BETWEEN, location=location)
         return _selected(words, NameRequest(Kind.SERVICE, words.pop(), location))
-    if last == "addr" and not location:
-        return _address(words)
     if last == "ns" and not words and not location:
         return NameRequest(Kind.SERVER)
     return _NOTHING
@@ -106,6 +117,10 @@ def _selected(words: list[str], asked: NameRequest) -> NameRequest:
             if not words:
                 return between
             asked = replace(asked, revision=words.pop())
+        elif word == "inst":
+            if not words:
+                return between
+            asked = replace(asked, instance=words.pop())
         elif word == "label":
             if len(words) < 2:
                 return between
@@ -127,27 +142,13 @@ def _last(word: str, words: list[str], asked: NameRequest) -> NameRequest:
     return replace(asked, port=words[0][1:]) if words[0].startswith("_") and len(words[0]) > 1 else _NOTHING
 
 
-def _address(words: list[str]) -> NameRequest:
-    if not words:
-        return NameRequest(Kind.BETWEEN)
-    try:
-        packed = bytes.fromhex(words[0])
-        return NameRequest(Kind.ADDRESS, address=str(ipaddress.ip_address(packed))) if len(words) == 1 else _NOTHING
-    except ValueError:
-        return _NOTHING
-
-
-def address_label(address: str) -> bytes:
-    """The label that spells an address."""
-    return ipaddress.ip_address(address).packed.hex().encode()
-
-
 # --- what it finds ------------------------------------------------------------------------------------------------
 
 _Facet = tuple[str, str, str]
 _BY_REVISION: Final = "revision"
 _BY_LOCATION: Final = "location"
 _BY_LABEL: Final = "label"
+_BY_INSTANCE: Final = "instance"
 
 
 class Selection:
@@ -158,17 +159,21 @@ class Selection:
 
     def __init__(self, ready: Sequence[KnownInstance]) -> None:
         self._all = ready
-        self._facets: dict[_Facet, list[KnownInstance]] = {}
-        for one in ready:
+
+    @cached_property
+    def _by_facet(self) -> dict[_Facet, list[KnownInstance]]:
+        found: dict[_Facet, list[KnownInstance]] = {}
+        for one in self._all:
             for facet in _facets(one):
-                self._facets.setdefault(facet, []).append(one)
+                found.setdefault(facet, []).append(one)
+        return found
 
     def of(self, asked: NameRequest) -> Sequence[KnownInstance]:
         """Those that a name asks for."""
         wanted = [*_wanted(asked)]
         if not wanted:
             return self._all
-        found = sorted((self._facets.get(facet, []) for facet in wanted), key=len)
+        found = sorted((self._by_facet.get(facet, []) for facet in wanted), key=len)
         least, others = found[0], wanted if len(wanted) > 1 else []
         return [one for one in least if {*others} <= {*_facets(one)}] if others else least
 
@@ -180,6 +185,8 @@ def _wanted(asked: NameRequest) -> Iterator[_Facet]:
         yield _BY_REVISION, asked.revision, ""
     for key, value in asked.labels:
         yield _BY_LABEL, key, value
+    if asked.instance:
+        yield _BY_INSTANCE, asked.instance, ""
 
 
 def _facets(instance: KnownInstance) -> Iterator[_Facet]:
@@ -188,3 +195,4 @@ def _facets(instance: KnownInstance) -> Iterator[_Facet]:
         yield _BY_REVISION, revision, ""
     for key, value in instance.labels.items():
         yield _BY_LABEL, key, value
+    yield _BY_INSTANCE, instance_labels(instance)[0], ""

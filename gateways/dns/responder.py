@@ -17,62 +17,90 @@ _DRAWINGS_BITS: Final = 5  # number of random orders kept per answer, as a power
 _MOST_KEPT: Final = 4_096
 
 
-class KeptAnswer:
-    """A cached answer in several random orders: each client gets one of them."""
+class Reply:
+    """What is sent of an answer, in several random orders: each question gets one of them.
 
-    __slots__ = ("_drawings", "code", "is_fixed", "query", "said")
+    Attributes:
+        client: the address whose records it has; None: it has all, for any address.
+    """
 
-    def __init__(self, query: Query, said: Answer, first: bytes) -> None:
-        self.query, self.said, self.code = query, said, said.code
-        self.is_fixed = not (said.any_order and len(said.records) > 1)
-        self._drawings = [first]
+    __slots__ = ("_bits", "_drawings", "_numbers", "_writer", "client", "code", "query", "said")
 
-    def pick(self, draw: MessageWriter) -> bytes:
-        """One of them."""
-        if self.is_fixed:
-            return self._drawings[0]
-        if len(self._drawings) >> _DRAWINGS_BITS:
-            return self._drawings[draw.rng.getrandbits(_DRAWINGS_BITS)]
-        self._drawings.append(draw.message(self.query, self.said, self.query.room))
+    def __init__(self, writer: MessageWriter, query: Query, said: Answer, client: str) -> None:
+        self._writer, self.query, self.said, self.code = writer, query, said, said.code
+        self._numbers = writer.numbers(query, said, client)
+        self.client = client if len(self._numbers) < len(said.records) else None
+        self._bits = _DRAWINGS_BITS if said.any_order and len(self._numbers) > 1 else 0
+        self._drawings: list[bytes] = []
+
+    def pick(self) -> bytes:
+        """One of them, all but the id."""
+        if len(self._drawings) >> self._bits:
+            return self._drawings[self._writer.rng.getrandbits(self._bits)]
+        self._drawings.append(self._writer.message(self.query, self.said, self._numbers))
         return self._drawings[-1]
 
 
 @dataclass(slots=True)
 class MessageWriter:
-    """Encodes answers as messages."""
+    """Encodes answers as messages of one transport.
+
+    Attributes:
+        most_bytes: of a message, if its asker takes so many.
+    """
 
     zone: Zone
     rng: random.Random
+    most_bytes: int
+    is_udp: bool
 
-    def message(self, query: Query, said: Answer, room: int) -> bytes:
-        """All but the id; never more than `room` bytes."""
-        left = room - wire.HEADER_BYTES - len(query.question) - query.has_edns * wire.OPT_BYTES
-        is_small = room <= wire.UDP_BYTES
+    def _left(self, query: Query) -> int:
+        """Bytes for records."""
+        room = min(query.room, self.most_bytes) if self.is_udp else self.most_bytes
+        return room - wire.HEADER_BYTES - len(query.question) - query.has_edns * wire.OPT_BYTES
+
+    def numbers(self, query: Query, said: Answer, client: str) -> Sequence[int]:
+        """Which records are sent: all, or as many as fit, and always the same ones to one address."""
+        records, left = said.records, self._left(query)
+        most = MOST_ADDRESSES if self.is_udp and said.any_order else len(records)
+        if len(records) <= most and sum(map(len, records)) <= left:
+            return range(len(records))
+        chosen: list[int] = []
+        for number in said.spread.order(client):
+            left -= len(records[number])
+            if left < 0 or len(chosen) == most:
+                break
+            chosen.append(number)
+        return chosen
+
+    def message(self, query: Query, said: Answer, numbers: Sequence[int]) -> bytes:
+        """All but the id, with these records."""
         if said.is_denial:
             soa = self.zone.soa(_to_zone(query, self.zone))
             return wire.head(query, wire.AA, said.code, 0, 1, 0) + soa + wire.tail(query)
         if said.code is not Code.NOERROR:
             return wire.head(query, 0, said.code, 0, 0, 0) + wire.tail(query)
-        records = self._some(said.records, left, is_small=is_small) if said.any_order else said.records
-        return self._with(query, records, said.extra, left, is_small=is_small)
-
-    def _some(self, records: Sequence[bytes], left: int, *, is_small: bool) -> Sequence[bytes]:
-        """In random order; if not all fit, a random choice. All have the same size."""
-        fitting = left // len(records[0])
-        return self.rng.sample(records, min(len(records), fitting, MOST_ADDRESSES if is_small else fitting))
-
-    def _with(
-        self, query: Query, records: Sequence[bytes], extra: Sequence[bytes], left: int, *, is_small: bool
-    ) -> bytes:
-        size = sum(map(len, records))
-        if size + sum(map(len, extra)) > left:
-            extra = ()  # clients that want a target's address ask for it
-        if size > left and is_small:
-            return wire.head(query, wire.AA | wire.TC, 0, 0, 0, 0) + wire.tail(query)
-        if size > left:
-            records = self.rng.sample(records, left // max(map(len, records)))
-        head = wire.head(query, wire.AA, 0, len(records), 0, len(extra))
+        if said.any_order:
+            numbers = self.rng.sample(numbers, len(numbers))
+        records = [said.records[number] for number in numbers]
+        extra = _addresses_of_targets(query, said, numbers)
+        if sum(map(len, records)) + sum(map(len, extra)) > self._left(query):
+            extra = []  # clients that want a target's address ask for it
+        is_truncated = self.is_udp and len(numbers) < len(said.records) and not said.any_order
+        head = wire.head(query, wire.AA | is_truncated * wire.TC, 0, len(records), 0, len(extra))
         return b"".join((head, *records, *extra, wire.tail(query)))
+
+
+def _addresses_of_targets(query: Query, said: Answer, numbers: Sequence[int]) -> list[bytes]:
+    """Records of the addresses of SRV targets; their owners point to the targets, where these can be pointed at."""
+    found: list[bytes] = []
+    at = wire.HEADER_BYTES + len(query.question) + wire.SRV_TARGET_AT
+    for number in numbers if said.extra else ():
+        record = said.records[number]
+        owner = wire.pointer(at) if at <= wire.LAST_POINTED_AT else record[wire.SRV_TARGET_AT :]
+        found += [owner + address for address in said.extra[number]]
+        at += len(record)
+    return found
 
 
 @dataclass(slots=True)
@@ -95,10 +123,13 @@ class Responder:
         counts: what it did.
     """
 
-    def __init__(self, zone: Zone, rng: random.Random) -> None:
-        self._zone, self._draw = zone, MessageWriter(zone, rng)
+    def __init__(self, zone: Zone, rng: random.Random, udp_bytes: int = wire.UDP_BYTES) -> None:
+        """`udp_bytes`: the most of an answer over UDP, if its asker takes so many."""
+        self._zone = zone
+        self._udp = MessageWriter(zone, rng, udp_bytes, is_udp=True)
+        self._tcp = MessageWriter(zone, rng, wire.TCP_BYTES, is_udp=False)
         self.counts = Counts()
-        self._kept: dict[bytes, KeptAnswer] = {}
+        self._kept: dict[bytes, Reply] = {}
         self._keys: dict[str, list[bytes]] = {}  # by service, of what is kept
 
     def changed(self, services: Collection[str]) -> None:
@@ -110,19 +141,21 @@ class Responder:
             for key in self._keys.pop(service, ()):
                 self._kept.pop(key, None)
 
-    def over_udp(self, packet: bytes) -> bytes | None:
-        """The answer to a datagram; None: there is none."""
+    def over_udp(self, packet: bytes, client: str) -> bytes | None:
+        """The answer to a datagram from an address; None: there is none."""
         kept = self._kept.get(packet[2:])
+        if kept is not None and kept.client is not None and kept.client != client:
+            kept = self._kept.get(packet[2:] + client.encode())
         if kept is not None:
             self.counts.answers["udp", kept.code.name] += 1
-            return packet[:2] + kept.pick(self._draw)
-        return self._answered(packet, "udp")
+            return packet[:2] + kept.pick()
+        return self._answered(packet, client, "udp")
 
-    def over_tcp(self, packet: bytes) -> bytes | None:
-        """The answer to a message of a connection; None: there is none."""
-        return self._answered(packet, "tcp")
+    def over_tcp(self, packet: bytes, client: str) -> bytes | None:
+        """The answer to a message of a connection from an address; None: there is none."""
+        return self._answered(packet, client, "tcp")
 
-    def _answered(self, packet: bytes, transport: str) -> bytes | None:
+    def _answered(self, packet: bytes, client: str, transport: str) -> bytes | None:
         try:
             query = wire.read_query(packet)
         except Unanswerable:
@@ -136,22 +169,22 @@ class Responder:
             return packet[:2] + wire.head(query, 0, 0, 0, 0, 0) + wire.tail(query, Code.BADVERS)
         said = self._zone.answer(query)
         self.counts.answers[transport, said.code.name] += 1
-        if transport == "tcp":
-            return packet[:2] + self._draw.message(query, said, wire.TCP_BYTES)
-        body = self._draw.message(query, said, query.room)
-        if said.may_be_kept and said.service and not said.is_denial:
-            self._keep(packet[2:], query, said, body)
-        return packet[:2] + body
+        reply = Reply(self._udp if transport == "udp" else self._tcp, query, said, client)
+        if transport == "udp" and said.may_be_kept and said.service and not said.is_denial:
+            self._keep(packet[2:], reply)
+        return packet[:2] + reply.pick()
 
-    def _keep(self, key: bytes, query: Query, said: Answer, body: bytes) -> None:
+    def _keep(self, key: bytes, reply: Reply) -> None:
         if len(self._kept) >= _MOST_KEPT:
             self.changed(())
-        self._kept[key] = KeptAnswer(query, said, body)
-        self._keys.setdefault(said.service, []).append(key)
+        if key in self._kept and reply.client is not None:  # another address has other records
+            key += reply.client.encode()
+        self._kept[key] = reply
+        self._keys.setdefault(reply.said.service, []).append(key)
 
 
 def _to_zone(query: Query, zone: Zone) -> bytes:
     """A compressed name of the zone: the end of the question's."""
     before = query.labels[: -len(zone.settings.zone)]
     at = wire.HEADER_BYTES + sum(len(label) + 1 for label in before)
-    return (0xC000 | at).to_bytes(2, "big")
+    return wire.pointer(at)

@@ -108,7 +108,7 @@ class Udp:
                 self._dropped["rate"] += 1
                 continue
             try:
-                answer = self._answer(packet)
+                answer = self._answer(packet, sender[0])
                 if answer is not None:
                     self._sock.sendto(answer, sender)
             except OSError:  # the buffer is full: the client will retry
@@ -127,7 +127,7 @@ class Tcp:
 
     def __init__(self, sock: socket.socket, responder: Responder, rate: Rate, idle_s: float = _IDLE_S) -> None:
         self._sock, self._rate, self._idle_s = sock, rate, idle_s
-        self._answer: Callable[[bytes], bytes | None] = responder.over_tcp
+        self._answer: Callable[[bytes, str], bytes | None] = responder.over_tcp
         self._dropped = responder.counts.dropped
         self.connections: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -174,7 +174,7 @@ class Tcp:
             if not self._rate.allows(peer):
                 self._dropped["rate"] += 1
                 return
-            answer = self._answer(packet)
+            answer = self._answer(packet, peer)
             if answer is None:
                 return
             writer.write(_PREFIX.pack(len(answer)) + answer)

@@ -15,6 +15,7 @@ from typing import Final
 HEADER_BYTES: Final = 12
 PLAIN_BYTES: Final = 512
 UDP_BYTES: Final = 1232  # no fragments on any network of today (DNS flag day 2020)
+LOCAL_UDP_BYTES: Final = 4096  # between machines of one network, where fragments arrive
 TCP_BYTES: Final = 65_535
 MOST_NAME_BYTES: Final = 255
 IN: Final = 1
@@ -77,7 +78,7 @@ class Query:
         question: name, type and class as they were sent: answers repeat them in the same case.
         labels: of the name, in lower case.
         has_edns: its sender knows EDNS.
-        room: the most bytes that an answer over UDP may have.
+        room: the most bytes over UDP that its sender takes.
         version: of EDNS; only 0 exists.
     """
 
@@ -117,8 +118,7 @@ def read_query(packet: bytes) -> Query:
     if edns is None:
         return Query(id_, flags, question, labels, kind, cls)
     size, ttl = edns
-    room = min(max(size, PLAIN_BYTES), UDP_BYTES)
-    return Query(id_, flags, question, labels, kind, cls, True, room, (ttl >> 16) & 0xFF)
+    return Query(id_, flags, question, labels, kind, cls, True, max(size, PLAIN_BYTES), (ttl >> 16) & 0xFF)
 
 
 def _read_name(packet: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
@@ -183,6 +183,15 @@ def record(owner: bytes, kind: int, ttl_s: int, data: bytes) -> bytes:
 def soa(primary: bytes, mailbox: bytes, serial: int, ttl_s: int) -> bytes:
     """Data of a start of authority: the zone is never transferred; negative answers have the same TTL as others."""
     return primary + mailbox + struct.pack("!IIIII", serial & 0xFFFFFFFF, 3600, 600, 86_400, ttl_s)
+
+
+SRV_TARGET_AT: Final = 2 + _RECORD.size + 6  # in a record of the question's name
+LAST_POINTED_AT: Final = 0x3FFF  # a name further on in a message cannot be pointed at
+
+
+def pointer(at: int) -> bytes:
+    """A compressed name: the one at this place of the message."""
+    return (0xC000 | at).to_bytes(2, "big")
 
 
 def srv(priority: int, weight: int, port: int, target: bytes) -> bytes:

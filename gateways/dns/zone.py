@@ -6,14 +6,17 @@ import ipaddress
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from gateways.dns import wire
-from gateways.dns.names import Kind, NameRequest, Selection, address_label, is_label, parse_name
+from gateways.dns.names import Kind, NameRequest, Selection, instance_labels, is_label, parse_name
+from gateways.dns.spread import Spread
 from gateways.dns.wire import Code, Query, Type
 from gateways.picture.addresses import Addressing, Place, Places
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import Picture
+from hqclient.discovery import KnownInstance
 
 _HINFO: Final = wire.texts(["RFC8482", ""])  # RFC 8482: ANY is answered with one small record
 _FAMILY: Final = {Type.A: 4, Type.AAAA: 6}
@@ -36,26 +39,31 @@ class Settings:
     server: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """An answer, not yet encoded.
 
     Attributes:
         records: owner, kind and data of each, encoded.
-        extra: addresses of targets.
+        extra: for each record the addresses of its target, without their owner; empty: records have no targets.
         is_denial: the SOA is sent, from which resolvers take the negative TTL.
-        any_order: records (one per address) are sent in random order; if not all fit, some of them.
+        any_order: records (one per address) are sent in random order; some of them are as good as all.
         service: the service whose change invalidates it; empty: none.
         may_be_kept: it may be cached until then.
     """
 
     code: Code = Code.NOERROR
     records: Sequence[bytes] = ()
-    extra: Sequence[bytes] = ()
+    extra: Sequence[Sequence[bytes]] = ()
     is_denial: bool = False
     any_order: bool = False
     service: str = ""
     may_be_kept: bool = True
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Which of the records an address gets first."""
+        return Spread(self.records)
 
 
 _REFUSED: Final = Answer(Code.REFUSED)
@@ -87,7 +95,6 @@ class Zone:
             Kind.BETWEEN: self._between,
             Kind.SERVICE: self._of_service,
             Kind.WHY: self._why,
-            Kind.ADDRESS: self._of_address,
         }
 
     @property
@@ -140,14 +147,8 @@ class Zone:
         return _no_data()
 
     def _of_server(self, _: NameRequest, query: Query) -> Answer:
-        return self._addresses_of([self.settings.server] if self.settings.server else [], query)
-
-    def _of_address(self, asked: NameRequest, query: Query) -> Answer:
-        return self._addresses_of([asked.address], query)
-
-    def _addresses_of(self, addresses: Sequence[str], query: Query) -> Answer:
-        records = [self._address(one) for one in addresses if _is_of(one, query.type)]
-        return Answer(records=records) if records else _no_data()
+        server = self.settings.server
+        return Answer(records=[self._address(server)]) if server and _is_of(server, query.type) else _no_data()
 
     def _between(self, asked: NameRequest, _: Query) -> Answer:
         if asked.service:
@@ -198,14 +199,15 @@ class Zone:
     def _locations(self, asked: NameRequest, places: Sequence[Place]) -> Answer:
         if not places:
             return _no_data(asked.service)
-        targets = [wire.name(address_label(place.address), b"addr", *self.settings.zone) for place in places]
-        records = [
-            self._record(Type.SRV, wire.srv(1, 1, place.port, target))
-            for place, target in zip(places, targets, strict=True)
-        ]
-        owners = {place.address: target for place, target in zip(places, targets, strict=True)}
-        extra = [self._address(address, target) for address, target in owners.items()]
-        return Answer(records=records, extra=extra, service=asked.service)
+        addresses: dict[tuple[KnownInstance, int], list[bytes]] = {}
+        for place in places:
+            addresses.setdefault((place.instance, place.port), []).append(self._address(place.address, b""))
+        records = [self._record(Type.SRV, wire.srv(1, 1, port, self._target(instance))) for instance, port in addresses]
+        return Answer(records=records, extra=[*addresses.values()], service=asked.service)
+
+    def _target(self, instance: KnownInstance) -> bytes:
+        """A name of its own: clients take records with the same target for one server."""
+        return wire.name(*[label.encode() for label in instance_labels(instance)], *self.settings.zone)
 
     def _why(self, asked: NameRequest, query: Query) -> Answer:
         if said := self._unless_present(asked):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from tests.judges import curl, everyday, gateway_judges, interop, javascript, prometheus, suites
+from tests.judges import curl, everyday, gateway_judges, haproxy, interop, javascript, prometheus, suites
 from tests.judges.verdict import Missing, Verdict
 
 Judge = Callable[[Path], Awaitable[Verdict]]
@@ -40,6 +40,7 @@ JUDGES: Final[dict[str, Judge]] = {
     "dns-go": gateway_judges.dns_go,
     "dns-grpc": gateway_judges.dns_grpc,
     "dns-libc": gateway_judges.dns_libc,
+    "dns-haproxy": haproxy.haproxy,
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,

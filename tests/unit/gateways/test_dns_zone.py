@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections import Counter
+from itertools import islice
 
 import dns.flags
 import dns.message
@@ -15,10 +18,12 @@ from hypothesis import strategies as st
 from gateways.dns import wire
 from gateways.dns.names import Kind, parse_name
 from gateways.dns.responder import MOST_ADDRESSES, Responder
+from gateways.dns.spread import Spread
 from gateways.dns.zone import Settings, Zone
 from gateways.picture.addresses import Addressing
 from gateways.picture.hosts import Hosts
 from gateways.picture.knowledge import Knowledge
+from hqclient.discovery import KnownInstance
 from tests.support.pictures import PictureBuilder, known, picture_of
 
 ZONE = (b"hq", b"internal")
@@ -28,18 +33,20 @@ WEB = "web.service.hq.internal."
 class Asking:
     """Asks a responder, and reads its answers by dnspython."""
 
-    def __init__(self, pictured: PictureBuilder, ttl_s: int = 1) -> None:
-        self.pictured = pictured
+    def __init__(self, pictured: PictureBuilder, ttl_s: int = 1, udp_bytes: int = 1232) -> None:
+        self.pictured, self.udp_bytes = pictured, udp_bytes
         zone = Zone(Settings(ZONE, ttl_s, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
-        self.responder = Responder(zone, random.Random(3))
+        self.responder = Responder(zone, random.Random(3), udp_bytes)
         pictured.picture.listen(self.responder.changed)
 
-    def __call__(self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232) -> dns.message.Message:
+    def __call__(
+        self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232, client: str = "10.1.1.1"
+    ) -> dns.message.Message:
         asked = dns.message.make_query(name, kind, use_edns=0 if payload else False, payload=payload or None)
         answer = self.responder.over_tcp if tcp else self.responder.over_udp
-        said = answer(asked.to_wire())
+        said = answer(asked.to_wire(), client)
         assert said is not None
-        assert tcp or len(said) <= (payload or 512)
+        assert tcp or len(said) <= min(payload or 512, self.udp_bytes)
         message = dns.message.from_wire(said)
         assert asked.is_response(message)
         return message
@@ -47,13 +54,15 @@ class Asking:
     def code(self, name: str, kind: str = "A") -> str:
         return dns.rcode.to_text(self(name, kind).rcode())
 
-    def texts(self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232) -> list[str]:
-        said = self(name, kind, tcp=tcp, payload=payload)
+    def texts(
+        self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232, client: str = "10.1.1.1"
+    ) -> list[str]:
+        said = self(name, kind, tcp=tcp, payload=payload, client=client)
         return sorted(str(item) for rrset in said.answer for item in rrset)
 
 
-def asking(*instances: object, **coverage: list[str]) -> Asking:
-    return Asking(picture_of(*instances, **coverage))  # type: ignore[arg-type]
+def asking(*instances: KnownInstance, **coverage: list[str]) -> Asking:
+    return Asking(picture_of(*instances, **coverage))
 
 
 THREE = (
@@ -74,9 +83,16 @@ THREE = (
         ("r42.rev.web.service.hq.internal.", "A", ["10.0.0.1"]),
         ("back.tier.label.web.service.hq.internal.", "A", ["10.0.0.2"]),
         ("back.tier.label.r42.rev.web.service.hq.internal.", "A", []),
-        ("_http._tcp.web.service.west.dc.hq.internal.", "SRV", ["1 1 80 0a000002.addr.hq.internal."]),
-        ("0a000002.addr.hq.internal.", "A", ["10.0.0.2"]),
-        ("fe800000000000000000000000000001.addr.hq.internal.", "AAAA", ["fe80::1"]),
+        (
+            "_http._tcp.web.service.west.dc.hq.internal.",
+            "SRV",
+            ["1 1 80 web-2.inst.web.service.west.dc.hq.internal."],
+        ),
+        ("web-2.inst.web.service.west.dc.hq.internal.", "A", ["10.0.0.2"]),
+        ("web-2.inst.web.service.hq.internal.", "A", ["10.0.0.2"]),
+        ("web-2.inst.web.service.east.dc.hq.internal.", "A", []),
+        ("web-3.inst.web.service.east.dc.hq.internal.", "AAAA", ["fe80::1"]),
+        ("web-4.inst.web.service.east.dc.hq.internal.", "A", []),
         ("hq.internal.", "NS", ["ns.hq.internal."]),
         ("ns.hq.internal.", "A", ["127.0.0.1"]),
         (WEB, "ANY", ['"RFC8482" ""']),
@@ -89,10 +105,56 @@ def test_a_name_has_the_records_of_what_it_selects(name: str, kind: str, found: 
 def test_srv_records_bring_their_addresses() -> None:
     said = asking(*THREE)("_http._tcp.web.service.hq.internal.", "SRV")
     assert sorted(str(rrset.name) for rrset in said.additional) == [
-        "0a000001.addr.hq.internal.",
-        "0a000002.addr.hq.internal.",
-        "fe800000000000000000000000000001.addr.hq.internal.",
+        "web-1.inst.web.service.east.dc.hq.internal.",
+        "web-2.inst.web.service.west.dc.hq.internal.",
+        "web-3.inst.web.service.east.dc.hq.internal.",
     ]
+
+
+def targets_of(said: dns.message.Message) -> list[str]:
+    return [str(item.target) for rrset in said.answer for item in rrset]
+
+
+def test_instances_on_one_host_have_targets_of_their_own_with_its_address() -> None:
+    ask = asking(*(known(f"web-{i}", host="10.0.0.1", port=8000 + i) for i in range(10)))
+    said = ask(f"_http._tcp.{WEB}", "SRV")
+    targets = targets_of(said)
+    assert len({*targets}) == 10
+    assert {str(rrset.name): str(rrset[0]) for rrset in said.additional} == dict.fromkeys(targets, "10.0.0.1")
+    assert [ask.texts(target) for target in targets] == [["10.0.0.1"]] * 10
+
+
+def test_instances_of_one_id_in_two_locations_have_targets_of_their_own() -> None:
+    ask = asking(known("web-1", host="10.0.0.1"), known("web-1", host="10.0.0.2", cluster="west"))
+    assert [ask.texts(target) for target in targets_of(ask(f"_http._tcp.{WEB}", "SRV"))] == [["10.0.0.1"], ["10.0.0.2"]]
+
+
+@pytest.mark.parametrize(
+    ("id_", "cluster"),
+    [("Web-1", "east"), ("web.1", "east"), ("w" * 63, "east"), ("x-" + "0" * 20, "east"), ("a", "EU")],
+)
+def test_an_id_that_is_no_label_has_a_digest_for_its_target_which_is_answered_and_stays(id_: str, cluster: str) -> None:
+    ask = asking(known(id_, host="10.0.0.1", cluster=cluster), known("web-2", host="10.0.0.2"))
+    targets = targets_of(ask(f"_http._tcp.{WEB}", "SRV"))
+    [odd] = [target for target in targets if target.startswith("x-")]
+    assert ask.texts(odd) == ["10.0.0.1"]
+    ask.pictured.put(known(id_, host="10.0.0.9", cluster=cluster))
+    assert odd in targets_of(ask(f"_http._tcp.{WEB}", "SRV"))
+    assert ask.texts(odd) == ["10.0.0.9"]
+
+
+async def test_a_host_with_two_addresses_is_one_target_with_both() -> None:
+    async def two(_: str) -> list[str]:
+        return ["10.0.0.1", "10.0.0.2"]
+
+    async with Hosts(two) as hosts:
+        ask = Asking(PictureBuilder(hosts))
+        ask.pictured.put(known("web-1", host="node-1"))
+        while ask.code(WEB) == "SERVFAIL":
+            await asyncio.sleep(0)
+        said = ask(f"_http._tcp.{WEB}", "SRV")
+        [target] = targets_of(said)
+        assert (ask.texts(target), len(said.additional[0])) == (["10.0.0.1", "10.0.0.2"], 2)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +167,8 @@ def test_srv_records_bring_their_addresses() -> None:
         ("_tcp.web.service.hq.internal.", "A", "NOERROR"),
         ("rev.web.service.hq.internal.", "A", "NOERROR"),
         ("tier.label.web.service.hq.internal.", "A", "NOERROR"),
-        ("addr.hq.internal.", "A", "NOERROR"),
+        ("inst.web.service.hq.internal.", "A", "NOERROR"),
+        ("web-9.inst.web.service.hq.internal.", "A", "NOERROR"),
         (WEB, "MX", "NOERROR"),
         ("r9.rev.web.service.hq.internal.", "A", "NOERROR"),
         ("db.service.hq.internal.", "A", "NXDOMAIN"),
@@ -113,7 +176,7 @@ def test_srv_records_bring_their_addresses() -> None:
         ("south.dc.hq.internal.", "A", "NXDOMAIN"),
         ("web.hq.internal.", "A", "NXDOMAIN"),
         ("a.b.web.service.hq.internal.", "A", "NXDOMAIN"),
-        ("zz.addr.hq.internal.", "A", "NXDOMAIN"),
+        ("web-1.inst.db.service.hq.internal.", "A", "NXDOMAIN"),
     ],
 )
 def test_what_has_no_records_is_denied_with_the_start_of_authority(name: str, kind: str, code: str) -> None:
@@ -180,16 +243,50 @@ async def test_a_host_whose_name_has_no_address_is_a_failure_and_no_empty_answer
         assert ask.code(WEB) == "SERVFAIL"
 
 
-def many(count: int) -> list[object]:
+def many(count: int) -> list[KnownInstance]:
     return [known(f"web-{i}", host=f"10.{i >> 16}.{i >> 8 & 255}.{i & 255}") for i in range(count)]
 
 
-def test_of_ten_thousand_addresses_each_datagram_has_sixteen_others() -> None:
-    ask = asking(*many(10_000))
-    drawn_ones = [ask.texts(WEB) for _ in range(20)]
-    assert {len(found) for found in drawn_ones} == {MOST_ADDRESSES}
-    assert len({found for one in drawn_ones for found in one}) > 4 * MOST_ADDRESSES
+def test_of_many_addresses_each_client_gets_sixteen_of_its_own_and_keeps_them_at_every_gateway() -> None:
+    ask, other = asking(*many(10_000)), asking(*many(10_000))
+    by_client = {client: ask.texts(WEB, client=client) for client in (f"10.2.0.{i}" for i in range(50))}
+    assert {len(found) for found in by_client.values()} == {MOST_ADDRESSES}
+    assert len({found for one in by_client.values() for found in one}) > 20 * MOST_ADDRESSES
+    for client, found in by_client.items():
+        assert [one.texts(WEB, client=client) for one in (ask, other)] == [found, found]
+    assert len({str(ask(WEB).answer[0][0]) for _ in range(200)}) > 4, "they come in one order"
     assert not ask(WEB).flags & dns.flags.TC
+
+
+@pytest.mark.parametrize(("name", "kind"), [(WEB, "A"), (f"_http._tcp.{WEB}", "SRV")])
+def test_what_a_client_gets_of_many_changes_only_by_what_the_service_does(name: str, kind: str) -> None:
+    ask, clients = asking(*many(200)), [f"10.2.0.{i}" for i in range(5)]
+    shown = {client: {*ask.texts(name, kind, client=client)} for client in clients}
+    size = {client: len(found) for client, found in shown.items()}
+    for step in range(10):
+        ask.pictured.put(known(f"new-{step}", host=f"10.9.0.{step}"))
+        for client, before in shown.items():
+            after = shown[client] = {*ask.texts(name, kind, client=client)}
+            assert len(before - after) <= 1
+            assert all(f"10.9.0.{step}" in one or f"new-{step}." in one for one in after - before)
+    for step in range(10):
+        gone = f"10.9.0.{step}", f"new-{step}."
+        ask.pictured.drop(("east", f"new-{step}"))
+        for client, before in shown.items():
+            after = shown[client] = {*ask.texts(name, kind, client=client)}
+            assert all(gone[0] in one or gone[1] in one for one in before - after)
+            assert len(after - before) <= 1
+    assert {client: len(found) for client, found in shown.items()} == size
+
+
+@pytest.mark.parametrize("count", [20, 100, 5_000])
+def test_all_records_are_given_to_about_as_many_clients(count: int) -> None:
+    spread, counts = Spread([b"record %d" % number for number in range(count)]), Counter[int]()
+    clients = 200 * count // MOST_ADDRESSES
+    for number in range(clients):
+        counts.update(islice(spread.order(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"), MOST_ADDRESSES))
+    assert len(counts) == count
+    assert max(counts.values()) < 400
 
 
 def test_a_short_answer_comes_in_every_order() -> None:
@@ -207,17 +304,21 @@ def test_no_answer_is_longer_than_its_asker_takes(payload: int) -> None:
             ask(asked, kind, payload=payload)
 
 
-def test_srv_is_whole_over_tcp_and_truncated_over_udp() -> None:
-    ask = asking(*many(400))
+@pytest.mark.parametrize(("payload", "least"), [(0, 5), (1232, 16), (4096, 60), (8192, 60)])
+def test_srv_over_udp_has_as_many_records_as_fit_and_is_whole_over_tcp(payload: int, least: int) -> None:
+    ask = Asking(picture_of(*many(400)), udp_bytes=4096)
     name = "_http._tcp.web.service.hq.internal."
-    said = ask(name, "SRV")
-    assert (bool(said.flags & dns.flags.TC), said.answer) == (True, [])
+    said = ask(name, "SRV", payload=payload)
+    assert said.flags & dns.flags.TC
+    assert least <= len(targets_of(said)) < 400
+    record_bytes = 80
+    assert len(said.to_wire()) > min(payload or 512, 4096) - record_bytes
     assert len(ask.texts(name, "SRV", tcp=True)) == 400
     assert len(ask.texts(WEB, "A", tcp=True)) == 400
 
 
 def test_srv_of_ten_thousand_over_tcp_is_as_many_as_a_message_takes() -> None:
-    assert 1_000 < len(asking(*many(10_000)).texts("_http._tcp.web.service.hq.internal.", "SRV", tcp=True)) < 2_000
+    assert 900 < len(asking(*many(10_000)).texts("_http._tcp.web.service.hq.internal.", "SRV", tcp=True)) < 2_000
 
 
 def test_an_unrelated_change_keeps_the_encoded_answers_and_its_own_does_not() -> None:

@@ -1,0 +1,176 @@
+"""HAProxy over the DNS gateway: `server-template` with SRV, while a service grows, shrinks, and shares one host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.judges import tools
+from tests.judges.gateway_world import within
+from tests.judges.processes import free_port, run, started
+from tests.judges.verdict import Verdict
+from tests.support.gateway_process import Registry, programs
+
+_MANY: Final = 200
+_FITTING: Final = 55  # of them at least, in an answer of 4,096 bytes
+_GROWTH_S: Final = 240.0
+_CONFIG: Final = """
+global
+    stats socket {stats} mode 600 level admin
+resolvers hq
+    nameserver dns {nameserver}
+    accepted_payload_size {payload}
+    timeout resolve 100ms
+    timeout retry 500ms
+    hold valid 100ms
+    hold obsolete 0s
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+    retries 0
+frontend load
+    bind 127.0.0.1:{port}
+    default_backend web
+backend web
+    http-reuse never
+    server-template web 250 _http._tcp.web.service.hq.internal resolvers hq resolve-prefer ipv4 init-addr none
+"""
+
+
+@dataclass(slots=True)
+class Balancer:
+    """HAProxy, and what a load of requests through it came to.
+
+    Attributes:
+        answered: requests by the address that answered.
+        failed: all others by what came instead.
+    """
+
+    hq: Registry
+    port: int
+    stats: Path
+    answered: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    async def servers(self) -> int:
+        """How many get requests."""
+        reader, writer = await asyncio.open_unix_connection(str(self.stats))
+        writer.write(b"show servers state web\n")
+        lines = [line.split() for line in (await reader.read()).decode().splitlines()]
+        writer.close()
+        [head] = [line[1:] for line in lines if line[:1] == ["#"]]
+        at = head.index("srv_op_state")
+        return sum(line[at] == "2" for line in lines if len(line) == len(head))
+
+    async def has(self, least: int, most: int) -> None:
+        """Return when it has so many servers."""
+        async with asyncio.timeout(30):
+            while not least <= await self.servers() <= most:
+                await asyncio.sleep(0.05)
+
+    async def load(self) -> None:
+        """Ask again and again, each time over a connection of its own."""
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.write(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")
+                head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+                writer.close()
+            except OSError as error:
+                head, body = str(error).encode(), b""
+            line = head.decode(errors="replace").partition("\r\n")[0]
+            if line.startswith("HTTP/1.1 200"):
+                self.answered[body.decode()] += 1
+            else:
+                self.failed[line] += 1
+            await asyncio.sleep(0.005)
+
+
+async def _say_who(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError, asyncio.IncompleteReadError):
+        await reader.readuntil(b"\r\n\r\n")
+        host, port = writer.get_extra_info("sockname")
+        body = f"{host}:{port}".encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def _balancer(
+    directory: Path, path: Path, places: Iterable[tuple[str, int]], nameserver: str, payload: int
+) -> AsyncIterator[Balancer]:
+    """HAProxy over an HQ whose service has one instance, `web-0`, with servers at these hosts and ports."""
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(programs(directory))
+        hq = await running.registry()
+        for host, port in places:
+            await stack.enter_async_context(await asyncio.start_server(_say_who, host, port))
+        [(host, port), *_] = places
+        await hq.put("web-0", host=host, port=port)
+        gateway = await running.gateway("dns", hq)
+        at = Balancer(hq, free_port(), directory / "stats")
+        where = nameserver.format(gateway.dns_address)
+        config = _CONFIG.format(stats=at.stats, nameserver=where, payload=payload, port=at.port)
+        (directory / "haproxy.cfg").write_text(config)
+        order = (path, "-db", "-f", directory / "haproxy.cfg")
+        await stack.enter_async_context(started(order, directory / "haproxy.log"))
+        await within(at.stats.exists)
+        yield at
+
+
+async def haproxy(directory: Path) -> Verdict:
+    """Growth over UDP, as much as fits; over TCP, all of it; ten instances on one host."""
+    path, _ = await tools.on_path("haproxy", "haproxy")
+    verdict = Verdict((await run((path, "-v"), 10.0)).text.splitlines()[0][:40])
+    for name, nameserver, payload, least in (("UDP", "{}", 8192, _FITTING), ("TCP", "tcp@{}", 65_535, _MANY)):
+        folder = directory / name
+        folder.mkdir()
+        await verdict.case(
+            f"1 to {_MANY} to 1 over {name}", _growth(folder, path, nameserver, payload, least), _GROWTH_S
+        )
+    await verdict.case("ten instances on one host are all used", _one_host(directory, path))
+    return verdict
+
+
+async def _growth(directory: Path, path: Path, nameserver: str, payload: int, least: int) -> None:
+    port = free_port()
+    places = [(f"127.0.1.{number + 1}", port) for number in range(_MANY)]
+    async with _balancer(directory, path, places, nameserver, payload) as at:
+        await at.has(1, 1)
+        load = asyncio.create_task(at.load())
+        for number, (host, _) in enumerate(places[1:], 1):
+            await at.hq.put(f"web-{number}", host=host, port=port)
+            assert await at.servers() >= 1, f"all servers were lost when there were {number + 1} instances"
+            if not number % 20:
+                await at.has(min(number, least), _MANY)
+        await at.has(least, _MANY)
+        for number in range(1, _MANY):
+            await at.hq.delete(f"web-{number}")
+            assert await at.servers() >= 1, f"all servers were lost when there were {_MANY - number} instances"
+        await at.has(1, 1)
+        load.cancel()
+        await asyncio.gather(load, return_exceptions=True)
+        assert not at.failed, f"of {at.answered.total()} requests failed: {dict(at.failed)}"
+        assert at.answered
+
+
+async def _one_host(directory: Path, path: Path) -> None:
+    places = [("127.0.0.1", free_port()) for _ in range(10)]
+    async with _balancer(directory, path, places, "{}", 8192) as at:
+        for number, (host, port) in enumerate(places[1:], 1):
+            await at.hq.put(f"web-{number}", host=host, port=port)
+        await at.has(10, 10)
+        load = asyncio.create_task(at.load())
+        try:
+            await within(lambda: len(at.answered) == 10)
+        finally:
+            load.cancel()
+            await asyncio.gather(load, return_exceptions=True)
