@@ -327,7 +327,7 @@ async def test_a_gateway_that_may_be_behind_keeps_who_comes_from_another_one_for
     index = await second.index(WEB)
     first.pictured.put(known("web-1", host="10.0.0.9"))
     newer = int(dict((await first(f"{WEB}?index={index}&wait=5m")).headers)[b"x-consul-index"])
-    newer = max(newer, index + (1 << 20))  # the clocks of these two differ
+    assert newer > index
     value = True if behind == "stale" else frozenset({"west"})
     setattr(second.pictured.condition, behind, value)
     second.pictured.condition.heard -= {"west"} if behind == "unheard" else set()
