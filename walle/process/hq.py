@@ -71,7 +71,10 @@ class Hq:
             sources += page.sources
         self._nodes[name] = {one.spec.node_name for one in instances}
         self.doubts[name] = why_not_believed(sources, (await client.admin.get_guard()).guard)
-        return [] if self.doubts[name] else reports(instances)
+        if self.doubts[name]:
+            return []
+        suspended = {one.node_name for one in (await client.admin.list_suspensions()).suspensions}
+        return reports(instances, suspended)
 
 
 class NoHq:
