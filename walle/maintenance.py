@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from walle.approval.protocol import Request, action_name, is_told
 from walle.approval.tasks import combine, id_prefix
-from walle.healing.operation import Do, Effect
+from walle.healing.operation import LEFT_TO_COLLECTOR_MS, Do, Effect
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATUS_READY,
@@ -171,7 +171,8 @@ def _about(scenario: Scenario, task: Task) -> Do:
 def event_now(scenario: Scenario, now_ms: int) -> Event | None:
     """What has happened by now; CONFIRMED is the caller's, once HQ no longer counts silence."""
     if scenario.stage == SCENARIO_STAGE_RETURNING:
-        return None if any(tasks(scenario)) else Event.RETURNED
+        is_left = any(tasks(scenario)) and now_ms - scenario.since_ms < LEFT_TO_COLLECTOR_MS
+        return None if is_left else Event.RETURNED
     said = combine(task.verdict for _, task in tasks(scenario))
     if said == VERDICT_REJECTED and scenario.stage in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         return Event.REJECTED

@@ -174,6 +174,8 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_REQUESTED, Event.RECOVERED): _CANCELLED,
     (STAGE_REQUESTED, Event.FUSE_OUT): _CANCELLED,
     (STAGE_REQUESTED, Event.CANCEL): _CANCELLED,
+    (STAGE_REQUESTED, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_REQUESTED, Event.GAVE_UP): _FAILED,
     (STAGE_APPROVAL, Event.ALL_OK): (STAGE_CONFIRMING, _NOT_YET),
     (STAGE_APPROVAL, Event.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
     (STAGE_APPROVAL, Event.RECOVERED): _CANCELLED,
@@ -185,6 +187,9 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_CONFIRMING, Event.RECOVERED): _CANCELLED,
     (STAGE_CONFIRMING, Event.FUSE_OUT): _CANCELLED,
     (STAGE_CONFIRMING, Event.CANCEL): _CANCELLED,
+    # The work cannot be prepared: the approval is not kept for it.
+    (STAGE_CONFIRMING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_CONFIRMING, Event.GAVE_UP): _FAILED,
     # Running work continues, whatever the fuses say: a host in the middle of a redeploy is useless.
     (STAGE_RUNNING, Event.EXECUTED): (STAGE_VERIFYING, _NOT_YET),
     (STAGE_RUNNING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
@@ -196,6 +201,10 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_VERIFYING, Event.CANCEL): _CANCELLED,
     (STAGE_ENDING, Event.TASKS_DELETED): (_OVER, _NOT_YET),
 }
+
+
+# A CMS that takes its ok back does not give a broken executor more tries.
+_KEEP_FAILURES: Final = (Event.ALL_OK, Event.WITHDRAWN)
 
 
 def is_possible(operation: Operation, event: Event) -> bool:
@@ -210,7 +219,9 @@ def advance(operation: Operation, event: Event, now_ms: int, message: str = "") 
     stage, outcome = STAGES[operation.stage, event]
     moved = Operation()
     moved.CopyFrom(operation)
-    moved.stage, moved.since_ms, moved.failures = stage, now_ms, 0
+    moved.stage, moved.since_ms = stage, now_ms
+    if event not in _KEEP_FAILURES:
+        moved.failures = 0
     moved.outcome = outcome or operation.outcome
     if event is not Event.TASKS_DELETED:  # keep showing why it ended
         moved.message = message or event.value

@@ -43,8 +43,13 @@ def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
-        shown.blocked = switched_off(_fuses(walle, host.project), automation)
+        shown.blocked = switched_off(_fuses(walle, host.project), automation) or refused(decision)
     return shown
+
+
+def refused(decision: Decision) -> str:
+    """Why it is not done though nothing else is in its way; empty: its dry runs were not rejected."""
+    return "a CMS rejected the dry run; it is asked again, at least every hour" if decision.is_refused else ""
 
 
 def forecast_of(

@@ -17,7 +17,7 @@ import dns.rdatatype
 import dns.tsig
 import dns.update
 
-from walle.executors.port import ExecutorFailure, Progress, Seen
+from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
 from wallepb.v1.host_pb2 import Host
 
 _TIMEOUT_S: Final = 5.0
@@ -85,20 +85,20 @@ class Dns:
 
     def _wanted(self, host: Host) -> dict[str, set[str]]:
         if not host.address:
-            raise ExecutorFailure(f"host {host.name} has no addresses in Wall-E: add them")
+            raise Unfit(f"host {host.name} has no addresses in Wall-E: add them")
         wanted: dict[str, set[str]] = {kind: set() for kind in _TYPES.values()}
         for text in host.address:
             try:
                 address = ipaddress.ip_address(text)
             except ValueError as error:
-                raise ExecutorFailure(f"host {host.name}: {error}") from error
+                raise Unfit(f"host {host.name}: {error}") from error
             wanted[_TYPES[address.version]].add(str(address))
         return wanted
 
     def _name(self, host: Host) -> dns.name.Name:
         name = dns.name.from_text(host.name)
         if not name.is_subdomain(self._zone):
-            raise ExecutorFailure(f"host {host.name} is not in zone {self._config.zone}")
+            raise Unfit(f"host {host.name} is not in zone {self._config.zone}")
         return name
 
     def _sign(self, update: dns.update.UpdateMessage) -> None:

@@ -5,11 +5,13 @@ Also computed after a fuse has tripped: then it is shown but not done.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from walle.fuses.admission import Action
+from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
 from walle.tables import NAMES, REPAIRS
 from wallepb.v1.host_pb2 import (
@@ -23,6 +25,7 @@ from wallepb.v1.host_pb2 import (
     OPERATION_KIND_REBOOT,
     OPERATION_KIND_REDEPLOY,
     OPERATION_KIND_REPAIR_LINK,
+    OUTCOME_CANCELLED,
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
@@ -30,6 +33,7 @@ from wallepb.v1.host_pb2 import (
     Host,
     HostState,
     HostStatus,
+    LastRepair,
     OperationKind,
 )
 from wallepb.v1.project_pb2 import Project, Scheme
@@ -127,11 +131,13 @@ class Decision:
     Attributes:
         step: None: there is nothing to do.
         blocked: why it is not done now; empty: only the fuses decide.
+        is_refused: a dry run of this step was rejected: it begins once one is not.
     """
 
     host: str
     step: Step | None = None
     blocked: str = ""
+    is_refused: bool = False
 
     def __str__(self) -> str:
         if self.step is None:
@@ -151,7 +157,10 @@ def decide(host: Host, project: Project, incidents: Incidents, now_ms: int, sett
     if first is None or host.HasField("operation"):
         return Decision(host.name)
     step = next_step(host, first, scheme[first], now_ms)
-    return Decision(host.name, step, _blocked(host, failing[first], incidents, now_ms, settle_ms))
+    blocked = _blocked(host, failing[first], incidents, now_ms, settle_ms) or _pausing(
+        host, step, failing[first], now_ms
+    )
+    return Decision(host.name, step, blocked, _is_refused(host.last_repair, step))
 
 
 def awaited(host: Host, project: Project, now_ms: int) -> list[Step]:
@@ -178,6 +187,22 @@ def _blocked(host: Host, check: Check, incidents: Incidents, now_ms: int, settle
         return f"incident: {incident}"
     failing_ms = now_ms - max(check.since_ms, incidents.ended_for(host))
     return f"failing for {failing_ms // 1000} s, counts from {settle_ms // 1000} s" if failing_ms < settle_ms else ""
+
+
+def _is_refused(last: LastRepair, step: Step) -> bool:
+    """Only a rejected dry run leaves OUTCOME_CANCELLED as the last repair."""
+    return last.outcome == OUTCOME_CANCELLED and (last.check, last.step) == (step.check, step.number)
+
+
+def _pausing(host: Host, step: Step, check: Check, now_ms: int) -> str:
+    """A DNS fix that failed is tried again after as long as the check had failed by then, 1 min to 1 h."""
+    last = host.last_repair
+    if step.kind != OPERATION_KIND_DNS_FIX or last.outcome != OUTCOME_FAILED or last.check != check.name:
+        return ""
+    jitter = 0.75 + zlib.crc32(host.name.encode()) % 1000 / 4000
+    pause_ms = int(jitter * min(max(last.at_ms - check.since_ms, PAUSE_MS[0]), PAUSE_MS[1]))
+    left_ms = last.at_ms + pause_ms - now_ms
+    return f"the last fix failed: tried again in {left_ms // 1000} s" if left_ms > 0 else ""
 
 
 def _lower(name: str, prefix: str) -> str:

@@ -41,7 +41,8 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Project
 
-MAX_FAILURES: Final = 3  # the work itself failed this many times in a row
+MAX_FAILURES: Final = 3  # the work, or its preparation, failed this many times in a row
+UNSEEN_MS: Final = 1_800_000  # work that cannot be looked at for this long has failed
 LEFT_TO_COLLECTOR_MS: Final = 600_000  # a CMS that does not let us delete a task must not hold the host
 # Work that takes longer than this has failed; other kinds have a day.
 LONGEST_MS: Final = {
@@ -141,6 +142,8 @@ def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int)
     """
     if operation.check and operation.stage in _ASKING and (is_fine or is_off):
         return Event.RECOVERED if is_fine else Event.FUSE_OUT
+    if operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING) and operation.failures >= MAX_FAILURES:
+        return Event.GAVE_UP
     if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
         return _from_verdicts(operation)
     if operation.stage == STAGE_RUNNING:

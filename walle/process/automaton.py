@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -88,7 +89,7 @@ class Handling:
 
 LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
-LOOK_AGAIN_S: Final = 10.0  # interval for unknown tasks, until a person has reviewed them
+LOOK_AGAIN_S: Final = 10.0  # for unknown tasks, until a person has reviewed them; doubled with each look
 _WORKERS: Final = 32
 
 
@@ -123,6 +124,7 @@ class Automaton:
         self.world.epoch = lambda: controller.restored_epoch
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
+        self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
         planner = Planner(
             self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, self._unclear, outbox.send
@@ -183,7 +185,11 @@ class Automaton:
                 await self._compare(project, one.url, listed)
             except CmsFailure:
                 continue  # its owners were notified; the next run tries again
-        return COLLECT_EVERY_S if is_looked_at(self.restored.get(project), epoch) else LOOK_AGAIN_S
+        if is_looked_at(self.restored.get(project), epoch):
+            self._looks.pop(project, None)
+            return COLLECT_EVERY_S
+        self._looks[project] += 1
+        return min(LOOK_AGAIN_S * 2.0 ** (min(self._looks[project], 10) - 1), COLLECT_EVERY_S)
 
     async def _compare(self, project: str, url: str, listed: Mapping[str, tuple[str, ...]]) -> None:
         """Compare the tasks of a CMS with what is known here."""

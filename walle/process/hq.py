@@ -60,8 +60,9 @@ class Hq:
             said = await self._silent_nodes(name)
             await tell(said, FROM_HQ)
         except (HqApiError, ServiceError) as error:
-            self.doubts[name] = f"HQ does not answer: {error}"
-            log.warning("location %s: %s", name, self.doubts[name])
+            doubt = f"HQ does not answer: {error}"
+            log.log(logging.DEBUG if doubt == self.doubts[name] else logging.WARNING, "location %s: %s", name, doubt)
+            self.doubts[name] = doubt
 
     async def _silent_nodes(self, name: str) -> list[HostChecks]:
         """What one location says about its nodes; nothing while it is not trusted."""

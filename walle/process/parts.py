@@ -11,7 +11,7 @@ from walle.approval.protocol import DEFAULT, Cms, CmsEvent, CmsFailure
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import Redfish, RedfishConfig, Webhook
-from walle.executors.port import Executor, ExecutorFailure, Nothing
+from walle.executors.port import Executor, Nothing, Unfit
 from walle.outgoing.calls import Calls
 from walle.outgoing.destinations import Endpoint, not_listed
 from walle.process.config import FileConfig
@@ -28,7 +28,7 @@ _SAID_EVERY_S: Final = 600.0
 
 
 class CmsEvents:
-    """Counts the calls of CMSs, and tells owners of failures, at most every ten minutes per project and CMS.
+    """Counts the calls of CMSs, and tells owners when those of an action begin to fail, at most every ten minutes.
 
     Attributes:
         calls: by CMS, action and result.
@@ -37,13 +37,17 @@ class CmsEvents:
     def __init__(self, now_s: Callable[[], float], notify: Callable[[Iterable[Notice]], None]) -> None:
         self._now_s, self._notify = now_s, notify
         self.calls: Counter[tuple[str, str, str]] = Counter()
-        self._said: dict[tuple[str, str], float] = {}
+        self._said: dict[tuple[str, str, str], float] = {}
+        self._failing: set[tuple[str, str, str]] = set()
 
     def send(self, event: CmsEvent, project: str) -> None:
         action = event.tags[0].rpartition(".")[2]
         self.calls[event.host, action, "ok" if event.is_ok else "failed"] += 1
-        now_s, key = self._now_s(), (project, event.host)
-        if not event.is_ok and now_s - self._said.get(key, -_SAID_EVERY_S) >= _SAID_EVERY_S:
+        now_s, key = self._now_s(), (project, event.host, action)
+        if event.is_ok:
+            self._failing.discard(key)
+        elif key not in self._failing and now_s - self._said.get(key, -_SAID_EVERY_S) >= _SAID_EVERY_S:
+            self._failing.add(key)
             self._said[key] = now_s
             tags = " ".join(event.tags)
             text = f"{event.service} {event.host}: {event.description} ({tags})"
@@ -84,7 +88,7 @@ class RealParts:
             return self._executors[name]
         if kind in _WITHOUT_WORK:
             return self._nothing
-        raise ExecutorFailure(f"no executor is configured for {NAMES[kind]}: name one under operations")
+        raise Unfit(f"no executor is configured for {NAMES[kind]}: name one under operations")
 
     async def close(self) -> None:
         for executor in self._executors.values():

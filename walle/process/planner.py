@@ -11,7 +11,7 @@ from walle.approval.protocol import Answer, Cms, CmsFailure, UnknownTask
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Do, Effect
 from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, request_of
-from walle.process.healer import Parts
+from walle.process.ports import Parts
 from walle.process.storing import Storing
 from walle.work.book import Book, Notice, World
 from walle.work.scenarios import (

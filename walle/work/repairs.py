@@ -21,7 +21,9 @@ from wallepb.v1.host_pb2 import (
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
+    STAGE_ENDING,
     STAGE_REQUESTED,
+    STAGE_RUNNING,
     STAGE_UNSPECIFIED,
     Host,
     Operation,
@@ -29,17 +31,35 @@ from wallepb.v1.host_pb2 import (
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, SEVERITY_INFO, SEVERITY_WARNING, Project
 
 Notices = list[Notice]
+_NEXT = "the next step begins"
 
 
-def consider(book: Book, name: str, world: World, now: Moment) -> Notices:
-    """Begin the due operation of a host that has none, if both fuses allow it."""
+def consider(book: Book, name: str, world: World, now: Moment, *, is_agreed: bool = False) -> Notices:
+    """Begin the due operation of a host that has none, if both fuses allow it.
+
+    `is_agreed`: no dry run of `refused_operation` was rejected any more.
+    """
     host, project = _host_and_project(book, name)
     if host is None or project is None:
         return []
     decision = decide(host, project, world.incidents, now.ms, world.settle_ms)
-    if decision.step is None or decision.blocked:
+    if decision.step is None or decision.blocked or (decision.is_refused and not is_agreed):
         return []
     return _act(book, host, project, decision, world, now, continues=False)
+
+
+def refused_operation(book: Book, name: str, world: World, now: Moment) -> Operation | None:
+    """The due operation whose dry run was rejected, to be asked about again. Stores nothing."""
+    host, project = _host_and_project(book, name)
+    if host is None or project is None:
+        return None
+    decision = decide(host, project, world.incidents, now.ms, world.settle_ms)
+    if decision.step is None or decision.step.kind is None or decision.blocked or not decision.is_refused:
+        return None
+    is_off = switched_off(fuses_of(book, project, world), action_of(decision, host, "").automation)
+    if is_off or why_untouched(book.get(RESTORED, project.id), host, project, world):
+        return None
+    return begin(decision.step, host, project, world.installation, world.new_id(), now)
 
 
 def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
@@ -58,12 +78,14 @@ def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
         return []
     if event is Event.GAVE_UP and operation.check:
         return _next_or_give_up(book, host, project, world, now)
-    return move(book, host, event, now)
+    return move(book, host, event, now, _why(operation) if event is Event.GAVE_UP else "")
 
 
 def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -> Notices:
     """Store the operation in its next stage; if it is over, the host without it."""
     operation = advance(host.operation, event, now.ms, message)
+    if host.operation.stage == STAGE_REQUESTED and operation.stage == STAGE_ENDING:
+        del operation.task[:]  # none was created yet
     if operation.stage != STAGE_UNSPECIFIED:
         host.operation.CopyFrom(operation)
         book.put(HOST, host.name, host)
@@ -129,12 +151,22 @@ def _next_or_give_up(book: Book, host: Host, project: Project, world: World, now
     bare.ClearField("operation")
     decision = decide(bare, project, world.incidents, now.ms, world.settle_ms)
     if decision.step is None or decision.blocked or decision.step.kind is None:
-        return move(book, before, Event.GAVE_UP, now)
-    keep(host, advance(before.operation, Event.GAVE_UP, now.ms, Event.NEXT_STEP.value), now)
+        return move(book, before, Event.GAVE_UP, now, _why(before.operation))
+    why = _why(before.operation)
+    keep(host, advance(before.operation, Event.GAVE_UP, now.ms, f"{why}; {_NEXT}" if why else Event.NEXT_STEP), now)
     notices = _act(book, host, project, decision, world, now, continues=True)
-    if host.operation.stage != STAGE_REQUESTED:  # a fuse did not allow it
-        return [*notices, *move(book, before, Event.GAVE_UP, now)]
+    if host.operation == before.operation:  # a fuse did not allow it
+        return [*notices, *move(book, before, Event.GAVE_UP, now, _why(before.operation))]
+    if why:
+        text = f"{host.name}: {NAMES[before.operation.kind]}: {why}; {_NEXT}: {NAMES[host.operation.kind]}"
+        notices.append(Notice(SEVERITY_ERROR, host.project, text, host.name))
     return notices
+
+
+def _why(operation: Operation) -> str:
+    """What failed before it is given up; empty: the work was done, and did not help."""
+    is_undone = operation.failures or operation.stage == STAGE_RUNNING
+    return f"given up: {operation.message}" if is_undone else ""
 
 
 def _declare_dead(book: Book, host: Host, why: str) -> Notices:
@@ -155,9 +187,19 @@ def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
 
 
 def _ended(host: Host) -> Notices:
-    operation = host.operation
-    severity = SEVERITY_ERROR if operation.outcome == OUTCOME_REJECTED else SEVERITY_INFO
+    """Of a host with the operation that is over. What was said before is not said again."""
+    operation, is_failed = host.operation, host.operation.outcome == OUTCOME_FAILED
+    if operation.message.startswith(Event.DRY_RUN_REJECTED) or (is_failed and _has_failed_before(host)):
+        return []
+    severity = SEVERITY_ERROR if is_failed or operation.outcome == OUTCOME_REJECTED else SEVERITY_INFO
     return [Notice(severity, host.project, f"{host.name}: {NAMES[operation.kind]}: {operation.message}", host.name)]
+
+
+def _has_failed_before(host: Host) -> bool:
+    """The same step failed already while its check has been failing."""
+    operation, last = host.operation, host.last_repair
+    is_same = (last.check, last.step, last.outcome) == (operation.check, operation.step, OUTCOME_FAILED)
+    return is_same and any(check.name == last.check and check.since_ms <= last.at_ms for check in host.check)
 
 
 def _host_and_project(book: Book, name: str) -> tuple[Host | None, Project | None]:

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from walle.approval.protocol import Answer
-from walle.approval.tasks import answered, given_back, lost
+from walle.approval.tasks import answered, given_back, lost, waiting_messages
 from walle.executors.port import Progress, Seen
 from walle.fuses.fuse import Moment
-from walle.healing.operation import MAX_FAILURES, Do, Effect, with_task
-from walle.tables import Event
+from walle.healing.operation import MAX_FAILURES, Do, Effect, last_repair, with_task
+from walle.tables import NAMES, Event
 from walle.texts import shortened
 from walle.work.book import HOST, Book, Notice
 from walle.work.repairs import move
 from wallepb.v1.host_pb2 import (
-    STAGE_ENDING,
+    OUTCOME_CANCELLED,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
     STAGE_REQUESTED,
     STAGE_RUNNING,
     VERDICT_IN_PROCESS,
@@ -34,15 +36,18 @@ Result = Answer | None  # None: the CMS does not know the task, or deleted it
 
 
 def take_dry_runs(book: Book, name: str, operation_id: str, answers: Sequence[Answer], now: Moment) -> list[Notice]:
-    """All dry runs of an operation were answered. A rejected one starts nothing."""
+    """All dry runs of an operation were answered, in the order of its tasks. A rejected one starts nothing."""
     host = _host_with(book, name, operation_id)
     if host is None or host.operation.stage != STAGE_REQUESTED:
         return []
-    rejected = [answer for answer in answers if answer.verdict == VERDICT_REJECTED]
+    pairs = zip(host.operation.task, answers, strict=True)
+    rejected = [(task.cms, answer.message) for task, answer in pairs if answer.verdict == VERDICT_REJECTED]
     if not rejected:
         return move(book, host, Event.DRY_RUN_OK, now)
-    message = f"a dry run was rejected: {rejected[0].message or 'no reason given'}"
-    notice = Notice(SEVERITY_ERROR, host.project, f"{name}: {message}", name)
+    message = f"{Event.DRY_RUN_REJECTED}: {rejected[0][0]}: {rejected[0][1] or 'no reason given'}"
+    notice = Notice(SEVERITY_ERROR, host.project, f"{name}: {NAMES[host.operation.kind]}: {message}", name)
+    if host.operation.check:
+        host.last_repair.CopyFrom(last_repair(host.operation, OUTCOME_CANCELLED, now.ms))
     return [notice, *move(book, host, Event.DRY_RUN_REJECTED, now, message)]
 
 
@@ -63,13 +68,16 @@ def take_answer(
 def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: str) -> None:
     """A CMS gave no valid answer: whether it acted is unknown, so it is asked again."""
     host = _host_with(book, name, operation_id)
-    if host is not None and host.operation.message != text:
-        for task in host.operation.task:
-            if task.id == task_id:
-                task.message = shortened(text)
-        if host.operation.stage != STAGE_ENDING:  # keep showing why it ended
-            host.operation.message = shortened(text)
-        book.put(HOST, name, host)
+    if host is None:
+        return
+    operation = host.operation
+    for task in (*operation.task, *operation.old_task):
+        if task.id == task_id:
+            task.message = shortened(text)
+    if operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING):
+        unconfirmed = (f"{task.cms}: {task.message}" for task in operation.task if task.message and not task.confirmed)
+        operation.message = waiting_messages(operation.task) or "; ".join(unconfirmed)
+    book.put(HOST, name, host)
 
 
 def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_ms: int) -> Task | None:
@@ -107,9 +115,9 @@ _MAX_OUTPUT: Final = 4096
 
 
 def take_attempt(book: Book, name: str, operation_id: str, now_ms: int) -> bool:
-    """The work is about to be begun again."""
+    """The work is about to be begun again. False: it was begun often enough."""
     host = _running(book, name, operation_id)
-    if host is None:
+    if host is None or host.operation.failures >= MAX_FAILURES:
         return False
     host.operation.intent.attempts += 1
     host.operation.intent.handle, host.operation.intent.attempt_ms = "", now_ms
@@ -126,11 +134,14 @@ def take_handle(book: Book, name: str, operation_id: str, handle: str) -> None:
         book.put(HOST, name, host)
 
 
-def take_work_failure(book: Book, name: str, operation_id: str, text: str) -> None:
-    """It could not be begun; after three failures in a row it is given up."""
-    host = _running(book, name, operation_id)
-    if host is not None:
-        _fail(host, text)
+def take_work_failure(book: Book, name: str, operation_id: str, text: str, times: int = 1) -> None:
+    """It could not be prepared, begun or looked at; after three failures in a row it is given up.
+
+    `times`: as how many it counts; 0: it is only shown.
+    """
+    host = _host_with(book, name, operation_id)
+    if host is not None and host.operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING, STAGE_RUNNING):
+        _fail(host, text, times)
         book.put(HOST, name, host)
 
 
@@ -151,7 +162,7 @@ def take_seen(book: Book, name: str, operation_id: str, seen: Seen) -> None:
 
 def _fail(host: Host, text: str, times: int = 1) -> None:
     host.operation.failures += times
-    host.operation.message = f"{host.operation.intent.executor}: {text}"[:1000]
+    host.operation.message = f"{host.operation.intent.executor}: {text}".removeprefix(": ")[:1000]
 
 
 def _running(book: Book, name: str, operation_id: str) -> Host | None:

@@ -112,6 +112,7 @@ def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
         return []
     who = "; ".join(blocking(scenario)[:5]) if event in (Event.REJECTED, Event.TOO_LATE) else ""
     if event is Event.RETURNED:
+        _leave_tasks(scenario)
         _release_all(book, scenario)
     book.put(SCENARIO, name, advance(scenario, event, now.ms, f"{event}: {who}" if who else ""))
     return [Notice(SEVERITY_ERROR, "", f"scenario {name} ({scenario.ticket}): {event}: {who}")] if who else []
@@ -180,6 +181,15 @@ def _hold_all(book: Book, scenario: Scenario, names: Sequence[str], world: World
         if is_held(wanted):
             host.scenario = scenario.id
             book.put(HOST, name, host)
+
+
+def _leave_tasks(scenario: Scenario) -> None:
+    """Tasks that a CMS did not delete are left to the garbage collector."""
+    left = sorted({task.cms for _, task in tasks(scenario)})
+    if left:
+        scenario.message = f"{scenario.message}; tasks at {', '.join(left)} could not be deleted: deleted later"
+    for host in scenario.host:
+        del host.task[:]
 
 
 def _release_all(book: Book, scenario: Scenario) -> None:

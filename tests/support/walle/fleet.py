@@ -19,7 +19,8 @@ from walle.executors.port import Executor, ExecutorFailure, Progress, Seen
 from walle.fuses.fuse import Automation, Moment, counters_of, switch_of, switch_on
 from walle.fuses.limits import DNS_FIXES, parse_limit
 from walle.healing.decision import decide
-from walle.process.healer import Healer, MayBegin
+from walle.process.healer import Healer
+from walle.process.ports import MayBegin
 from walle.work import default_cms as default
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, Book, Notice, World
 from wallepb.v1.host_pb2 import (

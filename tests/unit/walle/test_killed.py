@@ -15,7 +15,8 @@ from walle.approval.protocol import Answer, Cms, Request, UnknownTask
 from walle.executors.port import Executor, Progress, Seen
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incidents
-from walle.process.healer import Healer, MayBegin
+from walle.process.healer import Healer
+from walle.process.ports import MayBegin
 from walle.work.book import FUSE, HOST, PROJECT, Book, World
 from walle.work.repairs import settle
 from walle.work.results import take_seen

@@ -7,7 +7,7 @@ and the check recovers at any moment, each once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -120,7 +120,7 @@ def _following(state: State) -> Iterator[State]:
 
 
 def _by_walle(state: State) -> Iterator[State]:
-    for step in (consider, settle):
+    for step in (consider, partial(consider, is_agreed=True), settle):
         book = book_of(state)
         step(book, "h1", WORLD, at())
         yield state_of(book, state, state.tasks)
@@ -161,7 +161,9 @@ def _by_the_world(state: State) -> Iterator[State]:
     if host.operation.stage == STAGE_RUNNING:
         host.operation.intent.done = True
         yield state._replace(host=host.SerializeToString(deterministic=True))
-        host.operation.intent.done, host.operation.failures = False, MAX_FAILURES
+        host.operation.intent.done = False
+    if host.operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING, STAGE_RUNNING):
+        host.operation.failures = MAX_FAILURES
         yield state._replace(host=host.SerializeToString(deterministic=True))
     if host.operation.stage == STAGE_VERIFYING:
         host.operation.since_ms = NOW_MS - VERIFY_MS

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.walle.hosts import NOW_MS, a_host, a_project
+from tests.support.walle.book import DictBook
+from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
+from walle.healing.operation import LEFT_TO_COLLECTOR_MS
 from walle.maintenance import ASK_MS, OVER, TABLE, WORK_MS, Event, advance, asked, event_by_time, event_now
+from walle.work.book import HOST, SCENARIO
+from walle.work.scenarios import settle_scenario
 from wallepb.v1.host_pb2 import (
     HOST_STATE_MAINTENANCE,
     HOST_STATUS_DEAD,
@@ -16,6 +20,7 @@ from wallepb.v1.host_pb2 import (
     Task,
 )
 from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
@@ -89,6 +94,24 @@ def test_an_hour_after_the_confirmation_the_hosts_go_back() -> None:
     assert event_by_time(scenario, NOW_MS + WORK_MS - 1) is None
     assert event_by_time(scenario, NOW_MS + WORK_MS) is Event.HOUR_OVER
     assert advance(scenario, Event.HOUR_OVER, NOW_MS).ending == SCENARIO_STAGE_FINISHED
+
+
+def test_hosts_do_not_wait_for_a_cms_that_does_not_delete_their_tasks() -> None:
+    """The garbage collector deletes them later: the scenario must not hold on to them."""
+    book, scenario = DictBook(), a_scenario(SCENARIO_STAGE_RETURNING, Task(id="t", cms="http://a", created=True))
+    scenario.ending, scenario.kind = SCENARIO_STAGE_FINISHED, SCENARIO_KIND_SWITCH_MAINTENANCE
+    host = a_host("h1")
+    host.scenario = "s"
+    book.put(HOST, "h1", host)
+    book.put(SCENARIO, "s", scenario)
+    settle_scenario(book, "s", at(NOW_MS + LEFT_TO_COLLECTOR_MS - 1))
+    assert (book.get(SCENARIO, "s") or Scenario()).stage == SCENARIO_STAGE_RETURNING
+    settle_scenario(book, "s", at(NOW_MS + LEFT_TO_COLLECTOR_MS))
+    over = book.get(SCENARIO, "s") or Scenario()
+    assert over.stage == SCENARIO_STAGE_FINISHED
+    assert not over.host[0].task
+    assert "tasks at http://a could not be deleted" in over.message
+    assert not (book.get(HOST, "h1") or Host()).scenario
 
 
 def test_one_rejection_ends_it() -> None:

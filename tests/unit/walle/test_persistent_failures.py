@@ -1,0 +1,232 @@
+"""What fails for a whole day: bounded calls, one notice for each change of state, no write without a change.
+
+Waiting is no failure: who says in-process is polled, and waits without bound.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.walle.hosts import NOW_MS
+from tests.support.walle.one_day import URLS, OneDay
+from walle.approval.protocol import Answer, CmsFailure, UnknownTask, event_of
+from walle.executors.port import ExecutorFailure, Progress, Unfit
+from walle.healing.backoff import PAUSE_MS, Backoff
+from walle.process.parts import CmsEvents
+from walle.work.book import Notice
+from wallepb.v1.host_pb2 import (
+    HOST_STATUS_DEAD,
+    HOST_STATUS_READY,
+    OPERATION_KIND_REDEPLOY,
+    STAGE_APPROVAL,
+    STAGE_REQUESTED,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    OperationKind,
+    Stage,
+)
+
+REJECTED = Answer(VERDICT_REJECTED, "not today")
+IN_PROCESS = Answer(VERDICT_IN_PROCESS, "busy")
+PROVISIONAL = Answer(VERDICT_OK, provisional=True)
+REFUSED = ExecutorFailure("POST https://bmc: ConnectError: connection refused")
+SELF_SIGNED = ExecutorFailure("GET https://bmc: ConnectError: certificate verify failed: self-signed certificate")
+HOURLY = 40  # tries a day with pauses from 1 min to 1 h
+ONE_CMS, BOTH = URLS[:1], URLS
+
+
+def no_executor(kind: OperationKind) -> Any:
+    raise Unfit(f"no executor is configured for {kind}")
+
+
+def says(*urls: str, **answers: Answer | CmsFailure) -> Callable[[OneDay], None]:
+    def arrange(day: OneDay) -> None:
+        for url in urls:
+            day.cms[url].says.update(answers)
+
+    return arrange
+
+
+def works(seen: Progress = Progress.DONE, **failures: Exception) -> Callable[[OneDay], None]:
+    def arrange(day: OneDay) -> None:
+        day.machine.seen, day.machine.fails = seen, failures
+
+    return arrange
+
+
+class Waits(NamedTuple):
+    """A failure that is waited out: at most so many tries of each call but polls, notices and writes."""
+
+    arrange: Callable[[OneDay], None]
+    calls: int
+    notices: int
+    writes: int
+    check: str = "UNREACHABLE"
+
+
+WAITS = {
+    "a CMS rejects the dry run": Waits(says(*ONE_CMS, dry_run=REJECTED), 2 * HOURLY, 1, 3),
+    "both CMSs reject the dry run": Waits(says(*BOTH, dry_run=REJECTED), 2 * HOURLY, 1, 3),
+    "the first CMS does not answer": Waits(says(*ONE_CMS, all=CmsFailure("no answer")), HOURLY, 1, 2),
+    "the second CMS does not answer": Waits(says(URLS[1], all=CmsFailure("no answer")), 2 * HOURLY, 1, 2),
+    "no CMS takes a task": Waits(says(*BOTH, create=CmsFailure("HTTP 500")), 2 * HOURLY, 2, 6),
+    "no CMS knows a task that it took": Waits(
+        says(*BOTH, poll=UnknownTask("no"), create=IN_PROCESS), 2 * HOURLY, 0, 5 * HOURLY
+    ),
+    "CMSs take back what they are asked to confirm": Waits(
+        says(*BOTH, poll=PROVISIONAL, create=PROVISIONAL, confirm=IN_PROCESS), 2 * HOURLY, 0, 12 * HOURLY
+    ),
+    "a host without an address has a wrong record": Waits(works(before=Unfit("no address")), HOURLY, 1, 250, "dns"),
+    "the name server does not answer": Waits(works(begin=REFUSED, look=REFUSED), 6 * HOURLY, 1, 500, "dns"),
+    "updates of records have no effect": Waits(works(Progress.NOT_BEGUN), 20 * HOURLY, 1, 500, "dns"),
+    "a record is never right for its check": Waits(works(), HOURLY, 1, 250, "dns"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("case", WAITS)
+def test_what_fails_for_a_day_is_tried_with_growing_pauses_and_said_once(case: str) -> None:
+    arrange, calls, notices, writes, check = WAITS[case]
+    day = OneDay(check)
+    arrange(day)
+    day.live()
+    tries = day.calls.copy()
+    tries.pop("poll", None)
+    assert max(tries.values()) <= calls, tries
+    assert min(tries.values()) >= 1
+    assert len(day.notices) <= notices, day.notices
+    assert day.writes <= writes
+    assert day.host.status == HOST_STATUS_READY
+
+
+def test_a_rejected_dry_run_is_tried_again_within_a_minute_and_no_sooner_than_half_of_one() -> None:
+    day = OneDay()
+    says(*ONE_CMS, dry_run=REJECTED)(day)
+    day.live(until=lambda: day.calls["dry_run"] == 2)
+    writes = day.writes
+    took_ms = day.live(until=lambda: day.calls["dry_run"] == 4)
+    assert PAUSE_MS[0] // 2 <= took_ms <= PAUSE_MS[0] + 10_000
+    assert writes <= 3
+    assert day.writes == 3  # begun, rejected, over; the second time nothing is stored
+
+
+def test_once_a_dry_run_is_not_rejected_any_more_the_repair_begins() -> None:
+    day = OneDay()
+    says(*ONE_CMS, dry_run=REJECTED)(day)
+    day.live(until=lambda: day.calls["dry_run"] == 8)
+    day.cms[URLS[0]].says.clear()
+    day.live(until=lambda: day.calls["begin"] == 1, longest_ms=2 * PAUSE_MS[1])
+    assert day.calls["begin"] == 1
+    assert [notice.text for notice in day.notices] == ["h1: reboot: a dry run was rejected: http://a: not today"]
+
+
+def test_a_process_that_takes_over_asks_a_cms_that_rejects_once_and_says_nothing_again() -> None:
+    day = OneDay()
+    says(*ONE_CMS, dry_run=REJECTED)(day)
+    day.live(longest_ms=PAUSE_MS[1])
+    calls, writes = day.calls["dry_run"], day.writes
+    day.restart()
+    day.live(longest_ms=PAUSE_MS[0] // 2)
+    assert (day.calls["dry_run"], day.writes, len(day.notices)) == (calls + 2, writes, 1)
+
+
+@pytest.mark.parametrize("answer", [IN_PROCESS, CmsFailure("no answer")], ids=["in-process", "away"])
+@pytest.mark.parametrize("stage", [STAGE_REQUESTED, STAGE_APPROVAL])
+def test_a_cms_that_decides_later_or_is_away_is_waited_for_without_bound(
+    answer: Answer | CmsFailure, stage: Stage
+) -> None:
+    day = OneDay()
+    says(*BOTH, create=answer, poll=answer)(day)
+    if stage == STAGE_REQUESTED:
+        says(*BOTH, dry_run=answer if isinstance(answer, CmsFailure) else REJECTED)(day)
+    day.live(longest_ms=6 * PAUSE_MS[1])
+    assert day.host.status == HOST_STATUS_READY
+    assert not day.calls["before"]
+    says(*BOTH, dry_run=Answer(VERDICT_OK), create=Answer(VERDICT_OK), poll=Answer(VERDICT_OK))(day)
+    day.live(until=lambda: day.calls["begin"] == 1, longest_ms=2 * PAUSE_MS[1])
+    assert day.calls["begin"] == 1
+
+
+ENDS = {
+    "the BMC is dead": (works(before=REFUSED), 3),
+    "the BMC has a certificate of its own": (works(before=SELF_SIGNED), 3),
+    "the BMC dies when it is told": (works(Progress.NOT_BEGUN, begin=REFUSED), 3),
+    "the BMC dies after it was told": (works(look=REFUSED), 1),
+    "no executor is configured": (lambda day: setattr(day, "executor", no_executor), 0),
+    "the work fails": (works(Progress.FAILED), 1),
+    "the work is ordered to no effect": (works(Progress.NOT_BEGUN), 3),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_work_that_cannot_be_done_gives_way_to_the_next_step_and_at_last_the_host_is_dead(case: str) -> None:
+    arrange, tries = ENDS[case]
+    day = OneDay()
+    arrange(day)
+
+    day.live(until=lambda: day.host.HasField("operation"))
+    reboot_ms = day.live(until=lambda: day.host.operation.kind == OPERATION_KIND_REDEPLOY)
+    redeploy_ms = day.live(until=lambda: day.host.status == HOST_STATUS_DEAD)
+    assert max(reboot_ms, redeploy_ms) <= PAUSE_MS[1]  # half an hour, and the pause in which that ends
+    assert not any(cms.tasks_ for cms in day.cms.values()), "the approval is held"
+    assert max(day.calls["before"], day.calls["begin"]) == 2 * tries
+    said = [notice.text for notice in day.notices]
+    assert len(said) == 3, said
+    assert "given up" in said[0]
+    assert "next step begins: redeploy" in said[0]
+    assert "given up" in said[1]
+    assert said[2].startswith("h1 is dead")
+    calls, writes = day.calls.copy(), day.writes
+    day.live(longest_ms=PAUSE_MS[1])
+    assert (day.calls, day.writes) == (calls, writes)
+
+
+def test_without_an_executor_no_cms_is_asked_and_the_notice_says_how_to_mend_that() -> None:
+    day = OneDay()
+    day.executor = no_executor
+    day.live(until=lambda: day.host.status == HOST_STATUS_DEAD)
+    assert not day.calls
+    assert "no executor is configured for" in day.notices[0].text
+
+
+def test_failures_to_prepare_are_counted_though_the_cms_takes_its_ok_back_in_between() -> None:
+    day = OneDay()
+    works(before=REFUSED)(day)
+    day.live(until=lambda: day.calls["before"] == 2)
+    says(*ONE_CMS, poll=IN_PROCESS)(day)
+    day.live(until=lambda: day.host.operation.stage == STAGE_APPROVAL)
+    says(*ONE_CMS, poll=Answer(VERDICT_OK))(day)
+    day.live(until=lambda: day.host.operation.kind == OPERATION_KIND_REDEPLOY)
+    assert day.calls["before"] == 3
+
+
+def test_pauses_are_doubled_from_one_minute_to_one_hour_with_chance_in_them() -> None:
+    backoff, now_ms, pauses = Backoff(random.Random(1)), NOW_MS, []
+    for _ in range(12):
+        began_ms = now_ms
+        backoff.note("h1", "poll", now_ms, failed=True)
+        while not backoff.may_try("h1", "poll", now_ms):
+            now_ms += 1000
+        pauses.append(now_ms - began_ms)
+    longest = [min(PAUSE_MS[0] * 2**n, PAUSE_MS[1]) for n in range(12)]
+    assert all(most / 2 <= pause <= most + 1000 for pause, most in zip(pauses, longest, strict=True)), pauses
+    assert len(set(pauses[-6:])) > 1
+    assert backoff.may_try("h2", "poll", now_ms)
+    backoff.note("h1", "poll", now_ms, failed=False)
+    assert backoff.may_try("h1", "poll", now_ms)
+
+
+def test_owners_are_told_when_a_cms_begins_to_fail_and_not_again_while_it_does() -> None:
+    notices, now_s = list[Notice](), [0.0]
+    events = CmsEvents(lambda: now_s[0], notices.extend)
+    for failure in ("away", "away", "", "away", "away"):
+        events.send(event_of("get_task", "web", "http://a", "v1.4", failure=failure), "web")
+        now_s[0] += 700
+    assert len(notices) == 2
+    assert events.calls["wall-e.cms.a", "get_task", "failed"] == 4

@@ -1,0 +1,118 @@
+"""Asks the CMSs of a host about its operation, and stores what they say. What fails is asked again after a pause."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from walle.approval.protocol import Answer, CmsFailure, UnknownTask
+from walle.fuses.fuse import Moment
+from walle.healing.backoff import Backoff
+from walle.healing.operation import Do, Effect, request_of
+from walle.process.ports import Parts, Store
+from walle.work.book import Notice, World
+from walle.work.repairs import refused_operation
+from walle.work.results import take_answer, take_dry_runs, take_failure
+from wallepb.v1.host_pb2 import VERDICT_OK, VERDICT_REJECTED, Host, Operation
+
+REFUSED: Final = "a dry run that was rejected"
+
+
+class Leave:
+    """The calls of CMSs, for one host at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        world: World,
+        now: Callable[[], Moment],
+        rng: random.Random,
+        backoff: Backoff,
+    ) -> None:
+        self._store, self._parts, self._world = store, parts, world
+        self._now, self._rng, self._backoff = now, rng, backoff
+
+    async def dry_run(self, host: Host) -> Sequence[Notice]:
+        """All CMSs are asked before a task is created in any of them."""
+        operation_id, answers, now = host.operation.id, await self._dry_runs(host, host.operation), self._now()
+        if answers is None:
+            return []
+        return await self._store.transact(lambda book: take_dry_runs(book, host.name, operation_id, answers, now))
+
+    async def ask_again(self, name: str) -> bool:
+        """Whether the dry runs of an operation that was rejected pass now. Nothing is stored while they do not."""
+        operation = await self._store.transact(lambda book: refused_operation(book, name, self._world, self._now()))
+        host = self._store.host(name)
+        if operation is None or host is None or not self._backoff.may_try(name, REFUSED, self._now().ms):
+            return False
+        answers = await self._dry_runs(host, operation)
+        return answers is not None and not _is_rejected(answers)
+
+    async def _dry_runs(self, host: Host, operation: Operation) -> list[Answer] | None:
+        """The answer about each task; None: not all CMSs answer now."""
+        whats = [f"{Do.DRY_RUN} {task.cms}" for task in operation.task]
+        if not all(self._backoff.may_try(host.name, what, self._now().ms) for what in whats):
+            return None
+        answers = []
+        for task, what in zip(operation.task, whats, strict=True):
+            try:
+                cms = self._parts.cms(host.project, task.cms)
+                answers.append(await cms.dry_run(request_of(operation, task, (host.name,))))
+            except CmsFailure as error:
+                await self._failed(host, task.id, what, error)
+                return None
+            self._note(host, what, failed=False)
+        self._note(host, REFUSED, failed=_is_rejected(answers))
+        return answers
+
+    async def ask(self, host: Host, effect: Effect) -> None:
+        """Unless this is in a pause: one call about one task."""
+        what = f"{effect.do} {effect.task.cms}"
+        if not self._backoff.may_try(host.name, what, self._now().ms):
+            return
+        try:
+            answer = await self._call(host, effect)
+        except CmsFailure as error:
+            await self._failed(host, effect.task.id, what, error)
+            return
+        self._note(host, what, failed=_is_setback(effect, answer))
+        jitter, now, operation_id = self._rng.random(), self._now(), host.operation.id
+        await self._store.transact(
+            lambda book: take_answer(book, host.name, operation_id, effect, answer, jitter, now),
+        )
+
+    async def _call(self, host: Host, effect: Effect) -> Answer | None:
+        """None: the CMS does not know the task (any more)."""
+        cms, task = self._parts.cms(host.project, effect.task.cms), effect.task
+        try:
+            if effect.do is Do.CREATE:
+                return await cms.create(request_of(host.operation, task, (host.name,)))
+            if effect.do is Do.POLL:
+                return await cms.poll(task.id)
+            if effect.do is Do.CONFIRM:
+                return await cms.confirm(task.id)
+            await cms.delete(task.id)
+        except UnknownTask:
+            pass
+        return None
+
+    async def _failed(self, host: Host, task_id: str, what: str, error: CmsFailure) -> None:
+        self._note(host, what, failed=True)
+        operation_id, text = host.operation.id, str(error)
+        await self._store.transact(lambda book: take_failure(book, host.name, operation_id, task_id, text))
+
+    def _note(self, host: Host, what: str, *, failed: bool) -> None:
+        self._backoff.note(host.name, what, self._now().ms, failed=failed)
+
+
+def _is_rejected(answers: Sequence[Answer]) -> bool:
+    return any(answer.verdict == VERDICT_REJECTED for answer in answers)
+
+
+def _is_setback(effect: Effect, answer: Answer | None) -> bool:
+    """The CMS lost a task, or took its ok back: it may do so again and again."""
+    if effect.do is Do.CONFIRM:
+        return answer is None or answer.verdict != VERDICT_OK
+    return effect.do is Do.POLL and answer is None

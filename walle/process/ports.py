@@ -1,0 +1,46 @@
+"""What reconcilers use: the records, and the counterparts that are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from walle.approval.protocol import Cms
+from walle.executors.port import Executor
+from walle.work.book import Book
+from wallepb.v1.host_pb2 import Host, OperationKind
+
+T = TypeVar("T")
+
+
+class MayBegin(Protocol):
+    """Proof that an intent was stored just now."""
+
+    def check(self) -> None:
+        """Call it right before the effect; raises if it may not begin (any more)."""
+
+
+class Store(Protocol):
+    """Transactions over the records."""
+
+    def host(self, name: str) -> Host | None:
+        """As in memory; shared, not to be changed."""
+
+    def why_nothing_begins(self) -> str:
+        """Why nothing begins (frozen or stopped): no operation is begun, running ones finish."""
+
+    async def transact(self, decide: Callable[[Book], T]) -> T:
+        """Run `decide` and store what it put; again if something it read has changed meanwhile."""
+
+    async def intend(self, decide: Callable[[Book], bool]) -> MayBegin | None:
+        """The same for an intent; None: `decide` said no."""
+
+
+class Parts(Protocol):
+    """Where an operation's CMSs and executors come from."""
+
+    def cms(self, project: str, url: str) -> Cms:
+        """Raises CmsFailure: the project has no such CMS any more."""
+
+    def executor(self, kind: OperationKind) -> Executor:
+        """Raises ExecutorFailure: none is configured for this kind."""
