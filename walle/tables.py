@@ -155,6 +155,7 @@ class Event(StrEnum):
     RECOVERED = "the check is fine"
     COMPLETE = "the work is done, and no check waits for it"
     FUSE_OUT = "automation was switched off"
+    INCIDENT = "its rack or switch fails as a whole"
     CANCEL = "somebody cancelled it"
     EXECUTED = "the work is done"
     NEXT_STEP = "it did not help, the next step begins"
@@ -173,6 +174,7 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_REQUESTED, Event.DRY_RUN_REJECTED): _CANCELLED,
     (STAGE_REQUESTED, Event.RECOVERED): _CANCELLED,
     (STAGE_REQUESTED, Event.FUSE_OUT): _CANCELLED,
+    (STAGE_REQUESTED, Event.INCIDENT): _CANCELLED,
     (STAGE_REQUESTED, Event.CANCEL): _CANCELLED,
     (STAGE_REQUESTED, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
     (STAGE_REQUESTED, Event.GAVE_UP): _FAILED,
@@ -180,12 +182,14 @@ STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_APPROVAL, Event.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
     (STAGE_APPROVAL, Event.RECOVERED): _CANCELLED,
     (STAGE_APPROVAL, Event.FUSE_OUT): _CANCELLED,
+    (STAGE_APPROVAL, Event.INCIDENT): _CANCELLED,
     (STAGE_APPROVAL, Event.CANCEL): _CANCELLED,
     (STAGE_CONFIRMING, Event.CONFIRMED): (STAGE_RUNNING, _NOT_YET),
     (STAGE_CONFIRMING, Event.WITHDRAWN): (STAGE_APPROVAL, _NOT_YET),
     (STAGE_CONFIRMING, Event.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
     (STAGE_CONFIRMING, Event.RECOVERED): _CANCELLED,
     (STAGE_CONFIRMING, Event.FUSE_OUT): _CANCELLED,
+    (STAGE_CONFIRMING, Event.INCIDENT): _CANCELLED,
     (STAGE_CONFIRMING, Event.CANCEL): _CANCELLED,
     # The work cannot be prepared: the approval is not kept for it.
     (STAGE_CONFIRMING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),

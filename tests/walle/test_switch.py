@@ -15,7 +15,7 @@ from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import Running, running
 from walle.process.hq import NoHq
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Location
+from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, OUTCOME_CANCELLED, Location
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_REBOOT,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -156,6 +156,29 @@ async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
             assert walle.scenario("net-7").stage == SCENARIO_STAGE_CONFIRMING
             monkeypatch.setattr(NoHq, "suspend", taken)
             await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
+
+
+async def test_behind_a_switch_that_stays_dark_after_the_work_no_host_is_rebooted() -> None:
+    names = [f"h{i}" for i in range(4)]
+    with fake_cms() as cms:
+        async with running() as walle:
+            await walle.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
+            for name in names:
+                await walle.host(name, location=Location(switch="s1"))
+            await walle.call(SWITCH)
+            await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
+            for name in names:
+                await walle.report(name, "UNREACHABLE")
+            await walle.call(pb.EndScenarioRequest(scenario="net-7", done=True))
+            await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_FINISHED, "all is given back")
+            incidents = walle.server.automaton.world.incidents
+            await walle.until(lambda: bool(incidents.open), "the switch has an incident")
+            await walle.until(
+                lambda: not any(walle.of(name).HasField("operation") for name in names), "nothing is done"
+            )
+            ended = [one for name in names for one in walle.of(name).history if one.kind == OPERATION_KIND_REBOOT]
+            assert {one.outcome for one in ended} <= {OUTCOME_CANCELLED}
+            assert not cms.tasks
 
 
 @pytest.mark.long

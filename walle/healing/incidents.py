@@ -6,7 +6,7 @@ from its end, so that those that are just starting are not rebooted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,9 +52,13 @@ def places_of(location: Location) -> list[Place]:
     return [Place(kind, location.dc, name) for kind, name in named if name]
 
 
+def _is_near(one: Location, other: Location) -> bool:
+    return one.dc == other.dc and (one.rack == other.rack != "" or one.switch == other.switch != "")
+
+
 def is_failing(host: Host) -> bool:
-    """A check of it fails, however briefly. Hosts in a scenario do not count: they fail as planned."""
-    return not host.scenario and any(check.failing for check in host.check)
+    """A check of it fails, however briefly."""
+    return any(check.failing for check in host.check)
 
 
 @dataclass(slots=True)
@@ -69,11 +73,15 @@ class Incidents:
     open: dict[Place, Incident] = field(default_factory=dict)
     ended_ms: dict[Place, int] = field(default_factory=dict)
 
-    def observe(self, hosts: Iterable[Host], now_ms: int) -> list[Incident]:
-        """Look at all hosts; returns the incidents that begin now."""
-        began = []
-        for place, (failing, total) in count(hosts).items():
-            known = self.open.get(place)
+    def observe(self, hosts: Iterable[Host], now_ms: int, near: Host | None = None) -> list[Incident]:
+        """Look at all hosts, or only at the places of one; returns the incidents that begin now."""
+        if near is not None:
+            hosts = (host for host in hosts if _is_near(host.location, near.location))
+        began, counted = [], count(hosts)
+        # Nobody may be left in a place that has an incident.
+        places = self.open.keys() | counted.keys() if near is None else places_of(near.location)
+        for place in places:
+            known, (failing, total) = self.open.get(place), counted.get(place, (0, 0))
             if _holds(failing, total, is_open=known is not None):
                 self.open[place] = Incident(place, known.since_ms if known else now_ms, failing, total)
                 began += [] if known else [self.open[place]]
@@ -92,11 +100,15 @@ class Incidents:
         return max(self.watched_since_ms, *ended, 0)
 
 
-def count(hosts: Iterable[Host]) -> Mapping[Place, tuple[int, int]]:
-    """How many hosts of each place fail, of how many in use; those given up or under manual work do not count."""
+def count(hosts: Iterable[Host]) -> dict[Place, tuple[int, int]]:
+    """How many hosts of each place fail, of how many in use.
+
+    Those given up or under manual work do not count, and those in a scenario neither: they fail as planned.
+    """
     counted: dict[Place, tuple[int, int]] = {}
     for host in hosts:
-        if host.state not in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) or host.status == HOST_STATUS_DEAD:
+        is_used = host.state in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) and host.status != HOST_STATUS_DEAD
+        if host.scenario or not is_used:
             continue
         for place in places_of(host.location):
             failing, total = counted.get(place, (0, 0))

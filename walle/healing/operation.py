@@ -134,14 +134,15 @@ def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
     return Effect(Do.POLL, task)
 
 
-def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int) -> Event | None:
+def event_now(operation: Operation, *, is_fine: bool, is_off: bool, in_incident: bool, now_ms: int) -> Event | None:
     """The event that has happened by now; None: it waits.
 
-    `is_fine`: no check asks for it any more. `is_off`: its automation is off. CONFIRMED is not among the events: the
+    `is_fine`: no check asks for it any more. `is_off`: its automation is off. `in_incident`: the host's rack or switch
+    fails as a whole. CONFIRMED is not among the events: the
     caller stores it with a look at the fuses in the same transaction, when `is_confirmed`.
     """
-    if operation.check and operation.stage in _ASKING and (is_fine or is_off):
-        return Event.RECOVERED if is_fine else Event.FUSE_OUT
+    if operation.check and operation.stage in _ASKING and (is_fine or is_off or in_incident):
+        return Event.RECOVERED if is_fine else Event.FUSE_OUT if is_off else Event.INCIDENT
     if operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING) and operation.failures >= MAX_FAILURES:
         return Event.GAVE_UP
     if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
@@ -222,6 +223,8 @@ def finish(host: Host, now: Moment) -> Host:
         after.last_repair.CopyFrom(last_repair(operation, operation.outcome, now.ms))
     if operation.outcome == OUTCOME_DONE:
         _become(after, operation)
+    if not operation.check and operation.intent.executor:
+        after.released_ms = now.ms
     return after
 
 

@@ -122,6 +122,7 @@ class Automaton:
         self.storing = Storing(controller)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
         self.world.epoch = lambda: controller.restored_epoch
+        self.world.look_near = self._look_at_places
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
@@ -166,10 +167,13 @@ class Automaton:
         await self.controller.loaded.wait()
         self.world.incidents.watched_since_ms = self.ledger.now().ms
         while True:
-            began = self.world.incidents.observe(self.hosts.values(), self.ledger.now().ms)
-            if self.controller.is_acting:
-                self.outbox.send(Notice(SEVERITY_WARNING, "", f"incident: {one}") for one in began)
+            self._look_at_places()
             await asyncio.sleep(LOOK_EVERY_S)
+
+    def _look_at_places(self, near: Host | None = None) -> None:
+        began = self.world.incidents.observe(self.hosts.values(), self.ledger.now().ms, near)
+        if self.controller.is_acting:
+            self.outbox.send(Notice(SEVERITY_WARNING, "", f"incident: {one}") for one in began)
 
     async def _look_at_tasks(self, project: str) -> float | None:
         """Delete our tasks that belong to nothing; in a restored store, only after people have reviewed them."""

@@ -98,6 +98,7 @@ class Healer:
             await self._failed(host, error)
             return
         self._note(host, what, failed=False)
+        self._world.look_near(host)  # since approval was asked for, the whole switch may have failed
         now = self._now()
         may = await self._store.intend(
             lambda book: start_work(book, host.name, executor.name, before, self._world, now)

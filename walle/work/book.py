@@ -64,6 +64,7 @@ class World:
         installation: our name in the ids of tasks.
         new_id: a fresh id of an operation.
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
+        look_near: update `incidents` from the hosts as they are now, for the places of one of them.
     """
 
     installation: str
@@ -72,6 +73,7 @@ class World:
     incidents: Incidents = field(default_factory=Incidents)
     settle_ms: int = SETTLE_MS
     epoch: Callable[[], str] = lambda: ""
+    look_near: Callable[[Host], object] = lambda host: None
 
 
 def fuses_of(book: Book, project: Project, world: World) -> Fuses:

@@ -72,6 +72,7 @@ def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
         operation,
         is_fine=is_fine(host),
         is_off=bool(switched_off(fuses_of(book, project, world), automation_of(operation))),
+        in_incident=world.incidents.of(host) is not None,
         now_ms=now.ms,
     )
     if event is None:
@@ -98,13 +99,17 @@ def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -
 
 
 def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
-    """CONFIRMED: store the intent, if the check still fails and neither fuse has tripped. False: nothing was stored."""
+    """CONFIRMED: store the intent, unless the check is fine, a fuse has tripped or the host's place has an incident.
+
+    False: nothing was stored.
+    """
     host, project = _host_and_project(book, name)
     if host is None or project is None or not is_confirmed(host.operation):
         return False
     operation = host.operation
     is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
-    if (operation.check and (is_off or is_fine(host))) or why_busy(book.get(RESTORED, project.id), name):
+    is_pointless = is_off or is_fine(host) or world.incidents.of(host) is not None
+    if (operation.check and is_pointless) or why_busy(book.get(RESTORED, project.id), name):
         return False
     host.operation.CopyFrom(run(operation, executor, before, now.ms))
     book.put(HOST, name, host)

@@ -113,7 +113,7 @@ def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
     who = "; ".join(blocking(scenario)[:5]) if event in (Event.REJECTED, Event.TOO_LATE) else ""
     if event is Event.RETURNED:
         _leave_tasks(scenario)
-        _release_all(book, scenario)
+        _release_all(book, scenario, now.ms)
     book.put(SCENARIO, name, advance(scenario, event, now.ms, f"{event}: {who}" if who else ""))
     return [Notice(SEVERITY_ERROR, "", f"scenario {name} ({scenario.ticket}): {event}: {who}")] if who else []
 
@@ -192,11 +192,12 @@ def _leave_tasks(scenario: Scenario) -> None:
         del host.task[:]
 
 
-def _release_all(book: Book, scenario: Scenario) -> None:
+def _release_all(book: Book, scenario: Scenario, now_ms: int) -> None:
+    """Their checks count from now: hosts and monitoring need a while until they are back."""
     for wanted in scenario.host:
         host = book.get(HOST, wanted.name)
         if host is not None and host.scenario == scenario.id:
-            host.scenario = ""
+            host.scenario, host.released_ms = "", now_ms
             book.put(HOST, host.name, host)
 
 

@@ -105,7 +105,7 @@ VERDICT_IN_PROCESS: Verdict
 VERDICT_REJECTED: Verdict
 
 class Host(_message.Message):
-    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address")
+    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address", "released_ms")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -122,6 +122,7 @@ class Host(_message.Message):
     STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_MS_FIELD_NUMBER: _ClassVar[int]
     name: str
     inventory: int
     project: str
@@ -138,7 +139,8 @@ class Host(_message.Message):
     state_reason: str
     boot_id: str
     address: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ...) -> None: ...
+    released_ms: int
+    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., released_ms: _Optional[int] = ...) -> None: ...
 
 class Location(_message.Message):
     __slots__ = ("dc", "rack", "switch")

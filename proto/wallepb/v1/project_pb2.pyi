@@ -240,7 +240,7 @@ class Scenario(_message.Message):
     def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ...) -> None: ...
 
 class ScenarioHost(_message.Message):
-    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed")
+    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed", "ended_ms", "problem")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     NOT_NEEDED_FIELD_NUMBER: _ClassVar[int]
@@ -248,6 +248,8 @@ class ScenarioHost(_message.Message):
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     AGREED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_MS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
     name: str
     task: _containers.RepeatedCompositeFieldContainer[_host_pb2.Task]
     not_needed: str
@@ -255,7 +257,9 @@ class ScenarioHost(_message.Message):
     operation_id: str
     outcome: _host_pb2.Outcome
     agreed: _containers.RepeatedCompositeFieldContainer[HandAgreement]
-    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ..., agreed: _Optional[_Iterable[_Union[HandAgreement, _Mapping]]] = ...) -> None: ...
+    ended_ms: int
+    problem: str
+    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ..., agreed: _Optional[_Iterable[_Union[HandAgreement, _Mapping]]] = ..., ended_ms: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class HandAgreement(_message.Message):
     __slots__ = ("cms", "by", "reason", "time")

@@ -118,8 +118,8 @@ class OneDay:
 
     def restart(self) -> None:
         """Another process takes over: what is not stored is gone."""
-        world = World("i", {}, self._new_id, Incidents())
-        self.healer = Healer(_Store(self), _Parts(self), world, self.now, random.Random(1), self.notices.extend)
+        self.world = World("i", {}, self._new_id, Incidents())
+        self.healer = Healer(_Store(self), _Parts(self), self.world, self.now, random.Random(1), self.notices.extend)
 
     @property
     def host(self) -> Host:
