@@ -181,6 +181,20 @@ async def test_behind_a_switch_that_stays_dark_after_the_work_no_host_is_reboote
             assert not cms.tasks
 
 
+async def test_a_mass_reboot_stops_after_a_host_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walle.work.waves.RETURN_MS", 500)
+    async with running() as walle:
+        await walle.project(Project(id="web"))
+        for name in ("h0", "h1"):
+            await walle.host(name)
+        await walle.report("h0", "kernel-panic")
+        order = pb.AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=["h0", "h1"])
+        await walle.call(order)
+        await walle.until(lambda: walle.scenario("kernel").stage == SCENARIO_STAGE_CANCELLED, "it has stopped")
+        assert "failed: h0 (kernel-panic fails); not begun: 1" in walle.scenario("kernel").message
+        assert not any(one.kind == OPERATION_KIND_REBOOT for one in walle.of("h1").history)
+
+
 @pytest.mark.long
 async def test_hosts_are_rebooted_a_few_at_a_time() -> None:
     with fake_cms() as cms:

@@ -18,10 +18,10 @@ from walle.work.scenarios import (
     may_begin,
     settle_scenario,
     show_waiting,
-    step_wave,
     take_scenario_answer,
     take_scenario_failure,
 )
+from walle.work.waves import step_wave
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -69,7 +69,7 @@ class Planner:
         if scenario.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
             await self._switch(name, scenario)
         else:
-            await self._storing.transact(lambda book: step_wave(book, name, self._world, self._now()))
+            self._notify(await self._storing.transact(lambda book: step_wave(book, name, self._world, self._now())))
         await self._settle(name)
         return POLL_S
 

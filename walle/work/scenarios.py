@@ -22,23 +22,16 @@ from walle.maintenance import (
     tasks,
     with_task,
 )
-from walle.tables import NAMES
 from walle.texts import shortened
 from walle.work.book import HOST, PROJECT, SCENARIO, Book, Notice, World
-from walle.work.orders import start_operation
 from walle.work.results import Result, changed_task
 from wallepb.v1.host_pb2 import (
-    OPERATION_KIND_PROFILE,
-    OPERATION_KIND_REBOOT,
-    OUTCOME_FAILED,
     Host,
 )
 from wallepb.v1.project_pb2 import (
-    SCENARIO_KIND_PROFILE,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
-    SCENARIO_STAGE_FINISHED,
     SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
@@ -47,7 +40,7 @@ from wallepb.v1.project_pb2 import (
     Scenario,
     ScenarioHost,
 )
-from wallepb.v1.service_pb2 import AddScenarioRequest, AgreeScenarioRequest, EndScenarioRequest, StartOperationRequest
+from wallepb.v1.service_pb2 import AddScenarioRequest, AgreeScenarioRequest, EndScenarioRequest
 
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
 
@@ -134,42 +127,6 @@ def take_scenario_answer(book: Book, name: str, effect: Effect, result: Result, 
     task = next((task for _, task in tasks(scenario) if task.id == effect.task.id), None)
     if task is not None:
         book.put(SCENARIO, name, with_task(scenario, task, changed_task(effect, task, result, 0.0, now.ms)))
-
-
-def step_wave(book: Book, name: str, world: World, now: Moment) -> None:
-    """Work in waves: record what ended, and begin as many as may be in work at once."""
-    scenario = book.get(SCENARIO, name)
-    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
-        return
-    for wanted in scenario.host:
-        _note_end(book, scenario, wanted)
-    left = scenario.at_once - sum(not one.outcome and bool(one.operation_id) for one in scenario.host)
-    for wanted in [one for one in scenario.host if not one.outcome and not one.operation_id][: max(0, left)]:
-        _begin_one(book, scenario, wanted, world, now)
-    if all(one.outcome for one in scenario.host):
-        failed = [one.name for one in scenario.host if one.outcome == OUTCOME_FAILED]
-        scenario.stage, scenario.message = SCENARIO_STAGE_FINISHED, f"done; failed: {', '.join(failed) or 'none'}"
-    book.put(SCENARIO, name, scenario)
-
-
-def _note_end(book: Book, scenario: Scenario, wanted: ScenarioHost) -> None:
-    host = book.get(HOST, wanted.name)
-    ended = [one for one in (host.history if host else ()) if one.id == wanted.operation_id]
-    if wanted.operation_id and not wanted.outcome and ended:
-        wanted.outcome = ended[0].outcome
-
-
-def _begin_one(book: Book, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment) -> None:
-    kind = OPERATION_KIND_PROFILE if scenario.kind == SCENARIO_KIND_PROFILE else OPERATION_KIND_REBOOT
-    order = StartOperationRequest(host=wanted.name, kind=kind, group_id="", reason=f"{scenario.id}: {NAMES[kind]}")
-    try:
-        start_operation(book, order, scenario.by or "scenario", world, now)
-    except Refused as error:
-        wanted.not_needed, wanted.outcome = str(error), OUTCOME_FAILED
-        return
-    host = book.get(HOST, wanted.name)
-    assert host is not None
-    wanted.operation_id = host.operation.id
 
 
 def _hold_all(book: Book, scenario: Scenario, names: Sequence[str], world: World) -> None:

@@ -43,17 +43,21 @@ def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason:
 @add.command("mass-reboot")
 @click.argument("scenario")
 @click.argument("host", nargs=-1, required=True)
-@click.option("--at-once", default=1, show_default=True, help="Hosts in work at a time.")
+@click.option("--at-once", default=1, show_default=True, help="Hosts in a wave.")
 @click.option("--firmware", is_flag=True, help="Profile the hosts instead of rebooting them.")
 @click.option("--ticket", default="", help="The work's reference in an issue tracker.")
 @_reason
 def mass_reboot(scenario: str, host: tuple[str, ...], at_once: int, firmware: bool, ticket: str, reason: str) -> None:
-    """Reboot hosts, a few at a time, each with its CMSs' approval."""
+    """Reboot hosts in waves, each with its CMSs' approval.
+
+    A wave begins once every host of the one before is back, that is, none of its checks fails. If one is not back
+    15 min after its reboot, no more hosts are rebooted.
+    """
     kind = SCENARIO_KIND_PROFILE if firmware else SCENARIO_KIND_REBOOT
     order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=host, at_once=at_once)
     order.ticket, order.reason = ticket, reason
     call("AddScenario", order)
-    click.echo(f"scenario {scenario}: {len(host)} hosts, {at_once} at a time")
+    click.echo(f"scenario {scenario}: {len(host)} hosts, {at_once} at a time; see `walle scenarios get {scenario}`")
 
 
 @scenarios.command("list")
@@ -73,10 +77,15 @@ def get(scenario: str) -> None:
     for host in shown.scenario.host:
         if host.not_needed:
             click.echo(f"{host.name}: no approval needed: {host.not_needed}")
+        if host.problem:
+            click.echo(f"{host.name}: {host.problem}")
         for one in host.agreed:
             click.echo(f"{host.name}: {one.cms}: {one.by} agreed: {one.reason}")
     for line in shown.blocking:
         click.echo(line)
+    left = [host.name for host in shown.scenario.host if not host.outcome and not host.operation_id]
+    if left and shown.scenario.kind != SCENARIO_KIND_SWITCH_MAINTENANCE:
+        click.echo(f"not begun: {' '.join(left)}")
 
 
 @scenarios.command()
