@@ -66,6 +66,23 @@ async def test_a_rejected_dry_run_starts_nothing_and_leaves_the_host_as_it_was()
             assert not cms.bodies  # no task was ever created
 
 
+async def test_a_cms_that_rejects_the_dry_run_of_a_repair_is_not_asked_again_at_once_and_the_host_says_why() -> None:
+    with fake_cms(dry_verdict="rejected", message="not today") as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: len(walle.of("h1").history) == 2, "it is over")
+            for failing in (True, False, True):  # each report makes Wall-E look again
+                await walle.report("h1", "fan", failing=failing)
+            await walle.server.automaton.controller.proven()
+            shown = await walle.call(pb.GetHostRequest(host="h1"))
+            said = [one.text for one in walle.server.automaton.outbox.recent if "dry run" in one.text]
+    assert [method for method, _ in cms.calls].count("POST") == 1
+    assert shown["blocked"] == "a CMS rejected the dry run; it is asked again, at least every hour"
+    assert said == [f"h1: reboot: a dry run was rejected: {cms.url}: not today"]
+
+
 async def test_a_v1_0_cms_is_not_told_that_a_host_is_prepared_and_a_v1_1_cms_is() -> None:
     with fake_cms() as old, fake_cms() as new:
         async with running() as walle:
