@@ -185,7 +185,8 @@ def _blocked(host: Host, check: Check, incidents: Incidents, now_ms: int, settle
         return f"scenario {host.scenario}"
     if incident is not None:
         return f"incident: {incident}"
-    failing_ms = now_ms - max(check.since_ms, incidents.ended_for(host), host.released_ms)
+    # The process that stored these times may have been ahead of us.
+    failing_ms = max(0, now_ms - max(check.since_ms, incidents.ended_for(host), host.released_ms))
     return f"failing for {failing_ms // 1000} s, counts from {settle_ms // 1000} s" if failing_ms < settle_ms else ""
 
 

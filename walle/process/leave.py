@@ -14,7 +14,7 @@ from walle.process.ports import Parts, Store
 from walle.work.book import Notice, World
 from walle.work.repairs import refused_operation
 from walle.work.results import take_answer, take_dry_runs, take_failure
-from wallepb.v1.host_pb2 import VERDICT_OK, VERDICT_REJECTED, Host, Operation
+from wallepb.v1.host_pb2 import OUTCOME_CANCELLED, VERDICT_OK, VERDICT_REJECTED, Host, Operation
 
 REFUSED: Final = "a dry run that was rejected"
 
@@ -43,9 +43,11 @@ class Leave:
 
     async def ask_again(self, name: str) -> bool:
         """Whether the dry runs of an operation that was rejected pass now. Nothing is stored while they do not."""
-        operation = await self._store.transact(lambda book: refused_operation(book, name, self._world, self._now()))
         host = self._store.host(name)
-        if operation is None or host is None or not self._backoff.may_try(name, REFUSED, self._now().ms):
+        if host is None or host.last_repair.outcome != OUTCOME_CANCELLED or not self._may_try(name, REFUSED):
+            return False
+        operation = await self._store.transact(lambda book: refused_operation(book, name, self._world, self._now()))
+        if operation is None:
             return False
         answers = await self._dry_runs(host, operation)
         return answers is not None and not _is_rejected(answers)
@@ -53,7 +55,7 @@ class Leave:
     async def _dry_runs(self, host: Host, operation: Operation) -> list[Answer] | None:
         """The answer about each task; None: not all CMSs answer now."""
         whats = [f"{Do.DRY_RUN} {task.cms}" for task in operation.task]
-        if not all(self._backoff.may_try(host.name, what, self._now().ms) for what in whats):
+        if not all(self._may_try(host.name, what) for what in whats):
             return None
         answers = []
         for task, what in zip(operation.task, whats, strict=True):
@@ -69,8 +71,10 @@ class Leave:
 
     async def ask(self, host: Host, effect: Effect) -> None:
         """Unless this is in a pause: one call about one task."""
-        what = f"{effect.do} {effect.task.cms}"
-        if not self._backoff.may_try(host.name, what, self._now().ms):
+        if effect.do is Do.CONFIRM and not self._may_try(host.name, _name(effect)):
+            effect = Effect(Do.POLL, effect.task)  # a CMS may take back an ok that nobody asks about
+        what = _name(effect)
+        if not self._may_try(host.name, what):
             return
         try:
             answer = await self._call(host, effect)
@@ -103,8 +107,15 @@ class Leave:
         operation_id, text = host.operation.id, str(error)
         await self._store.transact(lambda book: take_failure(book, host.name, operation_id, task_id, text))
 
+    def _may_try(self, name: str, what: str) -> bool:
+        return self._backoff.may_try(name, what, self._now().ms)
+
     def _note(self, host: Host, what: str, *, failed: bool) -> None:
         self._backoff.note(host.name, what, self._now().ms, failed=failed)
+
+
+def _name(effect: Effect) -> str:
+    return f"{effect.do} {effect.task.cms}"
 
 
 def _is_rejected(answers: Sequence[Answer]) -> bool:

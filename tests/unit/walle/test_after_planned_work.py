@@ -95,6 +95,13 @@ def test_checks_count_from_the_end_of_planned_work() -> None:
     assert "not now: failing for 299 s, counts from 300 s" in str(decide(host, a_project(), Incidents(), NOW_MS))
 
 
+def test_a_release_that_another_process_stored_ahead_of_our_clock_counts_as_now() -> None:
+    host = a_host("h1", "ssh", since_ms=0)
+    host.released_ms = NOW_MS + 20_000
+    assert "not now" not in str(decide(host, a_project(), Incidents(), NOW_MS, settle_ms=0))
+    assert "not now: failing for 0 s" in str(decide(host, a_project(), Incidents(), NOW_MS))
+
+
 def test_an_operation_that_people_ordered_is_planned_work() -> None:
     host = a_host("h1", "ssh")
     host.operation.CopyFrom(Operation(kind=OPERATION_KIND_REBOOT, by="alice", outcome=OUTCOME_DONE))

@@ -206,6 +206,16 @@ def test_failures_to_prepare_are_counted_though_the_cms_takes_its_ok_back_in_bet
     assert day.calls["before"] == 3
 
 
+def test_while_a_confirmation_pauses_the_ok_is_asked_about_lest_it_lapses() -> None:
+    day = OneDay()
+    says(*BOTH, poll=PROVISIONAL, create=PROVISIONAL, confirm=CmsFailure("HTTP 500"))(day)
+    day.live(until=lambda: day.calls["confirm"] == 12)
+    polls = day.calls["poll"]
+    day.live(longest_ms=120_000)
+    assert day.calls["confirm"] == 12
+    assert day.calls["poll"] - polls >= 2 * 10
+
+
 def test_pauses_are_doubled_from_one_minute_to_one_hour_with_chance_in_them() -> None:
     backoff, now_ms, pauses = Backoff(random.Random(1)), NOW_MS, []
     for _ in range(12):
