@@ -46,6 +46,18 @@ def test_settings_in_deploy_files_are_settings_of_the_commands() -> None:
     assert {(path, name) for path, name in named if name not in KNOWN} == set()
 
 
+def test_the_cas_of_servers_of_callers_and_of_etcd_are_three_files() -> None:
+    kinds = {"ETCD_CA": "etcd-ca.crt", "CLIENT_CA": "client-ca.crt"}
+    kinds |= dict.fromkeys(("HQ_CA", "SERVER_CA", "LOCATION_CA"), "server-ca.crt")
+    named = set()
+    for path in (*MANIFESTS, *(DEPLOY / "systemd").glob("*.env")):
+        for setting, file in re.findall(r"([A-Z_]+_CA)(?:=|, value: )[\w./-]*/([\w.-]+)", path.read_text()):
+            (kind,) = [kind for kind in kinds if setting.endswith(kind)]
+            assert file == kinds[kind], (path, setting)
+            named.add(kind)
+    assert named == set(kinds)
+
+
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.relative_to(DEPLOY).as_posix())
 def test_every_yaml_file_is_well_formed(path: Path) -> None:
     assert all(yaml.safe_load_all(path.read_text()))

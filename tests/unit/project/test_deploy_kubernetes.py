@@ -12,9 +12,15 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[3] / "deploy" / "kubernetes"
 FOLDERS = ("base", "federated", "gateways", "cms", "console")
-SECRETS = {"hq-tls": {"tls.crt", "tls.key", "ca.crt"}, "etcd-tls": {"tls.crt", "tls.key", "ca.crt"}}
-SECRETS.update({f"hq-{name}-token": {"token"} for name in ("federated", "gateway", "cms")})
+TLS = {"tls.crt", "tls.key"}
+# What the commands of deploy/README.md make; tests/acceptance/test_shipped_manifests.py runs them.
+SECRETS = {f"{name}-tls": TLS for name in ("etcd", "hq", "hq-etcd", "hq-cms", "hq-cms-etcd", "hq-federated", "hq-xds")}
+SECRETS.update({f"hq-{name}-tls": TLS for name in ("console", "cms-client", "federated-client", "gateway-client")})
 SECRETS["hq-console-session"] = {"session.key"}
+CONFIG_MAPS = {
+    f"hq-{name}": {"policy.yaml", "jwks.json"} for name in ("auth", "cms-auth", "federated-auth", "xds-auth")
+}
+CONFIG_MAPS["hq-ca"] = {"server-ca.crt", "client-ca.crt", "etcd-ca.crt"}
 NAMED = {"console": 4}  # so many files its settings name; the others seven at least
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 Json = dict[str, Any]
@@ -99,18 +105,19 @@ def test_every_mount_has_its_volume_and_every_volume_its_mount(folder: str) -> N
 
 
 def test_files_that_settings_name_are_in_the_volumes_mounted_there(folder: str) -> None:
-    generated = {
+    config_maps = CONFIG_MAPS | {
         each["name"]: {Path(f).name for f in each["files"]}
         for each in kustomization(folder).get("configMapGenerator", ())
     }
-    assert all((ROOT / folder / name).exists() for files in generated.values() for name in files)
+    for each in kustomization(folder).get("configMapGenerator", ()):
+        assert all((ROOT / folder / name).exists() for name in each["files"])
     looked_at = 0
     for pod, container in containers(folder):
         volumes = {each["name"]: each for each in pod.get("volumes", ())}
         for mount in container["volumeMounts"]:
             volume = volumes.get(mount["name"], {})
             secret, config = volume.get("secret", {}).get("secretName"), volume.get("configMap", {}).get("name")
-            held = SECRETS[secret] if secret else generated[config] if config else None
+            held = SECRETS[secret] if secret else config_maps[config] if config else None
             below = [Path(value) for value in values(container) if Path(value).parent == Path(mount["mountPath"])]
             assert held is None or {path.name for path in below} <= held, mount
             looked_at += len(below)
