@@ -25,8 +25,7 @@ compile: setup ## Compile the transport with mypyc: 1.4 to 1.8 times as many loo
 .PHONY: run
 run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C stops both)
 	@$(bootstrap) run
-	@$(VENV)/hq-console serve --log-level warning & console=$$!; trap 'kill $$console 2>/dev/null' EXIT; \
-		echo "Console: http://127.0.0.1:7580"; $(VENV)/hq dev
+	@exec $(VENV)/python -m tools.run
 
 .PHONY: demo
 demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)

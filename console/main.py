@@ -165,6 +165,10 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
         public_url=given["public_url"],
         is_open=is_loopback(given["http"]) or given["insecure"],
     )
+    scheme = "https" if given["tls_cert"] else "http"
+    server.listening.add_done_callback(
+        lambda listening: click.echo(f"Console: {given['public_url'] or f'{scheme}://{listening.result().http}'}")
+    )
     when_told_to_stop(server.stop)
     relax_gc()  # a page of thousands of rows becomes garbage at once; by default GC would also scan all modules
     freeze_gc()

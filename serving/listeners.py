@@ -199,7 +199,7 @@ class _One:
             mtls = _with_port(wanted.grpc_mtls, port)
         context = tls.listening() if tls is not None else None
         agents = wanted.agents
-        with listening_by("--grpc", wanted.env):
+        with listening_by("--http" if wanted.grpc == wanted.http else "--grpc", wanted.env):
             grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
         if agents:
             with listening_by("--agents", wanted.env):

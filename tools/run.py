@@ -1,0 +1,63 @@
+"""`make run`: an HQ with its own etcd, and the console. Both end with this process, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from typing import Final
+
+from store.embedded.etcd_parent import die_with_parent
+
+_PARTS: Final = {"HQ": ("hq.main", "dev"), "the console": ("console.main", "serve", "--log-level", "warning")}
+_GRACE_S: Final = 20.0
+_POLL_S: Final = 0.2
+
+
+async def run() -> int:
+    """Start both; when one has ended, a signal has come, or make is gone, end the others. Return the exit code."""
+    told = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+    parts = {name: await _start(*words) for name, words in _PARTS.items()}
+    ends = [asyncio.create_task(each) for each in (told.wait(), _until_orphaned(), *(p.wait() for p in parts.values()))]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    ended = {name: part.returncode for name, part in parts.items() if part.returncode is not None}
+    if ended and not told.is_set():
+        print(f"make run: {' and '.join(ended)} ended; everything stops", file=sys.stderr, flush=True)
+    await asyncio.gather(*map(_end, parts.values()))
+    for task in ends:
+        task.cancel()
+    return max(map(abs, ended.values()), default=0)
+
+
+async def _start(*words: str) -> Process:
+    """In a session of its own: what Ctrl-C sends comes here alone, and each is told to end once."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *words), start_new_session=True, preexec_fn=die_with_parent()
+    )
+
+
+async def _until_orphaned() -> None:
+    """Return when the process that started this one is gone: make, killed by SIGKILL, tells nobody."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        await asyncio.sleep(_POLL_S)
+
+
+async def _end(part: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        part.terminate()
+    try:
+        await asyncio.wait_for(part.wait(), _GRACE_S)
+    except TimeoutError:
+        part.kill()
+        await part.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run()))
