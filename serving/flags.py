@@ -158,7 +158,7 @@ class Flags:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])
         formats = "Log format: text, or json with one object per line."
-        traces = "Send traces to this collector (OTLP over HTTP); needs hq[otel]."
+        traces = "Send traces to this collector (OTLP over HTTP); needs OpenTelemetry's packages (docs/logs.md)."
         option = self.under("Logs and traces").option
         return together(
             option("--log-level", type=levels, default="info", help="Log level."),
@@ -207,7 +207,8 @@ def tracing_to(endpoint: str, service: str, instance: str) -> Tracing | None:
     try:
         from serving.telemetry.tracing import Tracing
     except ImportError as error:
-        words = f"--otlp needs packages that are not installed: pip install 'hq[otel]' ({error})"
+        packages = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+        words = f"--otlp needs packages that are not installed: {packages} ({error})"
         raise click.UsageError(words) from None
     return Tracing.to(endpoint, service, instance)
 

@@ -1,6 +1,6 @@
 """Traces for OpenTelemetry, if an operator asks for them (`--otlp`). Otherwise nothing of this is even imported.
 
-Each call becomes a span below the caller's, named by its method. Needs the extra: pip install 'hq[otel]'.
+Each call becomes a span below the caller's, named by its method. Needs the extra `otel`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs hq[otel]")
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs the extra otel")
 
 import gzip
 

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from grpc import aio
 
-pytest.importorskip("opentelemetry.sdk", reason="needs hq[otel]")
+pytest.importorskip("opentelemetry.sdk", reason="needs the extra otel")
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

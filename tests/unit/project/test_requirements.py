@@ -1,4 +1,4 @@
-"""What `pip install hq` takes fits the generated code, and what is locked is within it."""
+"""What an installation of the wheel takes fits the generated code, and what is locked is within it."""
 
 from __future__ import annotations
 
