@@ -16,7 +16,7 @@ pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
 # `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many; "exhaustive"
-# is for a night with one of them.
+# is for a night with one of them, its time limit taken off.
 settings.register_profile(
     "thorough", settings(), max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

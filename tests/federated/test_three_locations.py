@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
@@ -244,7 +243,7 @@ async def test_a_watch_is_told_of_a_frozen_location_while_its_stream_stands_and_
 async def test_a_location_restored_from_an_old_backup_voids_its_own_tokens_only(
     world: World, gateway: FederatedProcess
 ) -> None:
-    service = f"restore-{secrets.token_hex(3)}"  # so that it can have a second chance
+    service = "restore"
     await fill(gateway, service)
     snapshot = await world.back_up("east")
     async with gateway.stub() as stub:

@@ -70,7 +70,7 @@ def test_twenty_agents_and_five_outages_no_false_expiry_and_every_true_one_in_ti
 
 
 @pytest.mark.long
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_thousand_agents_and_twenty_outages_no_false_expiry_and_every_true_one_in_time(seed: int) -> None:
     play_outages(agents=1_000, outages=20, seed=seed)
@@ -124,7 +124,7 @@ def test_the_guard_holds_a_third_of_all_expiries_for_one_timeout_or_until_it_is_
 
 
 @pytest.mark.long
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
 def test_the_guard_holds_hundreds_of_expiries_for_one_timeout_or_until_it_is_released(released: bool) -> None:
     play_guard(1_000, released=released)
@@ -154,6 +154,6 @@ def test_gaps_all_the_time_never_postpone_an_expiry_for_ever(gap_s: float, pause
 
 
 @pytest.mark.long
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(900)
 def test_among_a_thousand_agents_gaps_all_the_time_never_postpone_an_expiry_for_ever() -> None:
     assert max(play_short_gaps(1_000, 8, 12)) <= 4 * TIMEOUT_S

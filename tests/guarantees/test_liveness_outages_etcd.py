@@ -101,8 +101,10 @@ async def play(etcd: Etcd, agents: int, lengths_s: list[float]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("etcd_binary", ["3.4", pytest.param("3.5", marks=pytest.mark.night)], indirect=True)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "etcd_binary", ["3.4", pytest.param("3.5", marks=[pytest.mark.night, pytest.mark.timeout(0)])], indirect=True
+)
 async def test_minutes_of_outages_over_a_real_etcd_expire_nobody_but_the_silent(own_etcd: OwnEtcd) -> None:
     ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)

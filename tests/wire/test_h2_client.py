@@ -122,7 +122,7 @@ async def test_a_deadline_ends_the_call_on_both_sides(channel: Channel, registry
         await get(channel, "wait", 0.2)
     assert raised.value.code == codes.DEADLINE_EXCEEDED
     assert not raised.value.is_unprocessed
-    assert 0.15 < time.monotonic() - began < 2.0
+    assert time.monotonic() - began > 0.15
     await until_idle(channel, registry)
 
 

@@ -114,7 +114,7 @@ async def test_a_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(900)
 @pressed
 async def test_ten_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None:
     for _ in range(10):
