@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -121,3 +122,20 @@ def test_systemd_understands_every_unit(unit: Path) -> None:
     # /opt/hq is where a host has it; this machine need not.
     complaints = [line for line in done.stderr.splitlines() if "is not executable" not in line]
     assert complaints == []
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-sysusers") is None or os.geteuid() != 0, reason="there is no systemd-sysusers, or no root"
+)
+def test_systemd_makes_the_users_that_units_name(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    words = ("systemd-sysusers", f"--root={tmp_path}", str(DEPLOY / "systemd" / "hq.sysusers"))
+    assert "not a valid" not in subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    there = {line.partition(":")[0] for line in (tmp_path / "etc" / "passwd").read_text().splitlines()}
+    named = {
+        name
+        for unit in UNITS
+        if unit.name.startswith("hq")
+        for name in re.findall(r"^User=(\S+)", unit.read_text(), re.MULTILINE)
+    }
+    assert named == there
