@@ -230,6 +230,12 @@ class Cloud:
         info.rollout.leave_out[:] = locations
         await self.call("UpdateService", pb.UpdateServiceRequest(service_id=SERVICE, info=info))
 
+    async def give_up_after(self, seconds: int) -> None:
+        """The progress deadline of roll-outs from now on: short only where one has to fail, as machines stall."""
+        info = (await self.service()).info
+        info.rollout.progress_deadline_s = seconds
+        await self.call("UpdateService", pb.UpdateServiceRequest(service_id=SERVICE, info=info))
+
     async def stop_service(self) -> None:
         await self.call("StopService", pb.StopServiceRequest(service_id=SERVICE, request_id=new_request_id()))
 
@@ -245,7 +251,7 @@ class Cloud:
 
         await eventually(done, 60.0, f"{count} batches of {snapshot}")
 
-    async def until(self, snapshot: str, *states: pb.CurrentState, timeout_s: float = 60.0) -> pb.Service:
+    async def until(self, snapshot: str, *states: pb.CurrentState, timeout_s: float = 120.0) -> pb.Service:
         """The snapshot is in one of the states."""
 
         seen = ""

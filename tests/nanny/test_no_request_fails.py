@@ -22,7 +22,7 @@ NAMES = [f"{location}-{number}" for location in LOCATIONS for number in range(2)
 @pytest.mark.timeout(900)
 async def test_none_of_100_000_requests_fails_during_ten_roll_outs(tmp_path: Path, etcd: SharedEtcd) -> None:
     async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2) as (cloud, reader):
-        await cloud.create(maxUnavailable="2", minReadyS=1, progressDeadlineS=30)
+        await cloud.create(maxUnavailable="2", minReadyS=1, progressDeadlineS=120)
         both = [await cloud.add_server(title, NAMES) for title in ("v1", "v2")]
         await cloud.target(both[0])
         await cloud.until(both[0], pb.CURRENT_STATE_ACTIVE)

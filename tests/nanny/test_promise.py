@@ -25,7 +25,7 @@ NAMES = [f"{location}-{number}" for location in LOCATIONS for number in range(2)
 @pytest.fixture
 async def scene(tmp_path: Path, etcd: SharedEtcd) -> AsyncIterator[tuple[Cloud, Reader]]:
     async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2) as (cloud, reader):
-        await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=10)
+        await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=120)
         yield cloud, reader
 
 
@@ -54,10 +54,12 @@ async def test_activate_roll_back_and_a_bad_revision(scene: tuple[Cloud, Reader]
     await cloud.target(v1)
     await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
     reader.during = "a bad revision"
+    await cloud.give_up_after(10)
     bad = await cloud.add_bad("bad", NAMES)
     await cloud.target(bad)
     service = await cloud.until(bad, pb.CURRENT_STATE_BROKEN)
     assert "in the first batch" in next(one.message for one in service.snapshot if one.snapshot_id == bad)
+    await cloud.give_up_after(120)
     reader.during = "back from a bad revision"
     await cloud.target(v1)
     await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
@@ -175,7 +177,7 @@ async def test_a_location_that_stays_away_is_left_out_by_an_order_and_brought_wh
         await cloud.target(v2)
         await eventually(lambda: others_are_done(cloud, v2), 90.0, "the others are done, and vla is waited for")
         await cloud.leave_out("vla")
-        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=60.0)
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=120.0)
     finally:
         cloud.locations["vla"].resume()
     await cloud.leave_out()

@@ -60,7 +60,7 @@ def watch(channel: Channel, order: str) -> AsyncIterator[bytes]:
 
 async def until_idle(channel: Channel, registry: FakeRegistry) -> None:
     """The call has ended on both sides, and nothing is left of it here."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await registry.ended.wait()
     assert channel._current is not None
     machine = channel._current._machine
