@@ -42,7 +42,7 @@ for flag, _, value in (each.partition("=") for each in flags):
 Json = dict[str, Any]
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl"),
 ]
 

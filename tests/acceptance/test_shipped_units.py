@@ -51,7 +51,7 @@ _ABSOLUTE: Final = re.compile(r"(?<![\w.])/(?=(?:etc|run|var)/)")
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl"),
 ]
 
@@ -151,14 +151,12 @@ async def test_every_unit_starts_with_the_files_that_the_page_makes(
         for unit, name, port, call in SERVERS:
             url = f"https://localhost:{ports.port(name, port)}"
             await machines.until_ready(f"{name}-{unit}", url, ca)
-            assert (await asyncio.to_thread(ask, f"{url}/{call}", ca, token, {}))[0] == 200, machines.said(
-                f"{name}-{unit}"
-            )
+            answer = await asyncio.to_thread(ask, f"{url}/{call}", ca, token, {})
+            assert answer[0] == 200, (answer, machines.said(f"{name}-{unit}"))
             assert (await asyncio.to_thread(ask, f"{url}/{call}", ca, "", {}))[0] == 401
         for kind, port in GATEWAYS.items():
-            await machines.until_ready(
-                f"{gateway.name}-hq-gateway{kind}", f"http://localhost:{ports.port(gateway.name, port)}", ca
-            )
+            url = f"http://localhost:{ports.port(gateway.name, port)}"
+            await machines.until_ready(f"{gateway.name}-hq-gateway{kind}", url, ca)
         url = f"https://localhost:{ports.port(console.name, 7580)}"
         await machines.until_ready(f"{console.name}-hq-console", url, ca)
         assert "ops/ada" in await sign_in(url, ca, token)
@@ -168,10 +166,8 @@ async def test_every_unit_starts_with_the_files_that_the_page_makes(
             await eventually(partial(_says, cms, ca, token, line), what=f"the CMS to know {location}")
         await _find_what_runs_on_a_node(keys, hosts[NODE], ports, machines)
     for name in ("hq-1.east.example", "hq-1.west.example"):
-        denied = [
-            line for line in (hosts[name].root / "var/log/hq/audit.log").read_text().splitlines() if '"deny"' in line
-        ]
-        assert [line for line in denied if "spiffe" in line] == []
+        lines = (hosts[name].root / "var/log/hq/audit.log").read_text().splitlines()
+        assert [line for line in lines if '"deny"' in line and "spiffe" in line] == []
 
 
 async def _says(url: str, ca: Path, token: str, text: str) -> bool:
@@ -192,10 +188,6 @@ async def _find_what_runs_on_a_node(keys: Path, node: Host, ports: Ports, machin
         answer = dns.query.udp(query, "127.0.0.1", 10, port).answer
         return [str(each) for found in answer for each in found]
 
-    await eventually(
-        lambda: asyncio.to_thread(answers),
-        60,
-        f"the instance to be ready: {machines.said(f'{NODE}-instancectlhello-1')}",
-    )
+    await machines.until(f"{NODE}-instancectlhello-1", partial(asyncio.to_thread, answers), "to report it ready")
     url = f"http://localhost:{consul}/v1/health/service/hello?passing"
     assert '"hello-1"' in (await asyncio.to_thread(ask, url, keys / "server-ca.crt"))[1]

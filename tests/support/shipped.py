@@ -15,7 +15,7 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -137,13 +137,20 @@ class Machines:
         return (self._logs / f"{name}.log").read_text(errors="replace")
 
     async def until_ready(self, name: str, url: str, ca: Path) -> None:
-        """Return when `/readyz` says ok; fails with what the process said if it ends before."""
+        """Return when `/readyz` says ok; fails with what the process says."""
 
         async def is_ready() -> bool:
-            assert self._running[name].returncode is None, f"{name} ended:\n{self.said(name)}"
+            assert self._running[name].returncode is None, f"{name} ended"
             return (await asyncio.to_thread(ask, f"{url}/readyz", ca))[0] == 200
 
-        await eventually(is_ready, _READY_S, f"{name} to be ready; it says:\n{self.said(name)}")
+        await self.until(name, is_ready, "to be ready")
+
+    async def until(self, name: str, holds: Callable[[], Awaitable[object]], what: str) -> None:
+        """Return when it holds; fails with what the process says."""
+        try:
+            await eventually(holds, _READY_S, f"{name} {what}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.said(name)}") from None
 
     async def end(self) -> None:
         for process in self._running.values():
