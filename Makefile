@@ -52,7 +52,7 @@ fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in
 	@$(VENV)/python -m tests.fuzz --duration $(or $(DURATION),10m) $(if $(SEED),--seed $(SEED))
 
 .PHONY: check
-check: setup ## Format, lint, strict types, import contracts, generated code, proto lint, packages
+check: setup ## Format, lint, strict types, import contracts, generated code, proto lint and compatibility, packages
 	$(VENV)/ruff format --check .
 	$(VENV)/ruff check .
 	$(VENV)/mypy
@@ -63,6 +63,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.gen_cms_states --check
 	$(VENV)/python -m tools.gen_nanny_states --check
 	$(VENV)/buf lint
+	$(VENV)/python -m tools.check_compatible
 	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
