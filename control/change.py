@@ -42,9 +42,12 @@ class Changes:
         Raises:
             RecordChanged: a condition of the write did not hold; memory shows why.
             NotActing: a guard did not hold.
+            NotLoaded: memory is incomplete, as while a backup is being restored; nothing was stored.
             StoreUnavailable, StoreFull, DeadlineExceeded, Overloaded, TooLarge, ShuttingDown: nothing was stored.
             OutcomeUnknown: the deadline came before the outcome was settled.
         """
+        if why := self.memory.why_incomplete():
+            raise NotLoaded(why, 0.5)
         deadline = self.clock.now() + timeout_s
         try:
             version = await self._committer.commit(subject, write, 0, deadline, guards, _touched(write))

@@ -13,6 +13,7 @@ from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switche
 from control.errors import MayNotBegin
 from control.events import E, EventParts, Events, Handler
 from control.following import Config, Following
+from control.memory import STILL_LOADING
 from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
@@ -131,10 +132,14 @@ class Controller:
         """For how long at most memory may have missed changes; None: it was never proven fresh."""
         return self._fence.staleness_s()
 
+    def why_not_loaded(self) -> str:
+        """Why reads cannot be served; empty: they can."""
+        return "" if self.loaded.is_set() else self._memory.why_incomplete() or STILL_LOADING
+
     def check_loaded(self) -> None:
         """Raises NotLoaded until reads can be served."""
-        if not self.loaded.is_set():
-            raise NotLoaded("this process is still loading: retry, or use another process", 0.5)
+        if why := self.why_not_loaded():
+            raise NotLoaded(why, 0.5)
 
     async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call. Raises StoreUnavailable."""

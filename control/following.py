@@ -89,18 +89,24 @@ class Following:
     async def _load_each_time(self) -> None:
         while True:
             await self._unloaded.wait()
+            if self.memory.restoring:
+                await asyncio.sleep(_RETRY_S)
+                continue
             try:
                 await self.fence.passed()
             except ServiceError as error:
                 log.info("not loaded yet: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue
-            if self._follower.applied:
+            if self._follower.applied and not self.memory.restoring:
                 self._unloaded.clear()
                 self.loaded.set()
                 log.info("loaded version %d", self.memory.version)
 
     def _seen(self, batch: Batch) -> None:
+        if self.memory.restoring:
+            self.loaded.clear()
+            self._unloaded.set()
         for change in batch.changes:
             if change.value is None:
                 continue

@@ -6,15 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from google.protobuf.message import Message
 
 from control.records import Kind, M, Records
-from store.keys import Keys
+from store.keys import RESTORE, Keys
 from store.port import Batch, Change, Record, Unavailable
 
 log = logging.getLogger(__name__)
+
+STILL_LOADING: Final = "this process is still loading: retry, or use another process"
 
 
 class Observer(Protocol):
@@ -28,6 +30,7 @@ class Memory:
 
     Attributes:
         version: everything up to this store revision is included.
+        restoring: a backup is being restored, so the store is incomplete.
         before, after: called with each batch, before and after memory shows it.
         forget: called when everything is reread, perhaps from another history.
     """
@@ -36,6 +39,7 @@ class Memory:
         self._names = names
         self._tables: dict[str, Records[Message]] = {}
         self.version = 0
+        self.restoring = False
         self.before: list[Observer] = []
         self.after: list[Callable[[Batch], None]] = []
         self.forget: list[Callable[[], None]] = []
@@ -74,6 +78,12 @@ class Memory:
                 async with asyncio.timeout(timeout_s):
                     await self.shown(version)
 
+    def why_incomplete(self) -> str:
+        """Why this is not all that the store has; empty: nothing says so."""
+        if self.restoring:
+            return "a restore is in progress or was interrupted: wait for it, or complete it with `hq restore`"
+        return "" if self.version else STILL_LOADING
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
@@ -81,6 +91,7 @@ class Memory:
             forget()
         for table in self._tables.values():
             table.clear()
+        self.restoring = False
         self._resets += 1
         self._move(0)
 
@@ -122,6 +133,8 @@ class Memory:
 
     def _take(self, change: Change) -> tuple[Records[Message], str] | None:
         kind, record_id = self._names.name(change.key)
+        if kind == RESTORE:
+            self.restoring = change.value is not None
         table = self._tables.get(kind)
         if table is None:
             return None

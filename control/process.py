@@ -195,7 +195,7 @@ class ControllerHealth:
     def why(self) -> str:
         if self.leaving:
             return "this process is shutting down"
-        return self.what_lacks() if self.controller.loaded.is_set() else "the store has not been read yet"
+        return self.controller.why_not_loaded() or self.what_lacks()
 
     def leave(self) -> None:
         """Report not ready from now on."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from store import keys
-from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, MENDED, SESSION, Name, prefix_end
+from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, MENDED, RESTORE, SESSION, Name, prefix_end
 
 __all__ = [
-    "ALL",
     "COMMITS",
     "COMPACTION",
     "DEFAULT_PREFIX",
@@ -32,11 +31,8 @@ __all__ = [
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
-OPS, RESTORE = "ops", "restore"
+OPS: Final = "ops"
 PER_REPLICA: Final = (HEARTBEATS, HEARING)
-ALL: Final = frozenset(
-    (SPEC, SECRETS, STATUS, OPS, RESTORE, *PER_REPLICA, FENCE, SESSION, COMMITS, MENDED, EPOCH, FORMAT, COMPACTION)
-)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 
 
@@ -45,7 +41,6 @@ class Keys(keys.Keys):
 
     def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
         super().__init__(prefix)
-        self.restore = self.of(RESTORE)
         self.guard = self.of(OPS, "guard")
         self.confirmed = self.of(OPS, "epoch")
         self.heartbeats = self.of(HEARTBEATS, "")

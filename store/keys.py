@@ -13,6 +13,7 @@ from storepb.v1 import store_pb2
 
 FENCE, SESSION, COMMITS, MENDED = "fence", "session", "commits", "mended"  # of each process
 EPOCH, FORMAT, COMPACTION = "epoch", "format", "compaction"
+RESTORE = "restore"  # there while a backup is being restored
 
 
 class Name(NamedTuple):
@@ -39,6 +40,7 @@ class Keys:
         self.epoch = self.of(EPOCH)
         self.format = self.of(FORMAT)
         self.compaction = self.of(COMPACTION)
+        self.restore = self.of(RESTORE)
 
     def of(self, kind: str, rest: str | None = None) -> bytes:
         """The key of a kind and, say, an id."""

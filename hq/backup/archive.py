@@ -1,18 +1,23 @@
-"""The file: BackupItems (storage/v1/backup.proto), each after its length; a footer proves that nothing is missing."""
+"""The file: BackupItems (storage/v1/backup.proto), each after its length; a footer proves that nothing is missing.
+
+A file holds the backup of one server, or of several one after the other: each says how many follow.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq.backup.servers import HQ, SERVERS, Server
 from hq.memory.frames import varint
 from hqpb.storage.v1 import backup_pb2
+from store.keys import Keys
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # 1: of HQ alone, as older versions read it
 _LARGEST_ITEM: Final = 64 << 20
 
 
@@ -21,12 +26,24 @@ class BadBackup(Exception):
 
 
 class Summary(NamedTuple):
-    """What a backup holds, by kind of key, and its checksum."""
+    """What a backup holds, by kind of key, its checksum, and where in the file it begins."""
 
+    server: Server
     header: backup_pb2.BackupHeader
     records: Counter[str]
     size_bytes: int
     sha256: bytes
+    start: int
+
+
+def header_of(
+    server: str, keys: Keys, revision: int, epoch: bytes, unix_ms: int, following: int
+) -> backup_pb2.BackupHeader:
+    """The header of a backup, in the oldest format that can say this."""
+    header = backup_pb2.BackupHeader(revision=revision, epoch=epoch, prefix=keys.prefix.decode(), unix_ms=unix_ms)
+    header.server, header.following = "" if server == HQ.name else server, following
+    header.format = FORMAT if header.server or following else 1
+    return header
 
 
 class Writer:
@@ -60,24 +77,33 @@ class Writer:
 
 
 class Reader:
-    """Reads a backup and checks it on the way: iterating to the end proves that it is complete.
+    """Reads a server's backup and checks it on the way: iterating to the end proves that it is complete.
 
     Attributes:
+        start: where in the file it begins.
         header: read at once.
+        server: whose backup it is.
         sha256: known at the end.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         """Raises BadBackup."""
         self._file, self._sum, self._records = file, hashlib.sha256(), 0
+        self.start = file.tell()
         self.size_bytes = 0
         self.sha256 = b""
         first = self._item()
         if first.WhichOneof("item") != "header":
-            raise BadBackup("not a backup of HQ")
+            raise self._damaged() if self.start else BadBackup("not a backup of HQ")
         self.header = first.header
-        if self.header.format != FORMAT:
-            raise BadBackup(f"the backup has format {self.header.format}, this version of HQ reads format {FORMAT}")
+        if not 1 <= self.header.format <= FORMAT:
+            raise BadBackup(
+                f"the backup has format {self.header.format}, this version of HQ reads formats up to {FORMAT}"
+            )
+        server = SERVERS.get(self.header.server or HQ.name)
+        if server is None:
+            raise BadBackup(f"the backup is of server {self.header.server!r}, which this version of HQ does not know")
+        self.server = server
 
     def __iter__(self) -> Iterator[backup_pb2.BackupRecord]:
         """The records. Raises BadBackup."""
@@ -97,7 +123,7 @@ class Reader:
     def _check(self, footer: backup_pb2.BackupFooter, sha256: bytes) -> None:
         if footer.records != self._records or footer.sha256 != sha256:
             raise BadBackup("the backup's checksum does not match: it was changed or damaged")
-        if self._file.read(1):
+        if not self.header.following and self._file.read(1):
             raise BadBackup("the backup has data after its end: it was changed")
         self.sha256 = sha256
 
@@ -129,18 +155,32 @@ class Reader:
         return head, size
 
     def _cut(self) -> BadBackup:
-        if not self.size_bytes:
+        if not self.start and not self.size_bytes:
             return BadBackup("not a backup of HQ")
         return BadBackup(f"the backup is truncated after {self._records} records: it was not written completely")
 
     def _damaged(self) -> BadBackup:
-        if not self.size_bytes:
+        if not self.start and not self.size_bytes:
             return BadBackup("not a backup of HQ")
         return BadBackup(f"the backup is damaged after {self._records} records")
 
 
-def verified(file: BinaryIO) -> Summary:
-    """Read a backup to its end. Raises BadBackup."""
-    reader = Reader(file)
-    records = Counter(record.key.partition(b"/")[0].decode("utf-8", "replace") for record in reader)
-    return Summary(reader.header, records, reader.size_bytes, reader.sha256)
+def verified(file: BinaryIO) -> list[Summary]:
+    """Read a file to its end: the backups in it. Raises BadBackup."""
+    found: list[Summary] = []
+    while not found or found[-1].header.following:
+        reader = Reader(file)
+        if found and reader.header.following != found[-1].header.following - 1:
+            raise BadBackup(f"the backup of {reader.server.title} does not belong after the one before it")
+        records = Counter(record.key.partition(b"/")[0].decode("utf-8", "replace") for record in reader)
+        found.append(Summary(reader.server, reader.header, records, reader.size_bytes, reader.sha256, reader.start))
+    return found
+
+
+def chosen(backups: Sequence[Summary], server: Server) -> Summary:
+    """The backup of a server. Raises BadBackup: the file has none."""
+    for summary in backups:
+        if summary.server is server:
+            return summary
+    names = ", ".join(summary.server.name for summary in backups)
+    raise BadBackup(f"the file has no backup of {server.title}, but of: {names} (--of)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +16,24 @@ from typing import Any, BinaryIO
 
 import click
 
-from hq.backup.archive import BadBackup, Reader, Summary, verified
+from hq.backup.archive import BadBackup, Reader, Summary, chosen, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NothingToSave, NotHq, save, save_to
+from hq.backup.save import ForeignRecords, NothingToSave, Place, save, save_to
 from hq.backup.save import Progress as Tell
-from hq.keys import DEFAULT_PREFIX, Keys
+from hq.backup.servers import HQ, SERVERS, Server
 from hq.process import options
 from serving.clock import SystemClock
 from serving.errors import ServiceError
+from store.keys import Keys
 from store.port import Compacted, Store, StoreError
 
-_TOLD = (BadBackup, NothingToSave, NotHq, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
-_prefix = options.flags.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
+_TOLD = (BadBackup, NothingToSave, ForeignRecords, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
+_of = click.option("--of", type=click.Choice(list(SERVERS)), help=f"Whose records.  [default: {HQ.name}]")
+_prefix = click.option(
+    "--prefix",
+    default="",
+    help="Prefix of the server's keys in the store.  [default: that of the server: HQ_PREFIX, CMS_PREFIX, ...]",
+)
 
 
 class _SaveUnlessNamed(click.Group):
@@ -42,41 +49,48 @@ class _SaveUnlessNamed(click.Group):
     "backup",
     cls=_SaveUnlessNamed,
     subcommand_metavar="[save] [OPTIONS] FILE | hq backup verify FILE",
-    short_help="Save everything that HQ has in etcd to a file.",
+    short_help="Save everything that HQ, or another server, has in etcd to a file.",
 )
 def backup() -> None:
-    """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
+    """Write everything that HQ, or another server, has in etcd to a file: `hq backup --etcd ... FILE`.
 
-    Everything at one version, while HQ keeps serving. `hq backup verify FILE` checks such a file.
+    Everything at one version, while the server keeps serving. `hq backup verify FILE` checks such a file.
     Options: see `hq backup save --help`.
     """
 
 
 @backup.command("save")
 @options.etcd
+@_of
+@click.option("--all", "every", is_flag=True, help="The records of HQ, CMS, Nanny and Wall-E, all at one version.")
 @_prefix
 @click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is complete.")
 @click.argument("file", type=click.Path(allow_dash=True))
-def backup_save(file: str, prefix: str, force: bool, **given: Any) -> None:
+def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool, **given: Any) -> None:
     """Write a backup to FILE, or to standard output (-).
 
     The file appears under its name when it is complete, readable by its owner only: it says where secrets are stored.
     """
     if file == "-" and sys.stdout.isatty():
         raise click.UsageError("a backup is binary: redirect it to a file or pipe it to a program")
-    _run(_save(file, Keys(prefix), given, force=force))
+    if every and (of or prefix):
+        raise click.UsageError("--all: not together with --of or --prefix (set HQ_PREFIX, CMS_PREFIX, ... instead)")
+    servers = SERVERS.values() if every else [SERVERS[of or HQ.name]]
+    _run(_save(file, [_place(server, prefix) for server in servers], given, force=force))
 
 
 @backup.command("verify")
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_verify(file: str) -> None:
-    """Verify that FILE is a complete backup, and show what it contains."""
+    """Verify that FILE is complete, and show what it contains."""
     with _told(), _opened(file) as opened:
-        _describe(verified(opened))
+        for summary in verified(opened):
+            _describe(summary)
 
 
 @click.command()
 @options.etcd
+@_of
 @_prefix
 @click.option(
     "--replace",
@@ -84,37 +98,47 @@ def backup_verify(file: str) -> None:
     help="Delete everything below the prefix first; without it, only parts of FILE may be there.",
 )
 @click.argument("file", type=click.Path(allow_dash=True))
-def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
-    """Restore a backup into etcd, as a new epoch.
+def restore(file: str, of: str | None, prefix: str, replace: bool, **given: Any) -> None:
+    """Restore a server's backup into etcd, as a new epoch. Records of other servers stay as they are.
 
-    FILE (- is standard input) is read completely and checked before anything is written. Replicas may run: meanwhile
-    they answer UNAVAILABLE, afterwards they serve the restored data, and watches start over. If it is interrupted,
-    run it again.
+    FILE (- is standard input) is read completely and checked before anything is written. The server's processes may
+    run: meanwhile they answer UNAVAILABLE, afterwards they serve the restored data, and watches start over. If it is
+    interrupted, run it again.
     """
-    _run(_restore(file, Keys(prefix), replace, given))
+    _run(_restore(file, _place(SERVERS[of or HQ.name], prefix), replace, given))
 
 
-async def _save(file: str, keys: Keys, given: dict[str, Any], *, force: bool) -> None:
+def _place(server: Server, prefix: str) -> Place:
+    return Place(server, Keys(prefix or os.environ.get(f"{server.name.upper()}_PREFIX") or server.prefix))
+
+
+async def _save(file: str, places: Sequence[Place], given: dict[str, Any], *, force: bool) -> None:
     clock = SystemClock()
     async with _store(given) as store:
-        count, _, _ = await store.newest(keys.prefix, keys.end)
+        count = sum([(await store.newest(keys.prefix, keys.end))[0] for _, keys in places])
         with _progress("saving", count) as tell:
             if file == "-":
-                writer = await save(store, keys, sys.stdout.buffer, clock, tell)
+                writers = await save(store, places, sys.stdout.buffer, clock, tell)
                 sys.stdout.buffer.flush()
             else:
-                writer = await save_to(Path(file), store, keys, clock, tell, force=force)
-    click.echo(f"saved {writer.records} records, {writer.size_bytes} bytes", err=True)
+                writers = await save_to(Path(file), store, places, clock, tell, force=force)
+    for server, keys in places:
+        if (writer := writers.get(server.name)) is not None:
+            size = f"{writer.records} records, {writer.size_bytes} bytes"
+            click.echo(f"saved {size} of {server.title}", err=True)
+        else:
+            click.echo(f"nothing of {server.title} below {keys.prefix.decode()}", err=True)
 
 
-async def _restore(file: str, keys: Keys, replace: bool, given: dict[str, Any]) -> None:
+async def _restore(file: str, place: Place, replace: bool, given: dict[str, Any]) -> None:
     with _opened(file) as opened:
-        summary = verified(opened)
+        summary = chosen(verified(opened), place.server)
         _describe(summary)
-        opened.seek(0)
+        click.echo(f"after the restore of {place.server.title}: {place.server.afterwards}", err=True)
+        opened.seek(summary.start)
         async with _store(given) as store:
             with _progress("restoring", summary.records.total()) as tell:
-                one = Restore(store, keys, summary, random.SystemRandom())
+                one = Restore(store, place.keys, summary, random.SystemRandom())
                 epoch = await one.run(Reader(opened), tell, replace=replace)
     click.echo(f"restored {summary.records.total()} records; the epoch is now {epoch}", err=True)
 
@@ -122,7 +146,7 @@ async def _restore(file: str, keys: Keys, replace: bool, given: dict[str, Any]) 
 def _describe(summary: Summary) -> None:
     made = datetime.fromtimestamp(summary.header.unix_ms / 1000, UTC).isoformat(timespec="seconds")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.records.items())) or "nothing"
-    where = f"{summary.header.prefix} at version {summary.header.revision}, {made}"
+    where = f"{summary.server.title}, {summary.header.prefix} at version {summary.header.revision}, {made}"
     click.echo(f"complete backup of {where}: {kinds}; sha256 {summary.sha256.hex()}", err=True)
 
 

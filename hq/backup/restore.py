@@ -16,11 +16,10 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from hq.backup.archive import Reader, Summary
-from hq.backup.save import KEPT, Progress, check_is_hq
-from hq.keys import Keys, prefix_end
+from hq.backup.save import Progress, check_is_ours
 from hqpb.storage.v1 import backup_pb2, storage_pb2
 from store.epoch import FORMAT
-from store.keys import new_word
+from store.keys import Keys, new_word, prefix_end
 from store.port import Commit, Compare, Rejected, Store, UnknownOutcome, Write
 from storepb.v1 import store_pb2
 
@@ -32,7 +31,7 @@ _PREDECESSORS_KEPT: Final = 100
 
 
 class NotEmpty(Exception):
-    """There are instances below the prefix already."""
+    """There are records below the prefix already."""
 
 
 class Disturbed(Exception):
@@ -40,7 +39,7 @@ class Disturbed(Exception):
 
 
 class Restore:
-    """One restore."""
+    """One restore of one server's records; what others have in the store stays as it is."""
 
     def __init__(self, store: Store, keys: Keys, backup: Summary, rng: random.Random) -> None:
         """`backup`: verified."""
@@ -53,12 +52,12 @@ class Restore:
         """Restore everything; return the new epoch. `replace`: delete what is there, otherwise refuse.
 
         Raises:
-            NotHq, NotEmpty, Disturbed, Unavailable, NoSpace.
+            ForeignRecords, NotEmpty, Disturbed, Unavailable, NoSpace.
             UnknownOutcome: the store did not answer, several times; run it again.
         """
-        await check_is_hq(self._store, self._keys)
+        await check_is_ours(self._store, self._backup.server, self._keys)
         await self._begin(replace=replace)
-        for kind in KEPT:
+        for kind in self._backup.server.kept:
             await self._clear(self._keys.of(kind, ""))
         await self._put_mark()
         for records in _batches(reader):
@@ -78,7 +77,7 @@ class Restore:
                     "--replace to replace everything with this one"
                 )
             await self._check_empty()
-            guards += map(self._none_of, KEPT)
+            guards += map(self._none_of, self._backup.server.kept)
         _, self._epoch, epoch_at = await self._next_epoch()
         self._mark_at = mark.modified if mark else 0
         # An attempt that arrives when all is over finds another epoch.
@@ -104,7 +103,7 @@ class Restore:
 
     async def _check_empty(self) -> None:
         found = 0
-        for kind in KEPT:
+        for kind in self._backup.server.kept:
             start = self._keys.of(kind, "")
             found += (await self._store.newest(start, prefix_end(start)))[0]
         if found:

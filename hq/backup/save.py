@@ -4,88 +4,113 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
-from hq import keys as k
-from hq.backup.archive import FORMAT, Writer
-from hqpb.storage.v1 import backup_pb2
+from hq.backup.archive import Writer, header_of
+from hq.backup.servers import Server
 from serving.clock import Clock
+from store.keys import Keys, prefix_end
 from store.listing import listing
 from store.port import Compacted, Store
 
-# Everything else belongs to running replicas, or to the revisions of the store that was saved.
-KEPT: Final = (k.SPEC, k.SECRETS, k.STATUS, k.OPS)
 _TRIES: Final = 3
 
 Progress = Callable[[int], None]
 """Told how many more records were written or read."""
 
 
+class Place(NamedTuple):
+    """Where the records of a server are."""
+
+    server: Server
+    keys: Keys
+
+
 class NothingToSave(Exception):
-    """There is nothing of HQ below the prefix, or nothing complete."""
+    """There is nothing of the server below the prefix, or nothing complete."""
 
 
-class NotHq(Exception):
+class ForeignRecords(Exception):
     """What is below the prefix belongs to another program."""
 
 
-async def check_is_hq(store: Store, keys: k.Keys) -> None:
-    """Raises NotHq if anything below the prefix is of a kind that HQ does not store. Reads one key of each kind."""
+async def check_is_ours(store: Store, server: Server, keys: Keys) -> None:
+    """Raises ForeignRecords if any kind below the prefix is not the server's. Reads one key of each kind."""
     start = keys.prefix
     while (page := await store.page(start, keys.end, revision=0, limit=1)).records:
         kind = keys.name(page.records[0].key).kind
-        if kind not in k.ALL:
-            where = keys.prefix.decode()
-            raise NotHq(f"{where} holds records of kind {kind!r}, which is not HQ's: give the prefix of HQ's records")
-        start = k.prefix_end(keys.of(kind)) if page.records[0].key == keys.of(kind) else k.prefix_end(keys.of(kind, ""))
+        if kind not in server.kept and kind not in server.temporary:
+            where, whose = keys.prefix.decode(), f"{server.title}'s"
+            raise ForeignRecords(
+                f"{where} holds records of kind {kind!r}, which is not {whose}: give the prefix of {whose} records"
+            )
+        start = prefix_end(keys.of(kind)) if page.records[0].key == keys.of(kind) else prefix_end(keys.of(kind, ""))
 
 
-async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progress: Progress) -> Writer:
-    """Write a backup of what is in the store.
+async def save(
+    store: Store, places: Sequence[Place], file: BinaryIO, clock: Clock, progress: Progress
+) -> dict[str, Writer]:
+    """Write a backup of each place that has records, all at one revision of the store; return them by server.
 
     Raises:
-        NothingToSave: HQ never served below this prefix, or a restore is unfinished there.
-        NotHq: the records below the prefix are another program's.
+        NothingToSave: no server ever served at any of these places, or a restore is unfinished at one.
+        ForeignRecords: the records below a prefix are another program's.
         Compacted: the store gave up that version before everything was read; begin again.
         Unavailable: the store does not answer.
     """
-    epoch, revision = await store.get(keys.epoch)
-    if epoch is None:
-        raise NothingToSave(f"no data of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
-    await check_is_hq(store, keys)
+    _, revision = await store.get(places[0].keys.epoch)
+    epochs = [(place, (await store.get(place.keys.epoch, revision=revision))[0]) for place in places]
+    found = [(place, epoch) for place, epoch in epochs if epoch is not None]
+    if not found:
+        nothing = ", nor ".join(f"of {server.title} below {keys.prefix.decode()}" for server, keys in places)
+        raise NothingToSave(f"no data {nothing}: check --etcd and --prefix")
+    for place, _ in found:
+        await _check_is_whole(store, place, revision)
+    written = {}
+    for following, (place, epoch) in zip(reversed(range(len(found))), found, strict=True):
+        writer = Writer(file)
+        writer.header(header_of(place.server.name, place.keys, revision, epoch.value, clock.wall_ms(), following))
+        await _write(store, place, revision, writer, progress)
+        written[place.server.name] = writer
+    return written
+
+
+async def _check_is_whole(store: Store, place: Place, revision: int) -> None:
+    server, keys = place
+    await check_is_ours(store, server, keys)
     if (await store.get(keys.restore, revision=revision))[0] is not None:
         raise NothingToSave(
-            "a restore is in progress there, or was interrupted: wait for it, or run `hq restore` again with its file"
+            f"a restore is in progress at {keys.prefix.decode()}, or was interrupted: wait for it, or run `hq restore` "
+            "again with its file"
         )
-    writer = Writer(file)
-    header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
-    header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()
-    writer.header(header)
+
+
+async def _write(store: Store, place: Place, revision: int, writer: Writer, progress: Progress) -> None:
+    server, keys = place
     async with aclosing(listing(store, keys.prefix, keys.end, revision)) as parts:
         async for part in parts:
-            kept = [record for record in part.records if keys.name(record.key).kind in KEPT]
+            kept = [record for record in part.records if keys.name(record.key).kind in server.kept]
             for record in kept:
                 writer.record(record.key[len(keys.prefix) :], record.value)
             progress(len(kept))
     writer.footer()
-    return writer
 
 
 async def save_to(
-    path: Path, store: Store, keys: k.Keys, clock: Clock, progress: Progress, *, force: bool = False
-) -> Writer:
+    path: Path, store: Store, places: Sequence[Place], clock: Clock, progress: Progress, *, force: bool = False
+) -> dict[str, Writer]:
     """Write a backup to a file, which appears under its name when it is complete. Readable by its owner only.
 
-    `force`: replace a file that is there. Raises NothingToSave, Compacted (after some tries),
+    `force`: replace a file that is there. Raises NothingToSave, ForeignRecords, Compacted (after some tries),
     Unavailable, OSError; FileExistsError: there is one.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
             with _whole(path, force=force) as file:
-                return await save(store, keys, file, clock, progress)
+                return await save(store, places, file, clock, progress)
         except Compacted:
             if not tries_left:
                 raise

@@ -34,9 +34,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
-async def hq(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+async def hq(*arguments: str, stdin: bytes = b"", **variables: str) -> tuple[int, bytes, str]:
     """Run the command to its end: exit code, standard output, standard error."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")} | variables
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "hq.main", *arguments),
         stdin=asyncio.subprocess.PIPE,
@@ -138,7 +138,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
         assert (await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, str(file)))[0] == 0
         store = EtcdStore(EtcdConfig((etcd.endpoint,)))
         with file.open("rb") as opened:
-            unfinished = Restore(store, Keys(etcd.prefix), verified(opened), random.Random(1))
+            unfinished = Restore(store, Keys(etcd.prefix), verified(opened)[0], random.Random(1))
         await unfinished._begin(replace=True)
         await unfinished._clear(Keys(etcd.prefix).of("spec", ""))
 

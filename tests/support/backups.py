@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import random
 
-from hq.backup.archive import Reader, verified
+from hq.backup.archive import Reader, chosen, verified
 from hq.backup.restore import Restore
-from hq.backup.save import save
-from hq.keys import Keys
+from hq.backup.save import Place, save
+from hq.backup.servers import HQ, Server
+from hq.keys import DEFAULT_PREFIX, Keys
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore
 from store.port import Write
 
 KEYS = Keys()
+PLACE = Place(HQ, KEYS)
 KEPT = ("spec/", "secrets/", "status/", "ops/")
 State = dict[bytes, bytes]
 
@@ -41,24 +43,30 @@ async def put(store: MemoryStore, key: bytes, value: bytes) -> None:
     await store.commit((), (Write((), ((key, value),)),), 1.0)
 
 
-async def state(store: MemoryStore) -> State:
-    page = await store.page(KEYS.prefix, KEYS.end, revision=0, limit=100_000)
-    return {record.key.removeprefix(KEYS.prefix): record.value for record in page.records}
+async def state(store: MemoryStore, prefix: str = DEFAULT_PREFIX) -> State:
+    """All records below a prefix, without it."""
+    keys = Keys(prefix)
+    page = await store.page(keys.prefix, keys.end, revision=0, limit=100_000)
+    return {record.key.removeprefix(keys.prefix): record.value for record in page.records}
 
 
 def kept(of: State) -> State:
     return {key: value for key, value in of.items() if key.decode().startswith(KEPT)}
 
 
-async def saved(store: MemoryStore) -> io.BytesIO:
+async def saved(store: MemoryStore, *places: Place) -> io.BytesIO:
     file = io.BytesIO()
-    await save(store, KEYS, file, ManualClock(), nothing)
+    await save(store, places or (PLACE,), file, ManualClock(), nothing)
     file.seek(0)
     return file
 
 
-async def restored(store: MemoryStore, file: io.BytesIO, *, replace: bool = False, seed: int = 1) -> str:
+async def restored(
+    store: MemoryStore, file: io.BytesIO, server: Server = HQ, *, replace: bool = False, seed: int = 1
+) -> str:
+    """Restore a server's backup below its own prefix; return the new epoch."""
     file.seek(0)
-    summary = verified(file)
-    file.seek(0)
-    return await Restore(store, KEYS, summary, random.Random(seed)).run(Reader(file), nothing, replace=replace)
+    summary = chosen(verified(file), server)
+    file.seek(summary.start)
+    one = Restore(store, Keys(server.prefix), summary, random.Random(seed))
+    return await one.run(Reader(file), nothing, replace=replace)

@@ -11,12 +11,12 @@ import pytest
 
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NothingToSave, NotHq, save_to
+from hq.backup.save import ForeignRecords, NothingToSave, save_to
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore
 from store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
-from tests.support.backups import KEYS, filled, kept, nothing, put, restored, saved, state
+from tests.support.backups import KEYS, PLACE, filled, kept, nothing, put, restored, saved, state
 
 
 class Breaking(MemoryStore):
@@ -142,7 +142,7 @@ async def test_of_two_restores_at_once_the_first_one_ends_when_the_second_begins
     other = await saved(await filled(3))
     target = MemoryStore()
     file.seek(0)
-    summary = verified(file)
+    [summary] = verified(file)
     one = Restore(target, KEYS, summary, random.Random(1))
     await one._begin(replace=False)
     await restored(target, other, replace=True)
@@ -178,9 +178,9 @@ class Compacting(MemoryStore):
 async def test_a_backup_overtaken_by_compaction_begins_again(tmp_path: Path) -> None:
     store = Compacting()
     store.__dict__.update((await filled(600)).__dict__)
-    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+    await save_to(tmp_path / "backup", store, [PLACE], ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:
-        assert verified(file).records["spec"] == 600
+        assert verified(file)[0].records["spec"] == 600
 
 
 async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(
     store.times = 100
     (tmp_path / "backup").write_bytes(b"yesterday's")
     with pytest.raises(Compacted):
-        await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing, force=True)
+        await save_to(tmp_path / "backup", store, [PLACE], ManualClock(), nothing, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").read_bytes() == b"yesterday's"
     store.times = 0
-    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing, force=True)
+    await save_to(tmp_path / "backup", store, [PLACE], ManualClock(), nothing, force=True)
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
 
 
@@ -205,16 +205,16 @@ async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_bac
 
     for told in (other, nothing):
         with pytest.raises(FileExistsError, match="exists: choose another name, or give --force to replace it"):
-            await save_to(path, await filled(3), KEYS, ManualClock(), told)
+            await save_to(path, await filled(3), [PLACE], ManualClock(), told)
         assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("backup", b"another one's")]
 
 
 async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp_path: Path) -> None:
     """In a container every process may have the same number."""
     (tmp_path / f".backup.{os.getpid()}.part").write_bytes(b"half of one")
-    await save_to(tmp_path / "backup", await filled(3), KEYS, ManualClock(), nothing)
+    await save_to(tmp_path / "backup", await filled(3), [PLACE], ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:
-        assert verified(file).records["spec"] == 3
+        assert verified(file)[0].records["spec"] == 3
 
 
 async def test_records_of_another_program_are_neither_saved_nor_replaced(tmp_path: Path) -> None:
@@ -224,9 +224,9 @@ async def test_records_of_another_program_are_neither_saved_nor_replaced(tmp_pat
     for kind in ("acting", "service/web"):
         await put(nanny, KEYS.of(kind), b"x")
     before = await state(nanny)
-    with pytest.raises(NotHq, match=r"'acting', which is not HQ's: give the prefix"):
-        await save_to(tmp_path / "file", nanny, KEYS, ManualClock(), nothing)
-    with pytest.raises(NotHq):
+    with pytest.raises(ForeignRecords, match=r"'acting', which is not HQ's: give the prefix"):
+        await save_to(tmp_path / "file", nanny, [PLACE], ManualClock(), nothing)
+    with pytest.raises(ForeignRecords):
         await restored(nanny, backup, replace=True)
     assert await state(nanny) == before
     assert not list(tmp_path.iterdir())

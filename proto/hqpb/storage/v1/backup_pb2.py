@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1chqpb/storage/v1/backup.proto\x12\rhq.storage.v1\"\xa1\x01\n\nBackupItem\x12-\n\x06header\x18\x01 \x01(\x0b\x32\x1b.hq.storage.v1.BackupHeaderH\x00\x12-\n\x06record\x18\x02 \x01(\x0b\x32\x1b.hq.storage.v1.BackupRecordH\x00\x12-\n\x06\x66ooter\x18\x03 \x01(\x0b\x32\x1b.hq.storage.v1.BackupFooterH\x00\x42\x06\n\x04item\"`\n\x0c\x42\x61\x63kupHeader\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x0c\x12\x0e\n\x06prefix\x18\x04 \x01(\t\x12\x0f\n\x07unix_ms\x18\x05 \x01(\x03\"*\n\x0c\x42\x61\x63kupRecord\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"/\n\x0c\x42\x61\x63kupFooter\x12\x0f\n\x07records\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\"\x1f\n\rRestoreRecord\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1chqpb/storage/v1/backup.proto\x12\rhq.storage.v1\"\xa1\x01\n\nBackupItem\x12-\n\x06header\x18\x01 \x01(\x0b\x32\x1b.hq.storage.v1.BackupHeaderH\x00\x12-\n\x06record\x18\x02 \x01(\x0b\x32\x1b.hq.storage.v1.BackupRecordH\x00\x12-\n\x06\x66ooter\x18\x03 \x01(\x0b\x32\x1b.hq.storage.v1.BackupFooterH\x00\x42\x06\n\x04item\"\x83\x01\n\x0c\x42\x61\x63kupHeader\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x0c\x12\x0e\n\x06prefix\x18\x04 \x01(\t\x12\x0f\n\x07unix_ms\x18\x05 \x01(\x03\x12\x0e\n\x06server\x18\x06 \x01(\t\x12\x11\n\tfollowing\x18\x07 \x01(\r\"*\n\x0c\x42\x61\x63kupRecord\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\"/\n\x0c\x42\x61\x63kupFooter\x12\x0f\n\x07records\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\"\x1f\n\rRestoreRecord\x12\x0e\n\x06sha256\x18\x01 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,12 +33,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_BACKUPITEM']._serialized_start=48
   _globals['_BACKUPITEM']._serialized_end=209
-  _globals['_BACKUPHEADER']._serialized_start=211
-  _globals['_BACKUPHEADER']._serialized_end=307
-  _globals['_BACKUPRECORD']._serialized_start=309
-  _globals['_BACKUPRECORD']._serialized_end=351
-  _globals['_BACKUPFOOTER']._serialized_start=353
-  _globals['_BACKUPFOOTER']._serialized_end=400
-  _globals['_RESTORERECORD']._serialized_start=402
-  _globals['_RESTORERECORD']._serialized_end=433
+  _globals['_BACKUPHEADER']._serialized_start=212
+  _globals['_BACKUPHEADER']._serialized_end=343
+  _globals['_BACKUPRECORD']._serialized_start=345
+  _globals['_BACKUPRECORD']._serialized_end=387
+  _globals['_BACKUPFOOTER']._serialized_start=389
+  _globals['_BACKUPFOOTER']._serialized_end=436
+  _globals['_RESTORERECORD']._serialized_start=438
+  _globals['_RESTORERECORD']._serialized_end=469
 # @@protoc_insertion_point(module_scope)

@@ -16,18 +16,22 @@ class BackupItem(_message.Message):
     def __init__(self, header: _Optional[_Union[BackupHeader, _Mapping]] = ..., record: _Optional[_Union[BackupRecord, _Mapping]] = ..., footer: _Optional[_Union[BackupFooter, _Mapping]] = ...) -> None: ...
 
 class BackupHeader(_message.Message):
-    __slots__ = ("format", "revision", "epoch", "prefix", "unix_ms")
+    __slots__ = ("format", "revision", "epoch", "prefix", "unix_ms", "server", "following")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
     UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWING_FIELD_NUMBER: _ClassVar[int]
     format: int
     revision: int
     epoch: bytes
     prefix: str
     unix_ms: int
-    def __init__(self, format: _Optional[int] = ..., revision: _Optional[int] = ..., epoch: _Optional[bytes] = ..., prefix: _Optional[str] = ..., unix_ms: _Optional[int] = ...) -> None: ...
+    server: str
+    following: int
+    def __init__(self, format: _Optional[int] = ..., revision: _Optional[int] = ..., epoch: _Optional[bytes] = ..., prefix: _Optional[str] = ..., unix_ms: _Optional[int] = ..., server: _Optional[str] = ..., following: _Optional[int] = ...) -> None: ...
 
 class BackupRecord(_message.Message):
     __slots__ = ("key", "value")

@@ -1,0 +1,76 @@
+"""Whose records a backup can hold. The other servers' kinds are data here: HQ imports none of them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hq import keys as k
+
+_OF_THE_STORE: Final = (k.FENCE, k.SESSION, k.COMMITS, k.MENDED, k.EPOCH, k.FORMAT, k.COMPACTION, k.RESTORE)
+
+
+class Server(NamedTuple):
+    """One whose records are below a prefix of its own.
+
+    Attributes:
+        name: as `--of` and the header of a backup have it.
+        kept: the kinds of records that a backup holds.
+        temporary: all other kinds that may be there: of running processes, or of one epoch.
+        afterwards: what it does after a restore, for operators.
+    """
+
+    name: str
+    title: str
+    prefix: str
+    kept: tuple[str, ...]
+    temporary: tuple[str, ...]
+    afterwards: str
+
+
+def _controller(
+    name: str, title: str, kinds: tuple[str, ...], *, events: str, reconcilers: tuple[str, ...], afterwards: str
+) -> Server:
+    """A server on the kit of the controllers, which keeps records of its own beside the server's (control/)."""
+    inbox = f"events.{events}"
+    failures = (f"failures.{reconciler}" for reconciler in (inbox, *reconcilers))
+    kept = (*kinds, inbox, *failures, "freeze")
+    return Server(name, title, f"/{name}/v1/", kept, ("acting", "opening", *_OF_THE_STORE), afterwards)
+
+
+HQ: Final = Server(
+    "hq",
+    "HQ",
+    k.DEFAULT_PREFIX,
+    (k.SPEC, k.SECRETS, k.STATUS, k.OPS),
+    (*k.PER_REPLICA, *_OF_THE_STORE),
+    "versions and tokens from before are refused, watches start over, and agents follow the restored specifications at "
+    "once, without batches",
+)
+CMS: Final = _controller(
+    "cms",
+    "the CMS",
+    ("task", "budget", "ended", "ledger", "declared"),
+    events="order",
+    reconcilers=("decide",),
+    afterwards="it grants nothing until each --task-issuer has declared its running work, or you compared `hqctl "
+    "disruptions` with what is under way and ran `hqctl disruptions open`",
+)
+NANNY: Final = _controller(
+    "nanny",
+    "Nanny",
+    ("service", "snapshot", "chunk", "action", "target", "history"),
+    events="service",
+    reconcilers=("work", "cms"),
+    afterwards="it rolls nothing out until you looked at each service's target and ran `nanny control open`; then it "
+    "pauses the services whose targets are older than what HQ has",
+)
+WALLE: Final = _controller(
+    "walle",
+    "Wall-E",
+    ("host", "project", "fuse", "scenario", "defaultcms", "ledgertime", "restored"),
+    events="order",
+    reconcilers=("host", "scenario", "garbage", "ledgertime"),
+    afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "
+    "people's requests wait for `walle open-epoch`",
+)
+SERVERS: Final = {server.name: server for server in (HQ, CMS, NANNY, WALLE)}

@@ -1,0 +1,58 @@
+"""The table of servers, which imports none of them, says of each what it has."""
+
+from __future__ import annotations
+
+import random
+
+import click
+import pytest
+
+from cms.desk import Settings
+from cms.ledger.book import Book, Rules
+from cms.ledger.budgets import Budgets
+from cms.main import serve as cms_serve
+from cms.server import Server as CmsServer
+from control import Config, Controller
+from hq import keys as k
+from hq.backup.servers import CMS, NANNY, SERVERS, WALLE, Server
+from hq.main import serve as hq_serve
+from nanny.serve import serve as nanny_serve
+from nanny.server import Server as NannyServer
+from nanny.world.leave import NoCms
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.limiting.limits import Limits
+from store.memory import MemoryStore
+from tests.support.walle.running import ANYWHERE, pretending
+from walle.serve import serve as walle_serve
+from walle.server import Server as WalleServer
+
+
+def controller_of(server: Server) -> Controller:
+    """Of a process that does not run."""
+    config, store, rng = Config(server.prefix, "one"), MemoryStore(), random.Random(1)
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("one"))
+    if server is CMS:
+        book = Book.empty(Rules(), {}, Budgets())
+        return CmsServer(config, store, rng, shared, ANYWHERE, {}, book, Settings((), 0.5)).controller
+    if server is NANNY:
+        return NannyServer(config, store, rng, shared, ANYWHERE, {}, NoCms()).controller
+    return WalleServer(config, "test", pretending(), store, shared, rng, ANYWHERE).controller
+
+
+@pytest.mark.parametrize("server", [CMS, NANNY, WALLE], ids=lambda server: server.name)
+async def test_each_kind_that_a_controller_declares_is_saved_or_temporary(server: Server) -> None:
+    of_the_store = {k.FENCE, k.SESSION, k.COMMITS, k.MENDED, k.EPOCH, k.FORMAT, k.COMPACTION, k.RESTORE}
+    declared = set(controller_of(server)._memory._tables)
+    assert declared == {*server.kept, *server.temporary} - of_the_store
+    assert set(server.temporary) - of_the_store == {"acting", "opening"}
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("hq", hq_serve), ("cms", cms_serve), ("nanny", nanny_serve), ("walle", walle_serve)]
+)
+def test_a_server_is_looked_for_where_its_own_flag_and_variable_put_it(name: str, command: click.Command) -> None:
+    [flag] = [param for param in command.params if param.name == "prefix"]
+    assert isinstance(flag, click.Option)
+    assert (flag.default, flag.envvar) == (SERVERS[name].prefix, f"{name.upper()}_PREFIX")
