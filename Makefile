@@ -22,6 +22,17 @@ setup: ## Complete .venv for development, from locked packages
 compile: setup ## Compile the transport with mypyc: 1.4 to 1.8 times as many lookups (optional; needs a C compiler)
 	@$(VENV)/python -m tools.compile
 
+# Another line is built as its newest release is, in a folder of its own: only the default is pinned.
+.PHONY: etcd
+etcd: ## Build a current etcd for `hq dev` and the tests into .venv (needs Go; LINE=3.7: the newest 3.7, for make faults)
+	@command -v go >/dev/null || { echo "make etcd: there is no go on PATH: install Go (https://go.dev/dl) and try again," \
+		"or put etcd 3.6.5 or newer on PATH (https://github.com/etcd-io/etcd/releases): it is used, too"; exit 1; }
+	@$(bootstrap) run
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && out=$$PWD/$(VENV)/hq-etcd$(if $(LINE),-$(LINE)) && \
+		cp distributions/hq-etcd/*.go $(if $(LINE),,distributions/hq-etcd/go.*) $$folder && cd $$folder && \
+		$(if $(LINE),go mod init hq-etcd && go get go.etcd.io/etcd/server/v3@v$(LINE) &&) \
+		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o $$out . && $$out --version
+
 .PHONY: run
 run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C stops both)
 	@$(bootstrap) run
@@ -43,7 +54,7 @@ test: setup ## Run the tests (except the long ones)
 	@$(VENV)/pytest -n 3 --dist worksteal
 
 .PHONY: test-long
-test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (NIGHT=1: those of hours)
+test-long: setup ## Run the long tests: foreign clients, several etcds, outages, browsers (NIGHT=1: those of hours)
 	@$(VENV)/python -m tests.judges --install
 	@$(VENV)/pytest -m "$(if $(NIGHT),night,(long or hypothesis) and not night)" --hypothesis-profile=thorough -n 3 --dist worksteal $(ARGS)
 

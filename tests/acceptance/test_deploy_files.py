@@ -84,7 +84,7 @@ def test_probes_ask_the_ports_and_paths_that_hq_serves() -> None:
 def test_the_container_file_takes_files_and_starts_commands_that_there_are() -> None:
     root, text = DEPLOY.parent, (DEPLOY / "container" / "Containerfile").read_text()
     taken = [*re.findall(r"^COPY (?!--)(\S+)", text, re.MULTILINE), *re.findall(r"-r (\S+)", text)]
-    assert len(taken) == 7
+    assert len(taken) == 8
     assert all((root / name).exists() for name in taken)
     scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
     assert set(re.findall(r"[\w-]+", re.findall(r"--entrypoint ([^.]*)\.", text)[0])) | {"hq"} == set(scripts)

@@ -19,6 +19,7 @@ from store.embedded import (
     EmbeddedEtcd,
     EtcdBinary,
     EtcdFailed,
+    built_etcd,
     etcd_of_wheel,
     find_etcd,
     free_ports,
@@ -232,7 +233,7 @@ async def test_settings_for_another_etcd_in_the_environment_are_ignored(
 
 def test_an_etcd_is_found_without_one_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert find_etcd() == etcd_of_wheel()
+    assert find_etcd() == (built_etcd() or etcd_of_wheel())
 
 
 def test_an_etcd_that_is_too_old_or_does_not_run_is_passed_over(
@@ -243,7 +244,7 @@ def test_an_etcd_that_is_too_old_or_does_not_run_is_passed_over(
     for script in ("#!/bin/sh\necho etcd Version: 3.3.27\n", "#!/bin/sh\nexit 1\n"):
         fake.write_text(script)
         fake.chmod(0o755)
-        assert find_etcd() == etcd_of_wheel()
+        assert find_etcd() == (built_etcd() or etcd_of_wheel())
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from control import Config, Controller
 from control.process import config_of, dev_flags, dev_store, kit_flags
 from serving.clock import SystemClock
 from serving.flags import Flags
+from store.embedded import find_etcd
 from tests.support.controllers import running
 
 FLAGS = Flags("TEST_")
@@ -57,6 +58,7 @@ def test_a_term_without_sense_is_refused() -> None:
 @pytest.mark.parametrize("kind", ["memory", "etcd"])
 async def test_a_controller_can_be_tried_out_on_a_store_of_its_own(kind: str, tmp_path: Path) -> None:
     async with dev_store(given("--store", kind, "--data", str(tmp_path))) as own:
+        assert own.note == (find_etcd().note if kind == "etcd" else "")
         controller = Controller(config_of(given(), "test"), own.store, SystemClock(), random.Random(1))
         async with running(controller):
             await controller.loaded.wait()
