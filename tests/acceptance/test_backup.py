@@ -28,7 +28,9 @@ from tests.support.sample_instances import Agent, eventually, instance
 from tests.support.watch_follower import Watching
 
 pytestmark = pytest.mark.timeout(240)
-BOTH = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+SEVERAL = pytest.mark.parametrize(
+    "etcd_binary", ["3.4", "3.5", pytest.param("3.6", marks=pytest.mark.long)], indirect=True
+)
 ONE = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 ROOT = Path(__file__).resolve().parent.parent.parent
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
@@ -76,7 +78,7 @@ async def shows(replica: ReplicaProcess, ids: set[str]) -> bool:
         return False
 
 
-@BOTH
+@SEVERAL
 @pytest.mark.long
 async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoever_was_there(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path

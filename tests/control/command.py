@@ -14,7 +14,7 @@ from serving.flags import Duration
 from store.embedded import EmbeddedEtcd
 from tests.control.faults import FaultRun
 from tests.control.judge import violations
-from tests.support.etcd import binary_of
+from tests.support.etcd import RELEASES, binary_of
 
 _FAULT_S = 1.2  # from one fault to the next
 
@@ -22,7 +22,7 @@ _FAULT_S = 1.2  # from one fault to the next
 @click.command()
 @click.option("--duration", type=Duration(), default="4m", show_default=True, help="How long faults are struck, about.")
 @click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
-@click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
+@click.option("--etcd", "version", type=click.Choice(RELEASES), default="3.5", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
 def cli(duration: float, seed: int | None, version: str, out: Path | None) -> None:
     """Strike processes of a controller in the middle of their work, and check what came of it."""

@@ -20,7 +20,7 @@ SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("version", "seed", "tls"), [("3.4", 11, False), ("3.5", 12, True)])
+@pytest.mark.parametrize(("version", "seed", "tls"), [("3.4", 11, False), ("3.5", 12, True), ("3.6", 13, False)])
 async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_path: Path) -> None:
     trust = made_for(tmp_path, on_the_loopback(MEMBERS)) if tls else PLAIN
     settings = Settings(binary_of(version), tmp_path, seed, 15.0, 0.9, SMALL, at_least_once=False, trust=trust)

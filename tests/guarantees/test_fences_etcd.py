@@ -21,7 +21,7 @@ from tests.support.sample_instances import instance
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 PLAIN = pb.ReadOptions()
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5", pytest.param("3.6", marks=pytest.mark.long)], indirect=True)
 
 
 @asynccontextmanager

@@ -75,7 +75,7 @@ async def test_a_silent_revision_is_expired_after_three_seconds_and_within_six(e
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+@pytest.mark.parametrize("etcd_binary", ["3.5", pytest.param("3.6", marks=pytest.mark.long)], indirect=True)
 async def test_ten_seconds_without_etcd_expire_nobody_early_and_true_silence_is_expired_all_the_same(
     own_etcd: OwnEtcd,
 ) -> None:

@@ -45,6 +45,8 @@ def new_machine(etcd: EmbeddedEtcd) -> type[RegistriesOnEtcd]:
 
 @pytest.mark.hypothesis
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("etcd_binary", ["3.4", pytest.param("3.5", marks=pytest.mark.long)], indirect=True)
+@pytest.mark.parametrize(
+    "etcd_binary", ["3.4", *(pytest.param(each, marks=pytest.mark.long) for each in ("3.5", "3.6"))], indirect=True
+)
 def test_a_registry_on_etcd_does_what_its_model_does(compactable_etcd: EmbeddedEtcd) -> None:
     run_state_machine_as_test(new_machine(compactable_etcd), settings=tried(0.2))

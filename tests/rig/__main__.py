@@ -33,7 +33,7 @@ from tests.rig.soak import soak as soaked
 from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
 from tests.rig.walle_run import LEAST_DNS_FIXES_PER_MINUTE, LEAST_REPAIRS_PER_MINUTE, WalleRun
-from tests.support.etcd import binary_of
+from tests.support.etcd import RELEASES, binary_of
 
 T = TypeVar("T")
 _INSIDE = "RIG_IS_IN_ITS_NAMESPACE"
@@ -47,7 +47,7 @@ def cli() -> None:
 @cli.command()
 @click.option("--duration", type=Duration(), default="10m", show_default=True, help="How long faults are struck.")
 @click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
-@click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
+@click.option("--etcd", "version", type=click.Choice(RELEASES), default="3.5", show_default=True)
 @click.option("--gap", type=Duration(), default="2s", show_default=True, help="Between two faults, on average.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
 @click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
@@ -83,7 +83,7 @@ def faults(
 @cli.command()
 @click.option("--duration", type=Duration(), default="20m", show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
+@click.option("--etcd", "version", type=click.Choice(RELEASES), default="3.5", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
 def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
     """Mixed load for long: memory, descriptors, tasks and threads have to stay flat."""

@@ -56,7 +56,7 @@ NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
-    *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression"),
+    *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression", "GrpcNeedsHttp2"),
     *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted", "FailedPrecondition"),
 }
 
