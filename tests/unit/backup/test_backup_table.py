@@ -35,7 +35,7 @@ def controller_of(server: Server) -> Controller:
     shared = ServerContext(Limits(), SystemClock(), RequestIds("one"))
     if server is CMS:
         book = Book.empty(Rules(), {}, Budgets())
-        return CmsServer(config, store, rng, shared, ANYWHERE, {}, book, Settings((), 0.5)).controller
+        return CmsServer(config, store, rng, shared, ANYWHERE, {}, book, Settings({}, 0.5)).controller
     if server is NANNY:
         return NannyServer(config, store, rng, shared, ANYWHERE, {}, NoCms()).controller
     return WalleServer(config, "test", pretending(), store, shared, rng, ANYWHERE).controller

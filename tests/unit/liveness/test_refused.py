@@ -56,7 +56,14 @@ NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
-    *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression", "GrpcNeedsHttp2"),
+    *(
+        "UnsupportedEncoding",
+        "MethodNotAllowed",
+        "MalformedHttp",
+        "WrongNumberOfMessages",
+        "UnexpectedCompression",
+        "GrpcNeedsHttp2",
+    ),
     *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted", "FailedPrecondition"),
 }
 
