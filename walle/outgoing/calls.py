@@ -134,7 +134,8 @@ class Calls:
 
     def _client(self, tls: SSLContext | None) -> httpx.AsyncClient:
         if tls not in self._clients:
-            self._clients[tls] = httpx.AsyncClient(
+            # The whole call has a bound: its caller's.
+            self._clients[tls] = httpx.AsyncClient(  # nosec B113
                 transport=self._transport,
                 verify=tls if tls is not None else True,
                 follow_redirects=False,

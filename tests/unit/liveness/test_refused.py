@@ -63,6 +63,7 @@ NEVER = {
         "WrongNumberOfMessages",
         "UnexpectedCompression",
         "GrpcNeedsHttp2",
+        "UnknownHost",
     ),
     *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted", "FailedPrecondition"),
 }
