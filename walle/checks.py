@@ -5,11 +5,11 @@ Wall-E trusts HQ's silent nodes only while HQ is fresh, its store is trusted and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from hqpb.v1 import service_pb2
-from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Condition, Instance, InstanceStatus
+from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Condition, Instance
 from walle.healing.decision import UNREACHABLE
 from wallepb.v1.service_pb2 import Alert, CheckReport, HostChecks
 
@@ -44,9 +44,8 @@ def host_of(alert: Alert) -> str:
 
 
 FROM_HQ: Final = "hq"
-_EXPIRED: Final = "HeartbeatTimeout"
+_TIMED_OUT: Final = "HeartbeatTimeout"
 _REFUSED: Final = "ReportsRefused"
-_PATIENCE_S: Final = 600  # HQ's default timeout, for nodes where nothing has expired
 
 
 def why_not_believed(sources: Iterable[service_pb2.Source], guard: service_pb2.GuardState) -> str:
@@ -66,52 +65,25 @@ def reports(instances: Iterable[Instance], suspended: Collection[str] = ()) -> l
 
     `suspended`: nodes under planned work, whose silence means nothing.
     """
-    nodes: dict[str, list[InstanceStatus]] = {}
+    nodes: dict[str, list[Condition]] = {}
     for instance in instances:
-        if instance.status.revision:
-            nodes.setdefault(instance.spec.node_name, []).append(instance.status)
-    now_s = max((_newest_s(agent) for agents in nodes.values() for agent in agents), default=0)
-    states = {node: is_silent(agents, now_s) for node, agents in nodes.items() if node}
+        nodes.setdefault(instance.spec.node_name, []).append(instance.status.agent)
+    states = {node: is_silent(agents) for node, agents in nodes.items() if node}
     return [
         _report(node, state) for node, state in states.items() if state is False or (state and node not in suspended)
     ]
 
 
-def is_silent(agents: Sequence[InstanceStatus], now_s: int) -> bool | None:
-    """Whether none of a node's agents is heard any more; None: that is not known.
+def is_silent(agents: Iterable[Condition]) -> bool | None:
+    """Whether none of a node's agents is heard any more, by what HQ says of each; None: that is not known.
 
-    HQ expires ready revisions only, so at least one agent must have expired. Those that had nothing ready are silent,
-    too, if their last report is older than the silence that HQ waited for.
-
-    Args:
-        now_s: the newest time that the location has told. All times are then of one source, and stand still while
-            HQ hears nobody.
+    At least one must have fallen silent: an agent that never reported silences no node, nor does one that HQ itself
+    refuses. An HQ of a version that does not say makes nothing known.
     """
-    expiries = [expiry for agent in agents if (expiry := _expiry(agent)) is not None]
-    patience_s = max((expiry.receipt.silence.seconds for expiry in expiries), default=0) or _PATIENCE_S
-    unexpired = (agent for agent in agents if _expiry(agent) is None)
-    if any(_is_alive(agent) or agent.last_heartbeat_time.seconds + patience_s >= now_s for agent in unexpired):
+    agents = list(agents)
+    if any(agent.status == CONDITION_STATUS_TRUE or agent.reason == _REFUSED for agent in agents):
         return False
-    return True if expiries else None
-
-
-def _expiry(agent: InstanceStatus) -> Condition | None:
-    """HQ's decision since which nothing came from an agent."""
-    decisions = [one.ready for one in agent.revision if one.ready.reason == _EXPIRED]
-    newest = max(decisions, key=lambda one: one.last_transition_time.seconds, default=None)
-    if newest is None or _is_alive(agent):
-        return None
-    return newest if agent.last_heartbeat_time.seconds <= newest.last_transition_time.seconds else None
-
-
-def _is_alive(agent: InstanceStatus) -> bool:
-    """One of its revisions is ready, or HQ refuses what it reports."""
-    return any(one.ready.status == CONDITION_STATUS_TRUE or one.ready.reason == _REFUSED for one in agent.revision)
-
-
-def _newest_s(agent: InstanceStatus) -> int:
-    expiry = _expiry(agent)
-    return max(agent.last_heartbeat_time.seconds, expiry.last_transition_time.seconds if expiry else 0)
+    return True if any(agent.reason == _TIMED_OUT for agent in agents) else None
 
 
 def _report(node: str, failing: bool) -> HostChecks:

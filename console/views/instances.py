@@ -14,6 +14,7 @@ from hqpb.v1 import instance_pb2 as ipb
 from hqpb.v1 import service_pb2 as pb
 
 _TRUE: Final = ipb.CONDITION_STATUS_TRUE
+_FALSE: Final = ipb.CONDITION_STATUS_FALSE
 _SILENT: Final = "HeartbeatTimeout"
 _TARGETS: Final = {
     ipb.REVISION_TARGET_UNSPECIFIED: "installed",
@@ -49,6 +50,8 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
     state = "good" if ready.status == _TRUE else "note" if not wanted else "bad" if status.revision else "unknown"
     worst = _speaking(one)
     heard = status.last_heartbeat_time if status.HasField("last_heartbeat_time") else None
+    if wanted and status.agent.status == _FALSE:
+        state = "bad"
     is_silent = state == "bad" and worst.reason == _SILENT and heard is not None
     host = spec.allocation.host or spec.node_name
     return Row(
@@ -78,7 +81,9 @@ def silence(heard: Moment, now_s: float) -> str:
 
 
 def _speaking(one: ipb.Instance) -> ipb.Condition:
-    """The condition that says why: that of the revision wanted ready, else the instance's own."""
+    """The condition that says why: the agent's if it is not heard, that of the revision wanted ready, or its own."""
+    if one.status.agent.status == _FALSE:
+        return one.status.agent
     wanted = {r.id for r in one.spec.revision if r.target == ipb.REVISION_TARGET_READY}
     for revision in one.status.revision:
         if revision.id in wanted and revision.ready.status != _TRUE:

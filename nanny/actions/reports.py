@@ -10,7 +10,6 @@ from nanny.rollout.views import Stage
 from nanny.snapshots.wanted import INSTALLED, READY, target_of
 
 _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
-_UNHEARD: Final = frozenset({"HeartbeatTimeout", "ReportsRefused"})
 
 
 def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
@@ -19,20 +18,12 @@ def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
 
 
 def is_silent(instance: Instance) -> bool:
-    """Nobody is heard of there: no agent has reported, or none since HQ gave up waiting for one.
+    """Nobody is heard of there, by what HQ says: no agent has reported yet, or none does any more.
 
-    HQ gives up on revisions that were ready, and on no others: what a stopped one said last stays for ever. So the
-    others count as heard only if that was after HQ gave up. The one place that decides this.
+    Of an HQ of a version that does not say, whatever was reported counts as heard.
     """
-    reported = [status for status in instance.status.revision if status.ready.reason]
-    given_up = [status.ready for status in reported if status.ready.reason in _UNHEARD]
-    if len(given_up) == len(reported):
-        return True
-    if not given_up or is_ready(instance):
-        return False
-    at_ms = max(condition.last_transition_time.ToMilliseconds() for condition in given_up)
-    heard = instance.status.heartbeat
-    return all(heard[one.id].ToMilliseconds() <= at_ms for one in reported if one.id in heard)
+    status = instance.status
+    return status.agent.status != _TRUE if status.HasField("agent") else not status.revision
 
 
 def is_installed(instance: Instance, revision: str) -> bool:

@@ -24,6 +24,7 @@ def instance(wanted: str, ready: str, *, seen: bool = True, reason: str = "Ready
         status.ready.CopyFrom(Condition(status=TRUE if name == ready else FALSE, reason=reason))
         made.status.revision.append(status)
     made.status.ready.status = TRUE if ready else FALSE
+    made.status.agent.status = FALSE if reason == "HeartbeatTimeout" else TRUE
     return made
 
 
@@ -67,26 +68,18 @@ def test_what_is_not_installed_yet_comes_last_unless_something_is_on_its_way_the
         assert stage_of(made, "new", -1.0, 10.0) is stage
 
 
-def expired(*, heard_ms: int) -> Instance:
-    """`old` was ready until HQ gave up waiting; `new`, which is stopped, was heard last at this time."""
+def test_what_a_revision_said_last_does_not_make_an_instance_heard() -> None:
     made = instance("old", "", reason="NotWantedReady")
-    [old, new, other] = made.status.revision
-    old.ready.reason = "HeartbeatTimeout"
-    old.ready.last_transition_time.FromMilliseconds(1_000_000)
-    made.status.heartbeat[old.id].FromMilliseconds(400_000)
-    for stopped in (new, other):
-        made.status.heartbeat[stopped.id].FromMilliseconds(heard_ms)
-    return made
+    assert not is_silent(made)
+    made.status.agent.status = FALSE
+    assert is_silent(made)
+    assert stage_of(made, "new", -1.0, 10.0) is Stage.SILENT
 
 
-def test_what_a_stopped_revision_said_before_hq_gave_up_does_not_make_an_instance_heard() -> None:
-    assert is_silent(expired(heard_ms=400_000))
-    assert stage_of(expired(heard_ms=400_000), "new", -1.0, 10.0) is Stage.SILENT
-    assert stage_of(expired(heard_ms=1_000_001), "new", -1.0, 10.0) is Stage.DOWN
-
-
-def test_an_instance_without_a_revision_that_hq_watches_is_not_called_silent() -> None:
-    assert not is_silent(instance("", "", reason="NotWantedReady"))
+def test_an_hq_that_says_nothing_of_agents_makes_nobody_silent_who_has_reported() -> None:
+    made = instance("old", "", reason="HeartbeatTimeout")
+    made.status.ClearField("agent")
+    assert not is_silent(made)
 
 
 def test_an_instance_is_settled_once_it_is_about_to_do_nothing_else() -> None:

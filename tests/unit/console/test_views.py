@@ -198,6 +198,19 @@ def test_a_silent_instance_says_since_when_and_that_grows() -> None:
     assert row(one, 12_564 + 20).message == "silent since 03:29:24"
 
 
+def test_an_agent_that_is_not_heard_says_more_than_what_it_reported_last() -> None:
+    one = ipb.Instance()
+    one.spec.revision.add(id="r1", target=ipb.REVISION_TARGET_READY)
+    one.status.revision.add(id="r1").ready.CopyFrom(
+        ipb.Condition(status=ipb.CONDITION_STATUS_FALSE, reason="Exited", message="exit code 1")
+    )
+    one.status.agent.status = ipb.CONDITION_STATUS_TRUE
+    assert row(one).reason == "exited"
+    agent = ipb.Condition(status=ipb.CONDITION_STATUS_FALSE, reason="NeverReported", message="no agent has begun")
+    one.status.agent.CopyFrom(agent)
+    assert (row(one).state, row(one).reason, row(one).message) == ("bad", "never reported", "no agent has begun")
+
+
 def test_times_say_both_how_long_ago_and_when() -> None:
     text = str(when(Timestamp(seconds=1_000_000), 1_000_000 + 200))
     assert "3 min ago" in text
