@@ -102,6 +102,7 @@ class Follower:
         applied: the revision up to which the sink knows everything; 0 before the first listing.
         restarts: how often the watch was opened again.
         following: set while a watch is open.
+        opened: set whenever a watch is opened; whoever waits for it clears it.
         key_count: how many keys are below the prefix at `applied`.
         listings: how often everything, or the difference after a gap, was listed.
         mending: what to mend when its mark comes through the watch.
@@ -116,7 +117,7 @@ class Follower:
         self.listings = 0
         self.mending: Mend | None = None
         self._deleted: set[bytes] | None = None
-        self.following = asyncio.Event()
+        self.following, self.opened = asyncio.Event(), asyncio.Event()
         self.kept: Kept | None = None
         self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
         self._anchor = Anchor()
@@ -215,6 +216,7 @@ class Follower:
     def _connection(self, up: bool) -> None:
         if up:
             self.following.set()
+            self.opened.set()
         else:
             self.following.clear()
         self._sink.connection(up)

@@ -84,12 +84,21 @@ class Proof:
         with suppress(StoreError):
             await self._warn_of_versions()
         while True:
-            await asyncio.sleep(self._rng.uniform(_POLL_S / 2, _POLL_S))
             await self._follower.following.wait()
+            self._follower.opened.clear()
             try:
                 await self._do_what_is_due()
             except (StoreError, Compacted, FutureRevision) as error:
                 log.info("comparing memory with the store was interrupted: %s", error)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Until something is due, or the watch is opened again."""
+        due = min(self._count_due, self._compaction_due, self._slice_due)
+        pause_s = max(_POLL_S, due - self._clock.now()) * self._rng.uniform(1.0, 1.1)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._follower.opened.wait()
 
     async def _warn_of_versions(self) -> None:
         for member in await self._store.members():
