@@ -130,7 +130,7 @@ class Sweep:
         allowed = self._judge(now)
         due = list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
         agents = chain(self._silent_agents(now, set(due)), self._unbegun(now))
-        return due + list(islice((key for key in agents if key not in done), allowed - len(due)))
+        return due + list(islice((key for key in agents if key not in done), allowed))
 
     def _silent_agents(self, now: float, due: set[RevisionKey]) -> Iterator[RevisionKey]:
         """Those of instances none of whose revisions is ready, or will be after these expiries."""
@@ -164,8 +164,7 @@ class Sweep:
             log.warning("expiries are held: %s", self._verdict.words)
         elif before.hold and not self._verdict.hold:
             log.warning("expiries proceed again: %s", self._verdict.words)
-        seen = self._tracker.expiries + self._tracker.agents_silenced
-        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), seen)
+        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
         self.waiting = self._tracker.deadlines.expired_count(now) if self._verdict.hold else 0
         if self._verdict.hold:
             return 0

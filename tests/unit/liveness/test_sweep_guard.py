@@ -214,7 +214,8 @@ def test_after_a_hold_three_replicas_together_expire_no_faster_than_one_may() ->
             expiries = [expiry.at_s for expiry in simulation.expiries()]
             assert len(expiries) == len(silent) == 250
             for at_s in expiries:
-                assert sum(at_s <= other < at_s + 1 for other in expiries) <= 110  # one second's worth, and the rate
+                # One second's worth and the rate, and what two of them write before either has seen the other's.
+                assert sum(at_s <= other < at_s + 1 for other in expiries) <= 130
             assert 3 <= max(expiries) - min(expiries) <= 15
 
     run_virtually(main)
