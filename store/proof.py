@@ -38,6 +38,7 @@ _COUNT_SHARE = 100  # all replicas together keep etcd counting for at most a hun
 _PASS_S = 3_600.0  # all slices, once
 _SLICE_S = (0.7, 60.0)
 _COMPACTION_S = 60.0
+_RETRY_S = (1.0, 60.0)
 _TIMEOUT_S = 5.0
 _MENDED_AT_ONCE = 500
 _NAMED = 20
@@ -83,13 +84,18 @@ class Proof:
         """Compare for ever."""
         with suppress(StoreError):
             await self._warn_of_versions()
+        delay_s = _RETRY_S[0]
         while True:
             await self._follower.following.wait()
             self._follower.opened.clear()
             try:
                 await self._do_what_is_due()
+                delay_s = _RETRY_S[0]
             except (StoreError, Compacted, FutureRevision) as error:
+                # Where a mend cannot be stored (etcd is full), all keys would be listed again and again.
                 log.info("comparing memory with the store was interrupted: %s", error)
+                await asyncio.sleep(delay_s * self._rng.uniform(0.5, 1.0))
+                delay_s = min(delay_s * 2, _RETRY_S[1])
             await self._pause()
 
     async def _pause(self) -> None:
