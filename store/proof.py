@@ -75,6 +75,7 @@ class Proof:
         self._count_due = self._slice_due = self._compaction_due = float("-inf")
         self._stride, self._start = Stride(keys.prefix, keys.end), keys.prefix
         self._foreign_mark = 0  # the compaction mark at which a foreign compaction was noticed last
+        self._incurable: dict[bytes, tuple[int, int]] = {}  # versions in the store and in memory, after a mend
         self.mended = 0
         self.counted_at: float | None = None
         self.compared_at: float | None = None
@@ -205,11 +206,15 @@ class Proof:
             if follower.listings != listings:
                 return
             for key in list(self._sink.keys()):
-                if key not in seen and 0 < (self._sink.version_of(key) or 0) <= revision:
+                known = self._sink.version_of(key) or 0
+                if key not in seen and 0 < known <= revision and self._incurable.get(key) != (0, known):
                     differing[key] = 0
             keys = list(differing)
             for first in range(0, len(keys), _MENDED_AT_ONCE):
                 await self._mend(keys[first : first + _MENDED_AT_ONCE], deleted)
+        # Each mend makes watches start over: what stays wrong all the same is not mended for ever.
+        now = {key: self._sink.version_of(key) or 0 for key in keys}
+        self._incurable = {key: (differing[key], now[key]) for key in keys if now[key] != differing[key]}
         await self._correct_count()
         self.compared_at = self._clock.now()
 
@@ -219,6 +224,8 @@ class Proof:
         for key, modified in stored.items():
             known = self._sink.version_of(key)
             if known is None or known == modified or known > revision or (not known and key in deleted):
+                continue
+            if self._incurable.get(key) == (modified, known):
                 continue
             differing[key] = modified
         return differing

@@ -187,3 +187,15 @@ async def test_a_mend_comes_after_what_came_before_its_mark_and_before_what_come
         await asyncio.sleep(SOON_S)
         (at,) = mended_at
         assert parts.records[parts.key_names.of("mended", "one")].modified == at
+
+
+@in_virtual_time
+async def test_what_a_mend_does_not_cure_is_not_mended_again_and_again() -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store, proves=True) as parts:
+        lose_put(parts)
+        mends: list[int] = []
+        parts.mend = lambda changes, revision: mends.append(revision)  # type: ignore[method-assign]
+        await asyncio.sleep(3_600)
+        assert len(mends) == 1
