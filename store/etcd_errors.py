@@ -86,7 +86,7 @@ def _raise_for_access(code: grpc.StatusCode, details: str, words: str, error: gr
     if _NOT_ENABLED in details:
         raise AuthenticationOff(words) from error
     if _LEARNER in details:
-        named = f"this member of etcd is a learner, which serves nobody: name voting members ({words})"
+        named = f"this member of etcd is a learner, which does not serve requests: name voting members ({words})"
         raise Answered(named) from error
 
 

@@ -193,7 +193,7 @@ class MemberStatus:
     Attributes:
         quota_bytes: what db_size_bytes may grow to; 0: it does not tell.
         full: its space is used up, and nothing can be put.
-        learner: it does not vote (yet), and serves nobody.
+        learner: it does not vote (yet), and does not serve requests.
         error: what else is wrong with it.
     """
 

@@ -173,7 +173,7 @@ def _store(facts: Facts) -> Iterator[Finding]:
     for member in facts.members:
         if member.learner:
             yield Finding(
-                f"etcd member {member.endpoint} is a learner, which serves nobody.",
+                f"etcd member {member.endpoint} is a learner, which does not serve requests.",
                 "Promote it (`etcdctl member promote`), or take it out of --etcd.",
                 severe=False,
             )
