@@ -28,7 +28,7 @@ DEFAULT_LOCATION: Final = "default=127.0.0.1:7071"
 
 etcd: Final = etcd_flags(FLAGS)
 listening: Final = listening_flags(FLAGS, "127.0.0.1:7271", "127.0.0.1:7280")
-security: Final = settings.flags(FLAGS)
+security: Final = settings.flags(FLAGS, "cms")
 world: Final = together(
     location_flags(FLAGS, f"  [default: {DEFAULT_LOCATION}]"),
     _decisions.option(

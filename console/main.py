@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from console.backends.asking import OF_HQ, OWN_AUDIENCE
 from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
 from console.backends.remote import Remote
@@ -16,7 +17,7 @@ from console.backends.servers import Servers
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from serving.auth.security import Security, security_of
+from serving.auth.security import COMMON_TEXT, Security, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
@@ -29,7 +30,11 @@ from serving.telemetry.logs import set_up_logs
 _FLAGS: Final = Flags("HQ_CONSOLE_")
 _servers, _listening, _security = (_FLAGS.under(group) for group in ("Servers", "Listening", "Security"))
 _LEAST_KEY_BYTES: Final = 32
-_PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms), ("Wall-E", "walle", Walle))  # as Servers has them
+_PARTS: Final[Any] = (
+    ("Nanny", "nanny", Nanny),
+    ("CMS", "cms", Cms),
+    ("Wall-E", "walle", Walle),
+)  # flags: as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
 )
@@ -86,6 +91,7 @@ def cli() -> None:
     help="Serve TLS with this certificate chain (PEM); reloaded when it changes.",
 )
 @_security.option("--tls-key", default="", metavar="FILE", help="Its private key (PEM).")
+@_security.option("--common-audience", is_flag=True, help=COMMON_TEXT)
 @_servers.option("--server-ca", default="", metavar="FILE", help="Use TLS with all servers and trust this CA (PEM).")
 @_listening.option(
     "--insecure", is_flag=True, help="Serve on a non-loopback address without TLS, or pass tokens on without TLS."
@@ -152,10 +158,14 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 
 
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
-    servers = Servers(
-        Registry(given["hq"], _locations(given), credentials),
-        *(make(Remote(name, given[flag], credentials)) if given[flag] else None for name, flag, make in _PARTS),
-    )
+    common = OF_HQ if given["common_audience"] else frozenset()
+    parts: dict[str, Any] = {
+        flag: make(Remote(name, given[flag], credentials, common | {flag}))
+        for name, flag, make in _PARTS
+        if given[flag]
+    }
+    registry = Registry(given["hq"], _locations(given), credentials)
+    servers = Servers(registry, **parts, audiences=common | {OWN_AUDIENCE})
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(
         servers,

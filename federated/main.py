@@ -79,7 +79,7 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
     default="16MiB",
     help="Responses kept per location, for callers that allow stale ones.",
 )
-@settings.flags(_FLAGS, forwards=True)
+@settings.flags(_FLAGS, "federated", forwards=True)
 @_FLAGS.logs()
 @_FLAGS.under("Limits").option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
 @_FLAGS.limits()

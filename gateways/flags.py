@@ -47,8 +47,8 @@ following: Final = together(
         help="Keeps the last good list for restarts while HQ is away. Gateways may share it.",
     ),
 )
-security_flags: Final = settings.flags(FLAGS)
-security_flags_of_http: Final = settings.flags(FLAGS, serves_grpc=False)
+security_flags: Final = settings.flags(FLAGS, "gateway")
+security_flags_of_http: Final = settings.flags(FLAGS, "gateway", serves_grpc=False)
 running: Final = together(
     FLAGS.allowed_hosts(),
     listening.option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),

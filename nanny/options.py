@@ -25,7 +25,7 @@ _world, _rollouts = FLAGS.under("HQ and CMS"), FLAGS.under("Roll-outs")
 
 etcd: Final = etcd_flags(FLAGS)
 listening: Final = listening_flags(FLAGS, "127.0.0.1:7371", "127.0.0.1:7380")
-security: Final = settings.flags(FLAGS)
+security: Final = settings.flags(FLAGS, "nanny")
 world: Final = together(
     location_flags(FLAGS, "  [default: default=127.0.0.1:7071]"),
     _world.option(

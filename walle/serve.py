@@ -48,7 +48,7 @@ FLAGS: Final = Flags("WALLE_")
 _option: Final = FLAGS.under("Repairs").option
 
 _LISTENING = listening_flags(FLAGS, "127.0.0.1:7471", "127.0.0.1:7480")
-_SECURITY = settings.flags(FLAGS)
+_SECURITY = settings.flags(FLAGS, "walle")
 
 _BEHAVIOUR = together(
     location_flags(FLAGS, " Without one, silent agents are not noticed."),

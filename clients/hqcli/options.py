@@ -42,7 +42,7 @@ _HELP = {
     "ca": "Use TLS and trust server certificates of this CA (PEM). The credential files are reloaded when they change.",
     "cert": "Client certificate (PEM).",
     "key": "Its key (PEM).",
-    "token_file": "File with a signed token (JWT), see `hqctl token`.",
+    "token_file": "File with a signed token (JWT), see `hqctl token sign`.",
 }
 FILES = tuple(_HELP)
 

@@ -173,7 +173,7 @@ def _read(flag: str, name: str) -> bytes:
 def _read_token(name: str) -> str:
     token = _read("--token-file", name).decode("latin-1").strip()
     if not _TOKEN.fullmatch(token):  # gRPC would refuse it, and show it
-        expected = "expected one token, as `hqctl token` prints it"
+        expected = "expected one token, as `hqctl token sign` prints it"
         raise BadCredentials(f"--token-file {name}: contains no token: {expected}")
     return token
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Claims:
 
     subject: str
     issuer: str
-    audience: str
+    audiences: Sequence[str]
     begins_at: int
     ends_at: int
     id: str
@@ -37,7 +38,7 @@ class Claims:
         return {
             "iss": self.issuer,
             "sub": self.subject,
-            "aud": self.audience,
+            "aud": self.audiences[0] if len(self.audiences) == 1 else list(self.audiences),
             "iat": self.begins_at,
             "nbf": self.begins_at,
             "exp": self.ends_at,

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import grpc
 
 from hqclient.errors import HqApiError, decode
+from serving.auth.audiences import COMMON, audiences_of, how_to_sign
 
 T = TypeVar("T")
 
@@ -20,6 +21,8 @@ TOKEN: Final[ContextVar[str]] = ContextVar("token", default="")
 CLUSTER: Final[ContextVar[str]] = ContextVar("cluster", default="")
 """Which location is meant, where a gateway serves several."""
 
+OWN_AUDIENCE: Final = "console"
+OF_HQ: Final = frozenset({COMMON})
 TIMEOUT_S: Final = 5.0
 
 
@@ -41,14 +44,29 @@ class Trouble:
     next: str = ""
 
 
-def metadata() -> Sequence[tuple[str, str]]:
-    """What is sent with each call."""
+def metadata(audiences: frozenset[str] = OF_HQ) -> Sequence[tuple[str, str]]:
+    """What is sent with each call to a server of one of these audiences.
+
+    Raises HqApiError: the person's token is not for this server, which therefore must not see it.
+    """
     sent = []
     if token := TOKEN.get():
+        if not audiences & audiences_of(token):
+            raise HqApiError(grpc.StatusCode.PERMISSION_DENIED, f"your token is not for it: {_for_both(audiences)}")
         sent.append(("authorization", f"Bearer {token}"))
     if cluster := CLUSTER.get():
         sent.append(("x-hq-cluster", cluster))
     return sent
+
+
+def _for_both(audiences: frozenset[str]) -> str:
+    return how_to_sign((OWN_AUDIENCE, min(audiences)))
+
+
+def not_for_console(token: str, audiences: frozenset[str]) -> str:
+    """Why a token does not open a console of one of these audiences, which must show it to HQ; empty: it does."""
+    listed = audiences_of(token)
+    return "" if audiences & listed and OF_HQ & listed else f"This token is not for both: {_for_both(OF_HQ)}."
 
 
 async def tried(server: str, call: Awaitable[T]) -> T | Trouble:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import grpc
 from google.protobuf import json_format, struct_pb2
 
-from console.backends.asking import TIMEOUT_S, Trouble, metadata
+from console.backends.asking import OF_HQ, TIMEOUT_S, Trouble, metadata
 from console.backends.patience import PART_S, Patience
 from hqclient.credentials import Credentials
 
@@ -32,9 +32,15 @@ class Person:
 class Remote:
     """Channels to all processes of one server."""
 
-    def __init__(self, name: str, addresses: Sequence[str], credentials: Credentials | None) -> None:
-        """`name`: as pages call it."""
-        self.name, self._addresses = name, list(addresses)
+    def __init__(
+        self,
+        name: str,
+        addresses: Sequence[str],
+        credentials: Credentials | None,
+        audiences: frozenset[str] = OF_HQ,
+    ) -> None:
+        """`name`: as pages call it. `audiences`: it is sent tokens that are for one of these only."""
+        self.name, self._addresses, self._audiences = name, list(addresses), audiences
         self._open: Callable[[str], grpc.aio.Channel] = (
             credentials.channel if credentials is not None else grpc.aio.insecure_channel
         )
@@ -55,7 +61,7 @@ class Remote:
         return await self._patience.read(lambda: self.call(path, request, response), wait_s)
 
     async def call(self, path: str, request: Any, response: Callable[[bytes], R], timeout_s: float = TIMEOUT_S) -> R:
-        """One call, `/package.Service/Method`. Raises AioRpcError."""
+        """One call, `/package.Service/Method`. Raises AioRpcError, HqApiError."""
         last = self._addresses[-1]
         for address in [*self._addresses]:
             limit_s = timeout_s if address == last else min(_SHARE_S, timeout_s)
@@ -76,7 +82,7 @@ class Remote:
         method: Any = self._channels[address].unary_unary(
             path, request_serializer=lambda message: message.SerializeToString(), response_deserializer=response
         )
-        answer: R = await method(request, metadata=tuple(metadata()), timeout=limit_s)
+        answer: R = await method(request, metadata=tuple(metadata(self._audiences)), timeout=limit_s)
         return answer
 
     async def roles(self, service: str = "", node: str = "") -> frozenset[str]:

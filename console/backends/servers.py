@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from console.backends.asking import OWN_AUDIENCE
 from console.backends.controllers import Cms, Nanny, Walle
 from console.backends.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Those that are there; None: the console was started without it."""
+    """Those that are there; None: the console was started without it.
+
+    Attributes:
+        audiences: a token that is for one of these opens this console.
+    """
 
     registry: Registry
     nanny: Nanny | None = None
     cms: Cms | None = None
     walle: Walle | None = None
+    audiences: frozenset[str] = frozenset({OWN_AUDIENCE})
 
     def parts(self) -> frozenset[str]:
         """What there is to see, for the navigation."""

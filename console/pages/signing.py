@@ -6,7 +6,7 @@ import math
 import re
 from typing import Final
 
-from console.backends.asking import TOKEN, SignInNeeded, Trouble
+from console.backends.asking import TOKEN, SignInNeeded, Trouble, not_for_console
 from console.backends.servers import Servers
 from console.site.sealing import MAX_COOKIE_BYTES, TooLong, expires_at
 from console.site.visits import Page, Redirect, Route, Visit
@@ -22,7 +22,7 @@ class Signing:
 
     def __init__(self, servers: Servers, *, is_open: bool) -> None:
         """`is_open`: the console may be used without signing in, where the servers allow that."""
-        self._registry, self._is_open = servers.registry, is_open
+        self._registry, self._audiences, self._is_open = servers.registry, servers.audiences, is_open
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -41,11 +41,11 @@ class Signing:
         token, to = visit.form.get("token", ""), _back(visit.form.get("to", ""))
         again = url("signin", to=to)
         if not _TOKEN.fullmatch(token):
-            return Redirect(again, failed="That is not a token: paste one line, as `hqctl token` prints it.")
+            return Redirect(again, failed="That is not a token: paste one line, as `hqctl token sign` prints it.")
         age_s = math.inf if (ends_at := expires_at(token)) is None else ends_at - visit.now_s
         if age_s <= 0:
             return Redirect(again, failed="This token has expired: get a new one.")
-        if refusal := await self._refusal(token):
+        if refusal := not_for_console(token, self._audiences) or await self._refusal(token):
             return Redirect(again, failed=refusal)
         assert visit.jar is not None
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from federated.encoded import scan
 from federated.errors import LocationsSilent, Silence
@@ -13,11 +14,14 @@ from federated.locations.locations import Locations
 from federated.locations.plan import chosen
 from hqapi.requests import CLUSTER_HEADER, requested_cluster
 from hqpb.v1 import service_pb2
+from serving.auth.audiences import audiences_of, how_to_sign
 from serving.calls.current import passed_on
 from serving.calls.methods import Call
 from serving.clock import Clock
 from serving.errors import StartOver, Unauthenticated, invalid
 from serving.rights.access import UNCHECKED, Access
+
+OF_REPLICAS: Final = "hq"
 
 
 class NoSuchEpoch(StartOver):
@@ -97,12 +101,21 @@ def asking(
 
 
 def caller_token(call: Call) -> Metadata:
-    """What is passed on of the caller's identity: the unchanged token. Raises Unauthenticated: it is not a token."""
+    """What is passed on of the caller's identity: the unchanged token.
+
+    Raises Unauthenticated: it is not a token, or not one for replicas, which could not read it.
+    """
     tokens = call.all_headers("authorization")
     if len(tokens) > 1:
         raise Unauthenticated("there are several authorization headers: send one")
     if not all(token.isascii() and token.isprintable() for token in tokens):  # gRPC would not send it
         raise Unauthenticated("the authorization header holds no token")
+    for token in tokens:
+        if OF_REPLICAS not in audiences_of(token.partition(" ")[2]):
+            raise Unauthenticated(
+                "the token is not for the replicas, to which this gateway would pass it on: "
+                f"{how_to_sign(('federated', OF_REPLICAS))}"
+            )
     return tuple([("authorization", token) for token in tokens])
 
 

@@ -45,7 +45,7 @@ listening = together(
     ),
 )
 
-security = settings.flags(flags)
+security = settings.flags(flags, "hq")
 
 workers = together(
     _processes.option(

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from serving.auth.audiences import COMMON, audiences_in, how_to_sign
 from serving.auth.watched_files import BadSecurity
 from serving.clock import Clock
 from serving.errors import Unauthenticated
@@ -27,9 +28,11 @@ _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
 _SECRET: Final = frozenset(("d", "k", "p", "q", "dp", "dq", "qi", "oth"))  # members of a JWK that only its owner knows
 _MAX_SUBJECT: Final = 2_048
+_MAX_SHOWN: Final = 8
 # Times are compared by ourselves: on the injected clock, and again for every call of a remembered token.
 _OPTIONS: Final[jwt.types.Options] = {
     "require": ["exp", "sub", "aud", "iss"],
+    "verify_aud": False,  # compared by ourselves, to say what it is for
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -41,14 +44,29 @@ class Demands:
     """What a token must say.
 
     Attributes:
+        audience: it must list this name.
         skew_s: how far the clock of its issuer may be off.
-        max_life_s: for how long it may be valid from now on: it cannot be revoked.
+        max_life_s: for how long it may be valid from now on.
+        common_audience: or the name that all servers had up to 0.1.0.
     """
 
     audience: str
     issuer: str
     skew_s: float
     max_life_s: float = 86_400.0
+    common_audience: bool = False
+
+    def check_audience(self, claim: Any) -> None:
+        """Raises Unauthenticated: the token is for other servers."""
+        names = audiences_in(claim)
+        if self.audience in names or (self.common_audience and COMMON in names):
+            return
+        others = sorted(names - {self.audience})[:_MAX_SHOWN]
+        old = "; for one release --common-audience at the server accepts it" if COMMON in names else ""
+        raise Unauthenticated(
+            f"the token is for {' and '.join(others) or 'nobody'}, and this server is {self.audience}: "
+            f"{how_to_sign((*others, self.audience))}{old}"
+        )
 
 
 def parse_jwks(contents: Sequence[bytes]) -> Keys:
@@ -134,18 +152,14 @@ class Tokens:
                 token,
                 key.key,
                 algorithms=[key.algorithm_name],
-                audience=demands.audience,
                 issuer=demands.issuer,
                 options=_OPTIONS,
             )
             for part in token.split(".")[:2]:
                 json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=_once)
-        except jwt.InvalidAudienceError as error:
-            raise Unauthenticated(
-                f"the token is for another service: its audience must be {demands.audience}"
-            ) from error
         except (jwt.PyJWTError, ValueError, OverflowError, RecursionError) as error:
             raise Unauthenticated(f"invalid token: {_reason(error)}") from error
+        demands.check_audience(claims["aud"])
         return self._in_time(claims, self._fingerprints[key.key_id or ""])
 
     def _key(self, token: str) -> jwt.PyJWK:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from serving.auth.audiences import COMMON
 from serving.auth.audit import Audit, LogSink
 from serving.auth.audit_file import FileSink
 from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
@@ -129,15 +130,21 @@ _FILES: Final = {
     "--policy": "Policy: which identity has which role (YAML).",
     "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",
 }
+COMMON_TEXT: Final = (
+    f"Also accept tokens for {COMMON}, the audience of all servers up to 0.1.0 (will be removed in the next release)."
+)
 _CHECKED_ONLY: Final = (
     "Refuse client certificates that this CA (PEM) did not sign. They identify nobody here: callers need tokens."
 )
 
 
-def flags(made: Flags, *, serves_grpc: bool = True, forwards: bool = False) -> Callable[[F], F]:
-    """All flags of security. `serves_grpc`: there may be an address for callers with certificates.
+def flags(made: Flags, audience: str, *, serves_grpc: bool = True, forwards: bool = False) -> Callable[[F], F]:
+    """All flags of security.
 
-    `forwards`: as `security_of` takes it.
+    Args:
+        audience: the server's own name, which tokens must list.
+        serves_grpc: there may be an address for callers with certificates.
+        forwards: as `security_of` takes it.
     """
     option = made.under("Security").option
     texts = {**_FILES, "--client-ca": _CHECKED_ONLY} if forwards else _FILES
@@ -155,7 +162,8 @@ def flags(made: Flags, *, serves_grpc: bool = True, forwards: bool = False) -> C
         *files,
         *mtls,
         option("--trust-domain", default="", help="Trust domain of the SPIFFE ids in client certificates."),
-        option("--audience", default="hq", help="Required audience of tokens (aud)."),
+        option("--audience", default=audience, help="Name of this server, which a token must list (aud)."),
+        *([] if audience == COMMON else [option("--common-audience", is_flag=True, help=COMMON_TEXT)]),
         option("--issuer", default="", help="Required issuer of tokens (iss)."),
         option(
             "--clock-skew", type=Duration(), default="30s", help="Allowed clock skew of token issuers (exp and nbf)."
@@ -232,7 +240,8 @@ def _gate(
         gate = Gate(policy.current, None, certificates, audit, clock, cluster, denied_by_state)
         return gate, [(policy, lambda: gate.use(policy.current))]
     keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
-    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"])
+    common = bool(given.get("common_audience"))
+    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"], common)
     tokens = Tokens(keys.current, demands, clock)
     gate = Gate(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
     return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tokens.use(keys.current))]

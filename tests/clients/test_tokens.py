@@ -43,7 +43,7 @@ async def test_a_signed_token_opens_a_server_that_knows_its_key(tmp_path: Path, 
     assert published.code == 0, published.err
     (tmp_path / "jwks.json").write_text(published.out)
     token = tmp_path / "mine.token"
-    signing = ("token", "--key", str(key), "--kid", "k1", "--issuer", "me", "--for", "5m", "--out", str(token))
+    signing = ("token", "sign", "--key", str(key), "--kid", "k1", "--issuer", "me", "--for", "5m", "--out", str(token))
     assert (await hqctl("", *signing, "--subject", "operator")).code == 0
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
     secured = Secured(tmp_path / "secured")
@@ -64,7 +64,9 @@ async def test_a_signed_token_opens_a_server_that_knows_its_key(tmp_path: Path, 
 
 async def test_inspect_shows_what_a_token_says_but_not_its_signature(tmp_path: Path) -> None:
     key = lay_down(tmp_path / "key.pem", Ed25519PrivateKey.generate())
-    signed = await hqctl("", "token", "--key", str(key), "--kid", "k1", "--subject", "ops/ada", "--audience", "hq-2")
+    signed = await hqctl(
+        "", "token", "sign", "--key", str(key), "--kid", "k1", "--subject", "ops/ada", "--audience", "hq-2"
+    )
     token = signed.out.strip()
     shown = await hqctl("", "token", "inspect", stdin=token)
     said = json.loads(shown.out)
@@ -96,7 +98,7 @@ async def test_a_key_that_cannot_sign_is_told_by_the_name_of_its_file(tmp_path: 
         lay_down(path, rsa.generate_private_key(65537, 1024))
     elif fault == "text":
         path.write_text("hush")
-    done = await hqctl("", "token", "--key", str(path), "--kid", "k1", "--subject", "ops/ada")
+    done = await hqctl("", "token", "sign", "--key", str(path), "--kid", "k1", "--subject", "ops/ada")
     assert done.code == 1
     assert done.err.startswith(f"hqctl: {path}: ")
     assert "hush" not in done.err

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
+from google.protobuf import struct_pb2
 
+from console.backends.asking import TOKEN, Trouble
 from console.backends.registry import Registry
+from console.backends.remote import Remote
 from console.backends.servers import Servers
 from hqclient import Client, CredentialFiles, Credentials
 from tests.console.scene import Browser, Cloud, browser_at, cloud, console_over, instance
@@ -185,12 +190,12 @@ async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -
         assert "Release…" not in (await browser.get("/nodes")).text
 
 
-async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not() -> None:
+async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not(tmp_path: Path) -> None:
     async with served(None) as hq:
         servers = Servers(Registry([hq.addresses.grpc], {}, None))
         async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
             assert (await browser.get("/")).headers["location"].startswith("/signin")
-            await browser.submit("/signin", {"token": "any-token", "to": "/"})
+            await browser.submit("/signin", {"token": Secured(tmp_path).issuer.token("ann"), "to": "/"})
             assert "it has no authentication" in await browser.flash()
 
 
@@ -214,3 +219,39 @@ async def test_a_reader_of_some_services_is_told_that_they_open_by_name(tmp_path
         assert (await browser.get("/find?q=web")).headers["location"] == "/services/web"
         assert "web-0" in (await browser.get("/services/web")).text
         assert "is not known" in (await browser.get("/find?q=mail")).text
+
+
+@pytest.mark.parametrize("audience", ["hq", "console", ["console", "cms"]])
+async def test_a_token_that_does_not_list_the_console_and_hq_does_not_sign_in(tmp_path: Path, audience: Any) -> None:
+    async with secured(tmp_path) as (files, browser):
+        token = files.issuer.token("operator", aud=audience)
+        answer = await browser.submit("/signin", {"token": token, "to": "/"})
+        assert answer.headers["location"].startswith("/signin")
+        assert "hqctl token sign --audience console,hq" in (await browser.get("/signin")).text
+
+
+async def test_the_console_shows_a_token_only_to_servers_that_it_lists(tmp_path: Path) -> None:
+    files, seen = Secured(tmp_path), []
+
+    async def called(_request: Any, context: Any) -> bytes:
+        seen.append(dict(context.invocation_metadata() or ()).get("authorization"))
+        return b""
+
+    handler: Any = grpc.unary_unary_rpc_method_handler(called)
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("cms.v1.X", {"Get": handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    cms = Remote("CMS", [f"127.0.0.1:{port}"], None, frozenset({"cms"}))
+    try:
+        TOKEN.set(files.issuer.token("operator", aud=["console", "hq"]))
+        refused = await cms.read("/cms.v1.X/Get", struct_pb2.Struct(), bytes)
+        assert isinstance(refused, Trouble)
+        assert (refused.kind, seen) == ("denied", [])
+        assert "hqctl token sign --audience console,cms" in refused.text
+        TOKEN.set(mine := files.issuer.token("operator", aud=["console", "hq", "cms"]))
+        assert await cms.read("/cms.v1.X/Get", struct_pb2.Struct(), bytes) == b""
+        assert seen == [f"Bearer {mine}"]
+    finally:
+        await cms.close()
+        await server.stop(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from serving.calls.methods import Call
 from serving.errors import Unauthenticated
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served
-from tests.support.token_issuer import bearer
+from tests.support.token_issuer import Issuer, bearer
 
 
 @pytest.fixture
@@ -78,11 +79,19 @@ class _Sent(Call):
         return self.tokens if name == "authorization" else ()
 
 
-def test_a_token_is_passed_on_as_it_came_and_two_are_not() -> None:
+def test_a_token_is_passed_on_as_it_came_and_two_are_not(tmp_path: Path) -> None:
     assert caller_token(_Sent()) == ()
-    assert caller_token(_Sent("Bearer a")) == (("authorization", "Bearer a"),)
+    sent = bearer(Issuer(tmp_path).token("ann"))
+    assert caller_token(_Sent(sent[1])) == (sent,)
     with pytest.raises(Unauthenticated, match="several"):
-        caller_token(_Sent("Bearer a", "Bearer b"))
+        caller_token(_Sent(sent[1], sent[1]))
+
+
+@pytest.mark.parametrize("audience", ["federated", ["federated", "cms"], "", []])
+def test_a_token_that_is_not_for_the_replicas_is_not_shown_to_them(tmp_path: Path, audience: Any) -> None:
+    token = Issuer(tmp_path).token("ann", aud=audience)
+    with pytest.raises(Unauthenticated, match="hqctl token sign --audience federated,hq"):
+        caller_token(_Sent(f"Bearer {token}"))
 
 
 @pytest.mark.parametrize("junk", ["Bearer \xe4", "Bearer \n", "\0"])

@@ -8,6 +8,7 @@ import random
 import urllib.request
 from collections.abc import Sequence
 
+import jwt
 import pytest
 from google.protobuf import json_format
 
@@ -18,8 +19,9 @@ from tests.federated.conftest import RunningGateway, StartPair
 from tests.federated.fake_location import FakeLocation
 from tests.federated.federated_process import write_config
 from tests.support.sample_instances import eventually
+from tests.support.token_issuer import AUDIENCE, bearer
 
-TOKEN = (("authorization", "Bearer mine"),)
+TOKEN = (bearer(jwt.encode({"sub": "mine", "aud": AUDIENCE}, "k" * 32)),)
 
 
 async def followed(gateway: RunningGateway, request: pb.FindInstancesRequest | None = None) -> None:

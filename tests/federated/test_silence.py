@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import grpc
 import pytest
@@ -12,6 +13,7 @@ from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartGateway, StartLocations, StartPair
 from tests.federated.federated_process import write_config
 from tests.support.sample_instances import eventually
+from tests.support.token_issuer import Issuer, bearer
 
 Code = grpc.StatusCode
 EVERYTHING = pb.FindInstancesRequest()
@@ -167,16 +169,16 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
 
 
 async def test_where_a_gateway_asks_for_no_tokens_an_old_answer_is_for_the_token_that_it_was_given_to(
-    start_pair: StartPair,
+    start_pair: StartPair, tmp_path: Path
 ) -> None:
     _, west, gateway = await start_pair(east="a", west="b")
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
-    ann = (("authorization", "Bearer ann"),)
+    ann, bob = ((bearer(Issuer(tmp_path).token(name)),) for name in ("ann", "bob"))
     await gateway.stub.FindInstances(allowing, metadata=ann)
     await gateway.stub.CountInstances(count, metadata=ann)
     await west.stop()
-    for stranger in ((), (("authorization", "Bearer bob"),)):
+    for stranger in ((), bob):
         assert ids(await gateway.stub.FindInstances(allowing, metadata=stranger)) == [("a", "east")]
         assert [g.total for g in (await gateway.stub.CountInstances(count, metadata=stranger)).groups] == [1]
     assert ids(await gateway.stub.FindInstances(allowing, metadata=ann)) == [("a", "east"), ("b", "west")]

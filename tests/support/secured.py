@@ -103,8 +103,9 @@ class Secured:
         return made
 
     def flags(self, given: dict[str, Any]) -> list[str]:
-        """The same for a command line."""
-        words = {k: f"{v}s" if isinstance(v, float) else v for k, v in given.items() if v and k != "insecure"}
+        """The same for a command line. The audience is the server's own: each has another name."""
+        left = {name: value for name, value in given.items() if value and name not in ("insecure", "audience")}
+        words = {name: f"{value}s" if isinstance(value, float) else value for name, value in left.items()}
         return [part for k, v in words.items() for part in (f"--{k.replace('_', '-')}", str(v))]
 
 

@@ -15,6 +15,7 @@ from jwt.algorithms import OKPAlgorithm, RSAAlgorithm
 from tests.support import canary
 
 AUDIENCE, ISSUER = "hq", "https://issuer.example"
+AUDIENCES = ("hq", "federated", "cms", "nanny", "walle", "console", "gateway")  # of all servers
 
 
 class Issuer:
@@ -45,7 +46,7 @@ class Issuer:
         header = {"kid": claims.pop("kid", self.kid)}
         algorithm = claims.pop("algorithm", self.algorithm)
         key = claims.pop("key", self.key)
-        said = {"sub": subject, "aud": AUDIENCE, "iss": ISSUER, "exp": time.time() + good_for_s, **claims}
+        said = {"sub": subject, "aud": list(AUDIENCES), "iss": ISSUER, "exp": time.time() + good_for_s, **claims}
         payload = {name: value for name, value in said.items() if value is not None}
         made = jwt.encode(payload, key, algorithm=algorithm, headers={k: v for k, v in header.items() if v})
         if signature := made.rpartition(".")[2]:

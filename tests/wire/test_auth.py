@@ -39,7 +39,7 @@ async def test_nobody_is_served_without_saying_who_they_are(as_: As) -> None:
     ("claims", "word"),
     [
         ({"good_for_s": -31}, "expired"),
-        ({"aud": "mail"}, "another service"),
+        ({"aud": "mail"}, "get one that lists mail and hq"),
         ({"aud": None}, "aud is missing"),
         ({"exp": None}, "exp is missing"),
         ({"sub": None}, "sub is missing"),

@@ -24,60 +24,57 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LONG_S = 24 * 3600.0
+_AUDIENCES = (
+    "the servers that it is for (aud): hq, federated (with hq), cms, nanny, walle, gateway, console (with "
+    "those that it shows), or what their --audience says"
+)
 
 
 class TokenGroup(click.Group):
-    """`hqctl token` with options signs a token; `inspect` and `jwks` are its subcommands."""
+    """Up to 0.1.0 options right behind `hqctl token` signed a token for all servers."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
-            raise click.exceptions.NoArgsIsHelpError(ctx)
+        if args and args[0].partition("=")[0] in ("--key", "--kid", "--subject", "--issuer", "--for", "--out"):
+            raise click.UsageError(f"write `hqctl token sign --audience hq,cms ...`: {_AUDIENCES}")
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=TokenGroup, invoke_without_command=True)
-@click.option("--key", type=_FILE, help="Private key to sign with (PEM; Ed25519 or RSA).")
-@click.option("--kid", help="Id of the key (kid), as in the servers' --jwks file.")
-@click.option("--subject", help="Subject (sub) of the token, as the policy names it.")
-@click.option("--issuer", default="hqctl", show_default=True, help="Issuer (iss), as in the servers' --issuer.")
-@click.option("--audience", default="hq", show_default=True, help="Audience (aud), as in the servers' --audience.")
-@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
-@click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
-@click.pass_context
-def token(
-    ctx: click.Context,
-    /,
-    key: Path | None,
-    kid: str | None,
-    subject: str | None,
-    issuer: str,
-    audience: str,
-    span_s: float,
-    out: Path | None,
-) -> None:
-    """Sign a token (JWT), which authenticates a caller.
+@click.group(cls=TokenGroup)
+def token() -> None:
+    """Sign and inspect tokens (JWT), which authenticate a caller.
 
     \b
       openssl genpkey -algorithm ed25519 -out token-key.pem
       hqctl token jwks --key token-key.pem --kid k1 > jwks.json
-      hqctl token --key token-key.pem --kid k1 --subject ops/ada --out ada.token
+      hqctl token sign --key token-key.pem --kid k1 --subject ops/ada --audience hq,cms --out ada.token
       hqctl --token-file ada.token status
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    if key is None or not kid or not subject:
-        raise click.UsageError("give --key FILE, --kid ID and --subject NAME")
-    from hqctl.signed_tokens import Claims, read_private, sign
 
+
+@token.command(short_help="Sign a token for these servers.")
+@click.option("--key", type=_FILE, required=True, help="Private key to sign with (PEM; Ed25519 or RSA).")
+@click.option("--kid", required=True, help="Id of the key (kid), as in the servers' --jwks file.")
+@click.option("--subject", required=True, help="Subject (sub) of the token, as the policy names it.")
+@click.option("--issuer", default="hqctl", show_default=True, help="Issuer (iss), as in the servers' --issuer.")
+@click.option(
+    "--audience", default="hq", show_default=True, metavar="NAME,...", help=f"{_AUDIENCES[0].upper()}{_AUDIENCES[1:]}."
+)
+@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
+@click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
+def sign(key: Path, kid: str, subject: str, issuer: str, audience: str, span_s: float, out: Path | None) -> None:
+    """Sign a token (JWT), which authenticates a caller at the servers that it lists."""
+    from hqctl.signed_tokens import Claims, read_private
+    from hqctl.signed_tokens import sign as signed
+
+    audiences = tuple(name.strip() for name in audience.split(","))
+    if not all(audiences):
+        raise click.UsageError(f"--audience {audience!r}: write names with commas between them, such as hq,cms")
     now = int(time.time())
     if span_s > _LONG_S:
-        warn(
-            "a single token cannot be revoked (only its key), and servers reject those that are valid for longer than "
-            "--max-token-ttl, by default 24h"
-        )
-    claims = Claims(subject, issuer, audience, now, now + int(span_s), secrets.token_hex(8))
+        warn("servers reject tokens that are valid for longer than --max-token-ttl, by default 24h")
+    claims = Claims(subject, issuer, audiences, now, now + int(span_s), secrets.token_hex(8))
     with _told():
-        _emit(sign(claims, read_private(key), kid), out)
+        _emit(signed(claims, read_private(key), kid), out)
 
 
 @token.command(short_help="Show the header and claims of a token.")
