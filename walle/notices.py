@@ -6,10 +6,12 @@ import asyncio
 import logging
 import re
 import smtplib
+import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import EmailMessage
+from ssl import SSLContext
 from typing import Final, Protocol
 
 from walle.outgoing.calls import CallFailed, Calls
@@ -157,13 +159,18 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """`host:port`; a user needs a password, and gets STARTTLS."""
+    """`host:port`; a user needs a password, and gets STARTTLS.
+
+    Attributes:
+        tls: trusts the CA of the server; None: the usual ones.
+    """
 
     host: str
     port: int
     sender: str
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
+    tls: SSLContext | None = None
 
 
 class Mail:
@@ -188,7 +195,8 @@ class Mail:
         try:
             with smtplib.SMTP(self._server.host, self._server.port, timeout=_TIMEOUT_S) as smtp:
                 if self._server.user:
-                    smtp.starttls()
+                    # Without a context of ours anybody's certificate would do, and get the password.
+                    smtp.starttls(context=self._server.tls or ssl.create_default_context())
                     smtp.login(self._server.user, self._server.password)
                 smtp.send_message(mail)
         except smtplib.SMTPException as error:  # already an OSError, but its bare subclasses need a text

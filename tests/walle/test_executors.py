@@ -231,6 +231,17 @@ async def test_a_program_gets_the_host_as_arguments_and_its_output_is_kept() -> 
     assert await run(Command("script", config), in_work()) == (Progress.DONE, "exit code 0\nfixing reboot h1 op1\n")
 
 
+async def test_a_program_does_not_get_the_environment_of_walle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of Wall-E's is in it where an operator sets WALLE_TOKEN."""
+    monkeypatch.setenv("WALLE_TOKEN", "secret")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    script = "import os; print(*sorted(set(os.environ) - {'LC_CTYPE'}))"
+    progress, output = await run(Command("script", CommandConfig((sys.executable, "-c", script))), in_work())
+    assert progress is Progress.DONE
+    allowed = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", "WALLE_OPERATION_ID", "WALLE_HOST"}
+    assert {"PATH", "WALLE_HOST"} <= set(output.split()[3:]) <= allowed
+
+
 @pytest.mark.parametrize("name", ["h1;touch /tmp/x", "-oProxyCommand=touch /tmp/x", "../h1", "h1\nh2", ""])
 async def test_a_program_gets_only_values_that_match_their_grammar(name: str) -> None:
     executor = Command("script", CommandConfig(("true", "{host}")))
@@ -336,3 +347,27 @@ async def test_a_service_is_asked_by_the_operations_id() -> None:
         works["op1"] = "nonsense"
         with pytest.raises(ExecutorFailure, match="no state"):
             await executor.look(in_work(), 0)
+
+
+@pytest.mark.parametrize(
+    ("bmc", "sent"), [("10.7.0.1", "10.7.0.1"), ("10.8.0.1", ""), ("-oProxyCommand=touch /tmp/x", ""), ("", "")]
+)
+async def test_a_service_is_given_only_management_controllers_that_the_configuration_lists(bmc: str, sent: str) -> None:
+    """It would call them with an account of its own."""
+    got: list[dict[str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        got.append(json.loads(request.content))
+        return httpx.Response(201)
+
+    listed, host = Destinations((Controllers(ip_network("10.7.0.0/16")),)), in_work()
+    host.bmc = bmc
+    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
+        await Webhook("deploy", Endpoint(parse_url("http://deploy/work")), calls, listed).begin(host)
+    assert got[0]["bmc"] == sent
+
+
+async def test_a_service_gets_only_values_that_match_their_grammar() -> None:
+    async with aclosing(Calls(httpx.MockTransport(lambda _: httpx.Response(201)))) as calls:
+        with pytest.raises(ExecutorFailure, match="host is"):
+            await Webhook("deploy", Endpoint(parse_url("http://deploy/work")), calls).begin(in_work(name="../h1"))

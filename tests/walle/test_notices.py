@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 
 import httpx
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Sink
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
+from tests.support.certificates import Authority
 from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import free_port
 from walle.notices import Mail, Outbox, SmtpServer, Way, Webhook, heard_by, warnings_of
@@ -78,6 +81,32 @@ async def test_a_critical_notice_comes_by_mail(mail: tuple[Kept, Mail]) -> None:
     assert to == ["oncall@example.net"]
     assert "Subject: [wall-e critical] healing is switched off in web" in text
     assert "project: web" in text
+
+
+@pytest.mark.parametrize("trusted", ["mine", "other", "usual"])
+async def test_the_password_goes_only_to_a_mail_server_that_shows_a_trusted_certificate(
+    tmp_path: Path, trusted: str
+) -> None:
+    """Any certificate was taken, and a machine in between got the password."""
+    authorities = {name: Authority(tmp_path / name) for name in ("mine", "other")}
+    issued, server = authorities["mine"].issue("mail"), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(issued.cert, issued.key)
+    logins: list[object] = []
+
+    def check(*given: object) -> AuthResult:
+        logins.append(given[-1])
+        return AuthResult(success=True)
+
+    kept, port = Kept(), free_port()
+    controller = Controller(kept, hostname="127.0.0.1", port=port, tls_context=server, authenticator=check)
+    controller.start()
+    try:
+        tls = ssl.create_default_context(cafile=authorities[trusted].cert) if trusted in authorities else None
+        way = Mail(SmtpServer("127.0.0.1", port, "wall-e@example.net", "wall-e", "secret", tls))
+        await delivered(outbox_of(way, address="oncall@example.net"), TRIPPED)
+    finally:
+        controller.stop()
+    assert (len(kept.mails), len(logins)) == ((1, 1) if trusted == "mine" else (0, 0))
 
 
 async def test_line_breaks_of_others_make_no_headers(mail: tuple[Kept, Mail]) -> None:

@@ -10,12 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
-from walle.executors.values import field_of, value_of
-from walle.outgoing.destinations import NOWHERE, Destinations, not_listed, parse_address
+from walle.executors.port import ExecutorFailure, Progress, Seen
+from walle.executors.values import field_of, listed_bmc, value_of
+from walle.outgoing.destinations import NOWHERE, Destinations
 from wallepb.v1.host_pb2 import Host
 
 _KEPT_BYTES: Final = 4096
+_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")  # the rest may hold Wall-E's own credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Command:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,  # its children end with it
-                env=os.environ | {"WALLE_OPERATION_ID": operation.id, "WALLE_HOST": host.name},
+                env=_environment(host),
             )
         except OSError as error:
             raise ExecutorFailure(f"{argv[0]}: {error.strerror}") from error
@@ -85,10 +86,7 @@ class Command:
         field = field_of(part)
         if not field:
             return part
-        value = value_of(field, host)
-        if field == "bmc" and self._destinations.controller_at(parse_address(value), host.name) is None:
-            raise Unfit(f"host {host.name}: {value} is not called: {not_listed('redfish')}")
-        return value
+        return listed_bmc(host, self._destinations) if field == "bmc" else value_of(field, host)
 
     async def _follow(self, process: asyncio.subprocess.Process) -> Seen:
         output = bytearray()
@@ -103,6 +101,11 @@ class Command:
         finally:
             await _end(process)
         return Seen(Progress.DONE if code == 0 else Progress.FAILED, f"exit code {code}\n{_text(output)}")
+
+
+def _environment(host: Host) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return kept | {"WALLE_OPERATION_ID": host.operation.id, "WALLE_HOST": host.name}
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -27,7 +27,7 @@ _KNOWN: Final = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)  # anything else says no
 
 @dataclass(frozen=True, slots=True)
 class DnsConfig:
-    """The primary server of a zone. `key`: TSIG secret in base64; empty: updates are not signed."""
+    """The primary server of a zone, by its IP address. `key`: TSIG secret in base64; empty: updates are not signed."""
 
     server: str
     zone: str

@@ -13,9 +13,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
-from walle.executors.values import fill
+from walle.executors.values import fill, listed_bmc, value_of
 from walle.outgoing.calls import TIMEOUT_S, CallFailed, Calls, Reply
-from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_url
+from walle.outgoing.destinations import NOWHERE, BadAddress, Destinations, Endpoint, not_listed, parse_url
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent
 
@@ -146,8 +146,9 @@ _STATES: Final = {"running": Progress.RUNNING, "done": Progress.DONE, "failed": 
 class Webhook:
     """The executor."""
 
-    def __init__(self, name: str, endpoint: Endpoint, calls: Calls) -> None:
-        self.name, self._endpoint, self._calls = name, endpoint, calls
+    def __init__(self, name: str, endpoint: Endpoint, calls: Calls, destinations: Destinations = NOWHERE) -> None:
+        """`destinations`: management controllers that the service is given; it may have an account for them."""
+        self.name, self._endpoint, self._calls, self._destinations = name, endpoint, calls, destinations
         self._url = str(endpoint.url)
 
     async def before(self, host: Host) -> str:
@@ -157,8 +158,8 @@ class Webhook:
         operation = host.operation
         body = {
             "id": operation.id,
-            "host": host.name,
-            "bmc": host.bmc,
+            "host": value_of("host", host),
+            "bmc": self._bmc(host),
             "inventory": host.inventory,
             "operation": NAMES[operation.kind],
             "check": operation.check,
@@ -179,6 +180,13 @@ class Webhook:
         if not isinstance(state, str) or state not in _STATES:
             raise ExecutorFailure(f"GET {self._url}: the answer has no state of running, done or failed")
         return Seen(_STATES[state], str(answer.get("output", "")))
+
+    def _bmc(self, host: Host) -> str:
+        """Empty: there is none, or no entry covers it; the service may do without."""
+        try:
+            return listed_bmc(host, self._destinations)
+        except Unfit:
+            return ""
 
     async def _call(self, method: str, url: str, body: object = None) -> Reply:
         endpoint = self._endpoint

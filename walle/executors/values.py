@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from walle.executors.port import Unfit
-from walle.outgoing.destinations import BadAddress, parse_address
+from walle.outgoing.destinations import BadAddress, Destinations, not_listed, parse_address
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import Host
 
@@ -31,6 +31,12 @@ def field_of(argument: str) -> str:
     return found[0] if found else ""
 
 
+def check_argument(number: int, argument: str) -> None:
+    """Raises ValueError: an argument, from 0, names a host's value where none belongs."""
+    if field_of(argument) and not number:
+        raise ValueError("the program must not be a value of the host")
+
+
 def fill(template: str, host: Host) -> str:
     """The template with the host's values. Raises Unfit: one of them is missing, or not what it should be."""
     return _FIELD.sub(lambda found: value_of(found[1], host), template)
@@ -45,6 +51,14 @@ def value_of(field: str, host: Host) -> str:
     if not _WORD.fullmatch(value):
         raise Unfit(f"host {host.name}: {field} is {f'{value[:80]!r}, which is not valid' if value else 'missing'}")
     return value
+
+
+def listed_bmc(host: Host, destinations: Destinations) -> str:
+    """Its management controller. Raises Unfit: no entry of the configuration covers it."""
+    address = value_of("bmc", host)
+    if destinations.controller_at(parse_address(address), host.name) is None:
+        raise Unfit(f"host {host.name}: {address} is not called: {not_listed('redfish')}")
+    return address
 
 
 def _bmc(host: Host) -> str:

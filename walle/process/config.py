@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from serving import yamltext
 from walle.executors.command import CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import RedfishConfig
-from walle.executors.values import field_of, fields_in
+from walle.executors.values import check_argument, fields_in
 from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
 from walle.notices import SmtpServer, why_not_notified
 from walle.outgoing.destinations import CmsEndpoint, Controllers, Destinations, Endpoint, parse_url
@@ -114,7 +115,7 @@ def _check_executor(where: str, config: ExecutorConfig) -> None:
         if isinstance(config, CommandConfig):
             for number, part in enumerate(config.argv):
                 field_name = f".argv[{number}]"
-                field_of(part)
+                check_argument(number, part)
         elif isinstance(config, RedfishConfig):
             field_name = ".url"
             fields_in(config.url)
@@ -122,6 +123,9 @@ def _check_executor(where: str, config: ExecutorConfig) -> None:
             field_name = ".system"
             fields_in(config.system)
         elif isinstance(config, DnsConfig):
+            field_name = ".server"
+            ipaddress.ip_address(config.server)
+            field_name = ""
             Dns("", config)
     except ValueError as error:
         raise BadConfig(f"{where}{field_name}: {error}") from error

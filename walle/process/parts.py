@@ -107,5 +107,5 @@ class RealParts:
         if isinstance(config, CommandConfig):
             return Command(name, config, self.destinations)
         if isinstance(config, Endpoint):
-            return Webhook(name, config, self._calls)
+            return Webhook(name, config, self._calls, self.destinations)
         return Dns(name, config) if isinstance(config, DnsConfig) else Nothing()
