@@ -51,7 +51,6 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 @_listening.option(
     "--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one."
 )
-@_FLAGS.transport()
 @_FLAGS.cors()
 @_FLAGS.allowed_hosts()
 @_listening.option(
@@ -147,7 +146,6 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
             cors=given["cors_origin"],
             allowed_hosts=given["allowed_host"],
             env="HQ_FEDERATED_",
-            transport=given["transport"],
         ),
         given["grace"],
     )

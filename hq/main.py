@@ -178,7 +178,6 @@ def _addresses(given: dict[str, Any]) -> Addresses:
         pages=pages,
         cors=given["cors_origin"],
         allowed_hosts=given["allowed_host"],
-        transport=given["transport"],
     )
 
 
@@ -188,7 +187,7 @@ def _agents_address(given: dict[str, Any]) -> str:
     host, _, port = given["grpc"].rpartition(":")
     if said is not None:
         return said
-    return f"{host}:7072" if port == "7071" and given["transport"] == "own" else ""
+    return f"{host}:7072" if port == "7071" else ""
 
 
 def _mind_workers(given: dict[str, Any]) -> int:
@@ -258,10 +257,6 @@ def _check_liveness(given: dict[str, Any]) -> None:
         )
     if math.isnan(given["guard_share"]):
         raise click.UsageError("--guard-share: write a number from 0 to 1")
-    if given["agents"] and given["transport"] != "own":
-        raise click.UsageError(
-            f"--agents {given['agents']}: --transport={given['transport']} has no listener for agents"
-        )
 
 
 def _check_exposure(given: dict[str, Any]) -> None:

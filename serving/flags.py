@@ -131,16 +131,6 @@ class Flags:
             ),
         )
 
-    def transport(self) -> Callable[[F], F]:
-        """Which code answers."""
-        kinds = (
-            "own: every address answers all protocols; grpcio: gRPC and HTTP on separate addresses "
-            "(will be removed in the next release)."
-        )
-        return self.under("Listening").option(
-            "--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds
-        )
-
     def cors(self) -> Callable[[F], F]:
         """Who may call from a browser."""
         text = "Allow browser calls from this origin (https://host); * for all. Repeatable."
@@ -245,7 +235,6 @@ _CONNECTIONS = {
     "send_buffer_bytes": "Kernel send buffer of one connection.",
     "ping_interval_s": "Ping idle HTTP/2 connections at this interval.",
     "ping_timeout_s": "Close them if they do not answer within this time.",
-    "min_ping_interval_s": "Disconnect gRPC clients that ping more often (only with --transport=grpcio).",
     "gzip_min_bytes": "Never compress smaller HTTP responses.",
     "gzip_level": "Compression level: 1 is fastest, 9 is smallest.",
 }

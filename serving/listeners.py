@@ -40,7 +40,6 @@ class Addresses:
     allowed_hosts: Sequence[str] = ()  # names by which it may be called over plain HTTP/1.1, besides those above
     agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
     env: str = "HQ_"  # prefix of these flags' variables, for messages
-    transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
 class Transports:
@@ -64,7 +63,7 @@ class Transports:
     ) -> None:
         """`pages`: besides those that every server has, by path. `agents`: what their listener serves.
 
-        `site`: serves every path that is neither a method nor a page (with the transport "own" only).
+        `site`: serves every path that is neither a method nor a page.
         """
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
         self._log_counts = shared.log_counts
@@ -80,15 +79,10 @@ class Transports:
             hosts = AllowedHosts(filter(None, listening), addresses.allowed_hosts)
         self._stopping = asyncio.Event()
         self._health = health
-        self._server: _One | _Two
+        beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
         # The limits that apply to agents' reports, wherever these are served.
-        self.agents_admission = shared.admission
-        if addresses.transport == "own":
-            beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
-            self.agents_admission = beside.admission
-            self._server = _One(methods, health, shared, metrics, addresses, hosts, pages or {}, agents, beside, site)
-        else:
-            self._server = _Two(methods, health, shared, metrics, addresses, hosts, pages or {})
+        self.agents_admission = beside.admission
+        self._server = _Servers(methods, health, shared, metrics, addresses, hosts, pages or {}, agents, beside, site)
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
@@ -166,8 +160,8 @@ def _with_port(address: str, port: int) -> str:
     return f"{address.rpartition(':')[0]}:{port}" if address else ""
 
 
-class _One:
-    """Our own transport: one server on all addresses, which may be the same."""
+class _Servers:
+    """One server on all addresses, which may be the same, but for the agents' and that of pages."""
 
     def __init__(
         self,
@@ -218,56 +212,6 @@ class _One:
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, give calls in progress `grace_s`."""
         await asyncio.gather(self._server.stop(grace_s), self._agents.stop(grace_s))
-
-    async def hide_pages(self) -> None:
-        """They are shown to the end."""
-        await self._pages.stop(0)
-
-
-class _Two:
-    """grpc.aio and uvicorn, for one release more (`--transport=grpcio`)."""
-
-    def __init__(
-        self,
-        methods: Sequence[Method],
-        health: Health,
-        shared: ServerContext,
-        metrics: CollectorRegistry,
-        addresses: Addresses,
-        hosts: AllowedHosts | None,
-        pages: Mapping[str, Page],
-    ) -> None:
-        # Imported here: a start without them takes a tenth less time.
-        from serving.grpc.server import GrpcServer
-        from serving.http.server import HttpServer
-
-        self._addresses = addresses
-        self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
-        self._http = HttpServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared, hosts=hosts)
-        self._pages = HttpServer((), health, shared, metrics, pages, hosts=hosts)
-
-    async def listen(self, tls: ServerTls | None) -> Addresses:
-        """Raises OSError."""
-        wanted = self._addresses
-        mtls_port = 0
-        if wanted.grpc_mtls and tls is not None:
-            mtls_port = self._grpc.listen(wanted.grpc_mtls, tls.grpc(ask_clients=True))
-        ask_clients = tls is not None and tls.verifies_clients and not wanted.grpc_mtls
-        grpc_port = await self._grpc.start(wanted.grpc, tls.grpc(ask_clients=ask_clients) if tls else None)
-        http_port = await self._http.start(wanted.http, tls.http if tls else None)
-        return Addresses(
-            _with_port(wanted.grpc, grpc_port),
-            _with_port(wanted.http, http_port),
-            _with_port(wanted.grpc_mtls, mtls_port),
-        )
-
-    async def show_pages(self, tls: ServerTls | None) -> None:
-        """Raises OSError."""
-        await self._pages.start(self._addresses.pages, tls.http if tls else None)
-
-    async def stop(self, grace_s: float) -> None:
-        """Take nothing new, give calls in progress `grace_s`."""
-        await asyncio.gather(self._grpc.stop(grace_s), self._http.stop(grace_s))
 
     async def hide_pages(self) -> None:
         """They are shown to the end."""

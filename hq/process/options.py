@@ -33,9 +33,8 @@ listening = together(
         default=None,
         metavar="HOST:PORT",
         help="Listener for agents only, with limits of its own; empty: none."
-        "  [default: port 7072 beside --grpc's 7071, else none; with --transport=grpcio none]",
+        "  [default: port 7072 beside --grpc's 7071, else none]",
     ),
-    flags.transport(),
     flags.cors(),
     flags.allowed_hosts(),
     _listening.option(

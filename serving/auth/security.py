@@ -150,8 +150,7 @@ def flags(made: Flags, audience: str, *, serves_grpc: bool = True, forwards: boo
     texts = {**_FILES, "--client-ca": _CHECKED_ONLY} if forwards else _FILES
     files = [option(name, default="", metavar="FILE", help=text) for name, text in texts.items()]
     address = (
-        "Second gRPC address, which requires client certificates; at the others they are optional (with "
-        "--transport=grpcio, --grpc requires them unless this is given). Port 0: a free one."
+        "Second gRPC address, which requires client certificates; at the others they are optional. Port 0: a free one."
     )
     mtls = (
         [made.under("Listening").option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)]

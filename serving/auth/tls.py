@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import grpc
 from cryptography import x509
 
 from serving.auth.watched_files import BadSecurity, WatchedFiles
@@ -21,11 +20,10 @@ _NO_PASSWORD: Final = ""  # without it, an encrypted key would be asked for at t
 
 
 class Pair(NamedTuple):
-    """A certificate (with its chain) and its key that belong together. `context` is for HTTP."""
+    """A certificate (with its chain) and its key that belong together."""
 
     chain: bytes
     key: bytes
-    context: ssl.SSLContext
     expires_at: float
 
 
@@ -33,11 +31,10 @@ NewestContext = Callable[[], ssl.SSLContext]
 
 
 class ServerTls:
-    """Credentials for both transports from one certificate; `client_ca` signs the certificates of clients.
+    """Credentials of all listeners from one certificate; `client_ca` signs the certificates of clients.
 
     Attributes:
         files: to be read again now and then.
-        http: the context for the HTTP server.
     """
 
     def __init__(self, cert: Path, key: Path, client_ca: Path | None, clock: Clock) -> None:
@@ -45,32 +42,11 @@ class ServerTls:
         self._pair = WatchedFiles("tls-cert", (cert, key), _reader(cert, key, clock))
         self._client_ca = WatchedFiles("client-ca", (client_ca,), _authority) if client_ca else None
         self.files: list[WatchedFiles[Any]] = [self._pair, *([self._client_ca] if self._client_ca else [])]
-        self.http = _context()
-        # A handshake takes the newest certificate; loading it into this context could leave it half changed.
-        self.http.sni_callback = self._choose
-
-    @property
-    def verifies_clients(self) -> bool:
-        """There is a CA for certificates of clients."""
-        return self._client_ca is not None
 
     @property
     def expires_at(self) -> float:
         """When the certificate in force expires, Unix time in seconds."""
         return self._pair.current.expires_at
-
-    def grpc(self, *, ask_clients: bool) -> grpc.ServerCredentials:
-        """Credentials that follow the files; with `ask_clients` nobody connects without one of `client_ca`."""
-        seen: list[object] = [self._state()]
-
-        def newer() -> Any:  # a configuration, or None; for each connection, in a thread of gRPC's
-            state = self._state()
-            if state == seen[0]:
-                return None
-            seen[0] = state
-            return self._configuration(ask_clients)
-
-        return grpc.dynamic_ssl_server_credentials(self._configuration(ask_clients), newer, ask_clients)
 
     def listening(self, *, require_clients: bool = False) -> NewestContext:
         """For one listener that speaks HTTP/2 and HTTP/1.1: gives the context for its next connection.
@@ -105,16 +81,8 @@ class ServerTls:
             context.num_tickets = 0
         return context
 
-    def _configuration(self, ask_clients: bool) -> Any:
-        pair, authority = self._pair.current, self._client_ca
-        roots = authority.current if authority and ask_clients else None
-        return grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], root_certificates=roots)
-
     def _state(self) -> tuple[object, object]:
         return self._pair.current, self._client_ca.current if self._client_ca else None
-
-    def _choose(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = self._pair.current.context
 
 
 def _context() -> ssl.SSLContext:
@@ -126,9 +94,8 @@ def _context() -> ssl.SSLContext:
 def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], Pair]:
     def read(contents: Sequence[bytes]) -> Pair:
         expires_at = _check_time(contents[0], clock.wall_ms() / 1000)
-        context = _context()
         try:
-            context.load_cert_chain(cert, key, password=_NO_PASSWORD)
+            _context().load_cert_chain(cert, key, password=_NO_PASSWORD)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise BadSecurity(f"the certificate and key do not match or are invalid: {error}") from error
         try:
@@ -137,7 +104,7 @@ def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], 
             now = b"", b""
         if now != tuple(contents):
             raise BadSecurity("the files changed while being read")
-        return Pair(contents[0], contents[1], context, expires_at)
+        return Pair(contents[0], contents[1], expires_at)
 
     return read
 

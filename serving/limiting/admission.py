@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from serving.clock import Clock
@@ -113,36 +111,11 @@ class Admission:
         self.bodies_of.take(peer, size_bytes)
         self.bodies_bytes += size_bytes
 
-    @contextmanager
-    def holding(self, peer: str, size_bytes: int) -> Iterator[None]:
-        """Count a request as a body for as long as its call goes on, which keeps it: that of a stream, or a large one.
-
-        Raises:
-            Overloaded: as `hold_body`.
-        """
-        self.hold_body(peer, size_bytes)
-        try:
-            yield
-        finally:
-            self.release_body(peer, size_bytes)
-
     def release_body(self, peer: str, size_bytes: int) -> None:
         """Count a body out."""
         if size_bytes:
             self.bodies_bytes -= size_bytes
             self.bodies_of.give_back(peer, size_bytes)
-
-    def hold_answer(self, peer: str, size_bytes: int) -> None:
-        """Count in a large answer that is about to be sent to its peer.
-
-        Raises:
-            Overloaded: all of them together, or those to this peer, are over their limit; nothing was counted.
-        """
-        if self.answers_bytes + size_bytes > self.max_answers_bytes:
-            words = "too many large responses are being sent: retry later, or use another replica"
-            raise Overloaded(words, limit="max_answers_bytes")
-        self.answers_of.take(peer, size_bytes)
-        self.answers_bytes += size_bytes
 
     def weigh(self, peer: str, change: int) -> bool:
         """More or less waits to be taken by a peer. False: more than it, or all together, may leave unread."""
@@ -160,8 +133,3 @@ class Admission:
             words = "too many large responses are being sent: retry later, or use another replica"
             raise Overloaded(words, limit="max_answers_bytes")
         self.answers_of.check(peer, size_bytes)
-
-    def release_answer(self, peer: str, size_bytes: int) -> None:
-        """Count an answer out."""
-        self.answers_bytes -= size_bytes
-        self.answers_of.give_back(peer, size_bytes)

@@ -74,8 +74,6 @@ def set_up_logs(level: str, form: str, stream: TextIO | None = None) -> None:
     handler = RepeatFilter(target, time.monotonic)
     handler.addFilter(CallFields())
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    # A warning for every malformed request of some scanner: the refusals are counted on /metrics.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 _MOST_KINDS: Final = 1_000

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serving.calls.incoming import IncomingCall, RequestIds
-from serving.calls.methods import Push
+from serving.calls.incoming import RequestIds, acceptable_request_id
+from serving.calls.methods import Call, Push
+from serving.rights.access import UNCHECKED
 from serving.transport.exchange import Exchange
 
 
-class ExchangeCall(IncomingCall):
+class ExchangeCall(Call):
     """A call over any protocol, worked out from its exchange when somebody asks."""
 
+    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    access = UNCHECKED
+    _deadline: float | None = None
+    _request_id = ""
     head_fields: Sequence[tuple[bytes, bytes]] = ()  # sent beside those of the protocol
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
         self._exchange, self._ids = exchange, ids
+
+    def set_deadline(self, deadline: float) -> None:
+        """Make known when the caller stops waiting."""
+        self._deadline = deadline
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
+        return self._request_id
 
     @property
     def host(self) -> str:

@@ -1,7 +1,7 @@
-"""The empty handlers: the same stacks as HQ's old ones, answering with constant bytes.
+"""The empty handlers: what Python offers for serving, answering with constant bytes.
 
 Run as `python -m tests.bench.empty DIR [CERT KEY]`. Each file NAME in DIR is served at gRPC /empty.E/NAME and at HTTP
-/NAME; with a certificate, gRPC has TLS. gRPC has HQ's own options; the ASGI application reads the body and does nothing
+/NAME; with a certificate, gRPC has TLS. gRPC has HQ's limits; the ASGI application reads the body and does nothing
 else.
 """
 
@@ -17,8 +17,22 @@ import grpc
 import uvicorn
 import uvloop
 
-from serving.grpc.limits import options_of
 from serving.limiting.limits import Limits
+
+_LIMITS = Limits()
+# With HQ's own limits, where gRPC has them.
+_OPTIONS = [
+    ("grpc.max_receive_message_length", _LIMITS.max_request_bytes),
+    ("grpc.max_send_message_length", _LIMITS.max_response_bytes),
+    ("grpc.max_metadata_size", _LIMITS.max_header_bytes),
+    ("grpc.absolute_max_metadata_size", _LIMITS.max_header_bytes * 2),
+    ("grpc.http2.bdp_probe", 0),  # else gRPC accepts and keeps MiBs of what a call sends after its request
+    ("grpc.max_concurrent_streams", _LIMITS.max_streams_per_connection),
+    ("grpc.max_allowed_incoming_connections", _LIMITS.max_connections),
+    ("grpc.keepalive_time_ms", round(_LIMITS.ping_interval_s * 1000)),
+    ("grpc.keepalive_timeout_ms", round(_LIMITS.ping_timeout_s * 1000)),
+    ("grpc.keepalive_permit_without_calls", 1),
+]
 
 _Handler = Callable[[bytes, Any], Awaitable[bytes]]
 
@@ -48,7 +62,7 @@ def _application(bodies: dict[str, bytes]) -> Any:
 async def serve(directory: Path, cert: str = "", key: str = "") -> None:
     """Serve for ever; say where on standard output."""
     bodies = {path.name: path.read_bytes() for path in directory.iterdir()}
-    server = grpc.aio.server(options=options_of(Limits()))
+    server = grpc.aio.server(options=_OPTIONS)
     methods: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(cast("Any", _grpc_handler(body))) for name, body in bodies.items()
     }

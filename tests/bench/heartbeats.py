@@ -70,10 +70,8 @@ async def _one_by_one(bench: Bench, made: Stand, empty: load.Target, one: Sequen
     ]
     leases = [await _lease(made) for _ in range(_REPORTERS)]
     keeps = [rpc.LeaseKeepAliveRequest(ID=lease).SerializeToString() for lease in leases]
-    await made.replica("--transport", "grpcio")
     sides: dict[str, Side] = {
         "hq": partial(load.grpc, made.hq("ReportStatus"), one, shape=shape),
-        "grpcio": partial(load.grpc, made.hq("ReportStatus", replica=1), one, shape=shape),
         "empty": partial(load.grpc, empty, one, shape=shape),
         "etcd put": partial(load.grpc, made.raw("KV/Put"), puts, shape=shape),
         "etcd lease": partial(load.grpc, made.raw("Lease/LeaseKeepAlive"), keeps, shape=shape),

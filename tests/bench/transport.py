@@ -212,7 +212,7 @@ class _Crowd:
 
 
 async def _idle_watches(bench: Bench, made: Stand) -> None:
-    ours, old = made.replicas[0], await made.replica("--transport", "grpcio")
+    ours = made.replicas[0]
     crowd = _Crowd(ours)
     try:
         await crowd.opened(100)
@@ -229,10 +229,7 @@ async def _idle_watches(bench: Bench, made: Stand) -> None:
     bench.fact(GROUP, "idle watch: CPU per bookmark", [each_us], "µs", note=f"{crowd.messages:,} bookmarks")
     # 10,000 a second: as many per cent as microseconds.
     bench.fact(GROUP, "50,000 idle watches: bookmarks every 5 s", [each_us], "% of a core")
-    rounds = [(await _open_us(ours), await _open_us(old)) for _ in range(bench.rounds)]
-    bench.fact(GROUP, OPENED, [our_us for our_us, _ in rounds], "µs")
-    bench.fact(GROUP, f"{OPENED}, grpc.aio", [old_us for _, old_us in rounds], "µs")
-    bench.fact(GROUP, f"{OPENED}: over grpc.aio, of ours", [old_us / our_us for our_us, old_us in rounds], "times")
+    bench.fact(GROUP, OPENED, [await _open_us(ours) for _ in range(bench.rounds)], "µs")
 
 
 async def _alone(bench: Bench, name: str, replica: ReplicaProcess, at_once: int) -> None:

@@ -16,7 +16,6 @@ from store.embedded import EmbeddedEtcd
 from tests.fuzz.target import guarded_by, started
 from tests.support.secured import Secured
 
-TRANSPORT: Final = ("--transport=own",)
 SERVICE: Final = "hq.v1.InstanceService"
 INSTANCES: Final = ("web-1", "web-2", "web-3")
 _READY_S: Final = 30.0
@@ -50,7 +49,7 @@ class Replica:
 @asynccontextmanager
 async def plain(directory: Path) -> AsyncIterator[Replica]:
     """`hq dev` over memory on free ports, until the end of the block."""
-    async with started(directory, "--store", "memory", *TRANSPORT) as target:
+    async with started(directory, "--store", "memory") as target:
         replica = Replica(target.grpc, target.http)
         await _fill(replica, "")
         yield replica
@@ -62,7 +61,7 @@ async def secured(directory: Path) -> AsyncIterator[Replica]:
     files, etcd = Secured(directory), EmbeddedEtcd(directory / "etcd")
     await etcd.start()
     try:
-        flags = ("--etcd", etcd.endpoint, *files.flags(files.given()), *TRANSPORT)
+        flags = ("--etcd", etcd.endpoint, *files.flags(files.given()))
         async with guarded_by(directory, *flags) as target:
             token = files.issuer.token("reader/judge", good_for_s=3_600.0)
             replica = Replica(target.grpc, target.http, files.authority.cert, token)

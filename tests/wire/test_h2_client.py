@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 from hqclient.errors import DETAILS_KEY, decode_status
 from hqpb.v1 import service_pb2
 from serving.context import ServerContext
-from serving.grpc.server import GrpcServer
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
+from tests.support.grpcio_server import GrpcioServer
 from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, FakeRegistry
 
 
@@ -26,14 +26,12 @@ from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, Fak
 async def address(
     registry: FakeRegistry, health: FakeHealth, shared: ServerContext, request: pytest.FixtureRequest
 ) -> AsyncIterator[str]:
-    server: Server | GrpcServer
+    server: Server | GrpcioServer
     if request.param == "own":
         server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
-        port = await server.listen("127.0.0.1:0")
     else:
-        server = GrpcServer(registry.methods(), health, shared)
-        port = await server.start("127.0.0.1:0")
-    yield f"127.0.0.1:{port}"
+        server = GrpcioServer(registry.methods())
+    yield f"127.0.0.1:{await server.listen('127.0.0.1:0')}"
     await server.stop(0.0)
 
 

@@ -13,13 +13,12 @@ import pytest
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqpb.v1 import service_pb2
-from serving.context import ServerContext
-from serving.grpc.server import GrpcServer
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from tests.support.certificates import Authority, Certificate
+from tests.support.grpcio_server import GrpcioServer
 from tests.support.secured import Secured, served
-from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
+from tests.wire.fake_table import GET, FakeRegistry
 
 COUNT = "/hq.v1.InstanceService/CountInstances"
 
@@ -44,14 +43,12 @@ async def failure(channel: Channel) -> str:
 
 
 @pytest.fixture
-async def grpcio(
-    files: Secured, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
-) -> AsyncIterator[int]:
+async def grpcio(files: Secured, registry: FakeRegistry) -> AsyncIterator[int]:
     """The port of a server that asks for certificates."""
-    server = GrpcServer(registry.methods(), health, shared)
+    server = GrpcioServer(registry.methods())
     pair = [(files.server.key.read_bytes(), files.server.cert.read_bytes())]
     credentials = grpc.ssl_server_credentials(pair, files.authority.cert.read_bytes(), True)
-    yield await server.start("0.0.0.0:0", credentials)
+    yield await server.listen("0.0.0.0:0", credentials)
     await server.stop(0.0)
 
 

@@ -35,9 +35,8 @@ async def asked(address: str, said: bytes, tls: ssl.SSLContext | None = None) ->
         return answer.status, answer.body
 
 
-@pytest.mark.parametrize("transport", ["own", "grpcio"])
-async def test_a_write_for_a_host_of_another_name_is_refused_and_says_what_to_do(transport: str) -> None:
-    async with served(None, transport=transport) as replica:
+async def test_a_write_for_a_host_of_another_name_is_refused_and_says_what_to_do() -> None:
+    async with served(None) as replica:
         status, body = await asked(replica.addresses.http, request(CREATE, WEB, EVIL))
         assert status == 421
         assert b"does not answer as 'evil.example:7080'" in body

@@ -13,7 +13,6 @@ from hq.main import cli
     [
         ("--liveness-timeout 0s", "must be positive"),
         ("--liveness-timeout 10s --report-interval 10s", "use a third of it"),
-        ("--agents 127.0.0.1:7072 --transport=grpcio", "no listener for agents"),
         ("--report-interval 20m", "would expire"),
         ("--guard-share nan", "a number from 0 to 1"),
     ],
