@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -31,7 +31,14 @@ _NEW = ".new"
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or a link would be somebody else's
 
 
-def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Footing | None) -> None:
+def save(
+    path: Path,
+    cache: Cache,
+    history: History,
+    prefix: bytes,
+    footing: Footing | None,
+    silence: tuple[bytes, ...] = (),
+) -> None:
     """Write all instances and the history to a file, in place of an existing one, which is removed in any case."""
     began = time.monotonic()
     _drop(path, *_begun(path))
@@ -42,7 +49,7 @@ def save(path: Path, cache: Cache, history: History, prefix: bytes, footing: Foo
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made, name = tempfile.mkstemp(_NEW, f"{path.name}.", path.parent)  # for this user only
         with os.fdopen(made, "wb") as file:
-            _write(file, cache, history, prefix, footing)
+            _write(file, cache, history, prefix, footing, silence)
         Path(name).replace(path)
     except (OSError, ValueError) as error:
         log.warning("no checkpoint at %s, so the next start reads everything: %s", path, error)
@@ -62,11 +69,13 @@ def _drop(*paths: Path) -> None:
             path.unlink()
 
 
-def _write(file: BinaryIO, cache: Cache, history: History, prefix: bytes, footing: Footing) -> None:
+def _write(
+    file: BinaryIO, cache: Cache, history: History, prefix: bytes, footing: Footing, silence: tuple[bytes, ...]
+) -> None:
     keys = len(cache) + sum(bool(entry.status_version) for entry in cache.entries())
     stored_bytes = sum(entry.stored_bytes() for entry in cache.entries())
     sizes = len(cache), keys, stored_bytes, len(history), history.complete_after
-    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, *sizes))
+    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, *sizes, silence))
     for part in cache.matching(Query(service_pb2.InstanceFilter())):
         writer.add([entry.kept() for entry in part])
     for steps in history.kept():
@@ -78,8 +87,10 @@ class Checkpoint:
 
     kinds = (k.SPEC, k.STATUS)
 
-    def __init__(self, path: Path, head: Head, cache: Cache, history: History) -> None:
-        self._path, self._head, self._cache, self._history = path, head, cache, history
+    def __init__(
+        self, path: Path, head: Head, cache: Cache, history: History, take: Callable[[tuple[bytes, ...]], None]
+    ) -> None:
+        self._path, self._head, self._cache, self._history, self._take = path, head, cache, history, take
         self._steps: list[Step] = []
         self.epoch, self.version, self.footing, self.key_count = head.epoch, head.version, head.footing, head.keys
 
@@ -101,18 +112,25 @@ class Checkpoint:
         self._cache.stored_bytes += self._head.stored_bytes
 
     def finish(self) -> None:
-        """Let watches resume from where they could before."""
+        """Let watches resume from where they could before, and silence go on."""
+        self._take(self._head.silence)
         self._history.recall(self._head.complete_after, self._steps)
         self._steps.clear()
 
 
-def found(path: Path, cache: Cache, history: History, prefix: bytes) -> Checkpoint | None:
+def found(
+    path: Path,
+    cache: Cache,
+    history: History,
+    prefix: bytes,
+    take_silence: Callable[[tuple[bytes, ...]], None] = lambda _: None,
+) -> Checkpoint | None:
     """The checkpoint at a path; None: there is none that could be of this store."""
     try:
         with _opened(path) as file:
             head = Reader(file).head
         if head.prefix == prefix:
-            return Checkpoint(path, head, cache, history)
+            return Checkpoint(path, head, cache, history, take_silence)
         log.warning("the checkpoint at %s is of prefix %s: reading everything", path, head.prefix.decode())
     except FileNotFoundError:
         log.info("no checkpoint at %s: reading everything", path)

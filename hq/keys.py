@@ -22,6 +22,7 @@ __all__ = [
     "RESTORE",
     "SECRETS",
     "SESSION",
+    "SILENCE",
     "SPEC",
     "STATUS",
     "Keys",
@@ -32,6 +33,7 @@ __all__ = [
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
 OPS: Final = "ops"
+SILENCE: Final = "silence"  # what outlives a restart of all replicas
 PER_REPLICA: Final = (HEARTBEATS, HEARING)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 

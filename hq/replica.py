@@ -15,6 +15,7 @@ from hq.config import ReplicaConfig
 from hq.epoch_trust import EpochTrust, Strangers
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.liveness import Liveness, liveness_times
+from hq.liveness.presence import Presence
 from hq.liveness.refusals import PublishedRefusals
 from hq.liveness.tracker import Tracker
 from hq.loading import CatchUp, Loading, watched
@@ -71,12 +72,18 @@ class Replica:
         orders, strangers = self.liveness.orders, Strangers(config.report_interval_s / 2, timeout_s)
         self.trust = EpochTrust(cache, orders, strangers, self.committer, self.catch_up, names, clock)
         self.events.connect_store(epoch, self.committer, self.fence, self.compactor)
-        self.events.connect_liveness(self.trust, tracker, orders, self.heartbeats, self.published)
+        guard, reachability = self.liveness.guard, self.liveness.reachability
+        marked_at = partial(getattr, self.compactor, "marked_at")
+        parts_of_silence = cache, tracker, guard, orders, reachability, clock, rng, marked_at
+        self.presence = Presence(store, names, me, epoch, *parts_of_silence)
+        self.events.connect_liveness(self.trust, tracker, orders, self.heartbeats, self.published, self.presence)
 
     async def run(self) -> None:
         """Follow, write and judge for ever."""
         if path := self.config.checkpoint:
-            self.follower.kept = checkpoint.found(Path(path), self.cache, self.history, self.key_names.prefix)
+            self.follower.kept = checkpoint.found(
+                Path(path), self.cache, self.history, self.key_names.prefix, self.presence.recall
+            )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
@@ -84,6 +91,7 @@ class Replica:
             tasks.create_task(self.committer.run(), name="committer")
             tasks.create_task(self.heartbeats.run(), name="heartbeats")
             tasks.create_task(self.published.run(), name="published refusals")
+            tasks.create_task(self.presence.run(), name="presence")
             tasks.create_task(self.compactor.run(), name="compactor")
             tasks.create_task(self._finish_loading_each_time(), name="loading")
             tasks.create_task(self.liveness.sweep.run(), name="sweep")
@@ -91,7 +99,10 @@ class Replica:
     def save(self) -> None:
         """Write the checkpoint, if one is configured; call it when `run` has ended."""
         if (path := self.config.checkpoint) and self.loading.loaded.is_set():
-            checkpoint.save(Path(path), self.cache, self.history, self.key_names.prefix, self.follower.footing())
+            if self.fence.proven_at is not None:
+                self.tracker.away(self.fence.proven_at)
+            silence, footing = self.presence.keep(), self.follower.footing()
+            checkpoint.save(Path(path), self.cache, self.history, self.key_names.prefix, footing, silence)
 
     async def _finish_loading_each_time(self) -> None:
         while True:
@@ -112,6 +123,6 @@ class Replica:
             return
         loading = self.loading
         if self.follower.applied and not loading.loaded.is_set() and not loading.restoring:
-            self.tracker.start(self.cache.entries(), "this replica has just started and may have missed heartbeats")
+            self.presence.start("this replica has just started and may have missed heartbeats")
             loading.done()
             log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)

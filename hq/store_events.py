@@ -18,6 +18,7 @@ from hq import keys as k
 from hq.epoch_trust import EpochTrust
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
+from hq.liveness.presence import Presence
 from hq.liveness.refusals import PublishedRefusals
 from hq.liveness.tracker import Tracker
 from hq.loading import Loading
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _PEERS_KEPT = 1_000
 _MANY = 1_000
+_SUSPEND = "suspend/"
 
 
 class StoreEvents:
@@ -56,6 +58,7 @@ class StoreEvents:
     _orders: Orders
     _heartbeats: Heartbeats
     _published: PublishedRefusals
+    _presence: Presence
 
     def __init__(
         self, names: k.Keys, clock: Clock, cache: Cache, history: History, fanout: Fanout, loading: Loading
@@ -70,11 +73,17 @@ class StoreEvents:
         self._epoch, self._committer, self._fence, self._compactor = epoch, committer, fence, compactor
 
     def connect_liveness(
-        self, trust: EpochTrust, tracker: Tracker, orders: Orders, heartbeats: Heartbeats, published: PublishedRefusals
+        self,
+        trust: EpochTrust,
+        tracker: Tracker,
+        orders: Orders,
+        heartbeats: Heartbeats,
+        published: PublishedRefusals,
+        presence: Presence,
     ) -> None:
         """The parts that judge silence and epochs."""
         self._trust, self._tracker, self._orders = trust, tracker, orders
-        self._heartbeats, self._published = heartbeats, published
+        self._heartbeats, self._published, self._presence = heartbeats, published, presence
 
     def reset(self) -> None:
         is_first = not self._loading.loaded.is_set()
@@ -86,6 +95,7 @@ class StoreEvents:
         self._cache.reset()
         self._committer.forget()
         self._tracker.reset()
+        self._presence.reset()
         self._orders.reset()
         self._orders_at.clear()
         self._history.reset(0)
@@ -99,6 +109,8 @@ class StoreEvents:
                 self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
             elif name.kind == k.COMPACTION:
                 self._compactor.seen(record)
+            elif name.kind == k.SILENCE:
+                self._take_silence(Change(record.key, record.value, record.created, record.modified), name)
             elif name.kind == k.RESTORE:
                 self._loading.restoring = True
         if len(records) >= _MANY:
@@ -106,6 +118,8 @@ class StoreEvents:
 
     def listed(self, revision: int) -> None:
         self._cache.advance(revision)
+        if self._tracker.replay is not None:
+            self._tracker.replay.restart(revision)
         self._history.reset(revision)
         self._fanout.version = self._fanout.changed = revision
 
@@ -117,6 +131,8 @@ class StoreEvents:
             self._apply_version(batch, collapsed=True)
             because = "the store's history was compacted past this replica's position"
             self._tracker.restart(because)
+            if self._tracker.replay is not None:
+                self._tracker.replay.restart(batch.revision)
             return
         # Version by version: a heartbeat is judged by the status that was current at its place in the store's order.
         for version, changes in groupby(batch.changes, key=lambda change: change.revision):
@@ -124,6 +140,10 @@ class StoreEvents:
 
     def _apply_version(self, batch: Batch, *, collapsed: bool) -> None:
         events = self._cache.apply(batch, collapsed=collapsed)
+        if (replay := self._tracker.replay) is not None:
+            replay.version = batch.revision
+            for event in events:
+                replay.observe(event)
         self._tell(batch.revision, events, collapsed=collapsed)
         self._fanout.version = batch.revision
         for change in batch.changes:
@@ -185,6 +205,8 @@ class StoreEvents:
             part = self._heartbeats if name.kind == k.HEARTBEATS else self._published
             self._saw_peer(name.rest)
             self._take(change, name, lambda: part.observe(name.rest, value))
+        elif name.kind == k.SILENCE:
+            self._take_silence(change, name)
         elif name.kind == k.MENDED:
             # The memory of some process was wrong. What its clients got there they may have brought along.
             self._history.reset(change.revision)
@@ -192,12 +214,17 @@ class StoreEvents:
         elif name.kind == k.COMPACTION:
             self._compactor.seen(Record(change.key, value, change.created, change.revision))
 
+    def _take_silence(self, change: Change, name: k.Name) -> None:
+        self._take(change, name, lambda: self._presence.observe(name.rest, change.value or b"", change.revision))
+
     def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
         live = live and self._loading.loaded.is_set()
         if change.value is None:
             self._orders_at.pop(name.rest, None)
         else:
             self._orders_at[name.rest] = change.revision
+        if self._tracker.replay is not None and name.rest.startswith(_SUSPEND):
+            self._tracker.replay.ordered(name.rest.removeprefix(_SUSPEND))
         self._take(change, name, lambda: self._orders.take(name.rest, change.value, live=live))
 
     def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:

@@ -39,6 +39,7 @@ class Compactor:
     """Compacts every `every_s` seconds, unless another replica did; also removes the keys of replicas long gone.
 
     Attributes:
+        marked_at: the revision at which the last mark was put; 0: there is none.
         compactions: done by this replica; for metrics.
     """
 
@@ -57,23 +58,23 @@ class Compactor:
         self._store, self._keys, self._replica, self._epoch = store, keys, replica, epoch
         self._clock, self._rng, self._every_s = clock, rng, every_s
         self._burial = Burial(store, keys, replica, epoch, clock, kinds)
-        self._marked_at = 0  # the revision at which the last mark was put; 0: there is none
+        self.marked_at = 0
         self._seen_at = clock.now()
         self.compactions = 0
 
     def seen(self, mark: Record) -> None:
         """A compaction mark came through the watch or a listing."""
-        self._marked_at, self._seen_at = mark.modified, self._clock.now()
+        self.marked_at, self._seen_at = mark.modified, self._clock.now()
 
     async def run(self) -> None:
         """Compact for ever; not at all if `every_s` is 0."""
         if not self._every_s:
             await asyncio.Event().wait()
         while True:
-            await asyncio.sleep(min(_FIRST_MARK_S, self._every_s) if not self._marked_at else self._every_s / 8)
+            await asyncio.sleep(min(_FIRST_MARK_S, self._every_s) if not self.marked_at else self._every_s / 8)
             await asyncio.sleep(self._rng.uniform(0, min(2.0, self._every_s / 8)))
             # The first mark comes soon: from then on a restarted replica knows what was before it.
-            if self._marked_at and self._clock.now() - self._seen_at < self._every_s:
+            if self.marked_at and self._clock.now() - self._seen_at < self._every_s:
                 continue
             try:
                 await self.once()
@@ -85,7 +86,7 @@ class Compactor:
 
         Raises NoSpace after compacting at the last mark: a full store takes no mark, and needs compaction most.
         """
-        before, self._seen_at = self._marked_at, self._clock.now()
+        before, self._seen_at = self.marked_at, self._clock.now()
         try:
             refused = await self._put_mark(before)
         except NoSpace:
@@ -93,7 +94,7 @@ class Compactor:
             raise
         if refused is not None:
             # Another replica's mark that has not come through the watch yet, or the mark was deleted.
-            self._marked_at = refused.modified[self._keys.compaction]
+            self.marked_at = refused.modified[self._keys.compaction]
             return False
         await self._compact(before)
         await self._burial.once()

@@ -42,7 +42,7 @@ HQ: Final = Server(
     "HQ",
     k.DEFAULT_PREFIX,
     (k.SPEC, k.SECRETS, k.STATUS, k.OPS),
-    (*k.PER_REPLICA, *_OF_THE_STORE),
+    (*k.PER_REPLICA, k.SILENCE, *_OF_THE_STORE),
     "versions and tokens from before are refused, watches start over, and agents follow the restored specifications at "
     "once, without batches",
 )

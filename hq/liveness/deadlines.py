@@ -6,8 +6,9 @@ re-inserted is the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
 
 from hq.liveness.absences import Absences, Unheard
@@ -52,6 +53,13 @@ class LivenessTimes:
         return self.report_interval_s + self.retry_s
 
 
+class Silence(NamedTuple):
+    """For how long nothing was heard, in seconds in which HQ was there, and reports were refused before that."""
+
+    silent_s: float
+    refused_s: float = 0.0
+
+
 @dataclass(slots=True)
 class _Refused:
     """Reports refused since the revision was last heard; `is_spent`: they have come for longer than they may count."""
@@ -65,7 +73,8 @@ class Deadlines(Generic[K]):
 
     Attributes:
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
-        postponed_because: why deadlines are postponed to `floor`.
+        chance_until: none of those not heard since the start is earlier, and each gap until then begins it anew.
+        postponed_because: why deadlines are postponed to one of these.
     """
 
     def __init__(self, times: LivenessTimes) -> None:
@@ -76,9 +85,11 @@ class Deadlines(Generic[K]):
         self._refused: dict[K, _Refused] = {}
         self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
         self._newest, self._newest_tick = float("-inf"), 0
-        self.floor = float("-inf")
+        self.floor = self.chance_until = float("-inf")
+        self._gap_floor = self._started = float("-inf")
         self.postponed_because = ""
         self._unheard = Unheard()
+        self._known_since = float("-inf")
 
     def __len__(self) -> int:
         return len(self._heard)
@@ -95,13 +106,32 @@ class Deadlines(Generic[K]):
             self._refused.pop(key, None)
         self._move(key, now)
 
-    def begin(self, keys: Iterable[K], now: float) -> None:
-        """Count all of these as heard now, and discard the rest. In bulk: at a start there are millions."""
+    def start(self, keys: Iterable[K], now: float, because: str, carried: Mapping[K, Silence] | None = None) -> None:
+        """Count all of these as heard now, but go on with what is carried over; discard the rest.
+
+        HQ's absence was not silence, but its presence before was. Whatever is carried over, there is a report interval
+        and a retry of uninterrupted presence to report in. In bulk: at a start there are millions.
+        """
         self.clear()
+        self.restart(now, because)
+        most_s = max(0.0, self._times.timeout_s - self._times.grace_s)
+        silences = {key: min(silence.silent_s, most_s) for key, silence in (carried or {}).items()}
+        heard = {key: now - silences[key] for key in sorted(silences, key=silences.__getitem__, reverse=True)}
+        others = dict.fromkeys((key for key in keys if key not in heard) if heard else keys, now)
+        for key, silence in (carried or {}).items():
+            if silence.refused_s:
+                self._refused[key] = _Refused(heard[key] - silence.refused_s)
+        self._absences.restart(min([now, *heard.values(), *(refused.heard for refused in self._refused.values())]))
+        for refused in self._refused.values():
+            refused.is_spent = now - refused.heard > self._times.timeout_s
         self._newest, self._newest_tick = now, self._tick(now)
-        self._heard = dict.fromkeys(keys, now)
-        if self._heard:
-            self._counts[self._newest_tick] = len(self._heard)
+        for moment in heard.values():
+            tick = self._tick(moment)
+            self._counts[tick] = self._counts.get(tick, 0) + 1
+        if others:
+            self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + len(others)
+        heard.update(others)
+        self._heard, self._started, self.chance_until = heard, now, now + self._times.grace_s
 
     def refused(self, key: K, now: float) -> None:
         """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
@@ -152,6 +182,7 @@ class Deadlines(Generic[K]):
         """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
         self._absences.restart(now)
         self._unheard.restart(now)
+        self._known_since, self._started = now, float("-inf")
         self._raise_floor(now + self._times.timeout_s, because)
 
     def away(self, since: float) -> None:
@@ -168,7 +199,11 @@ class Deadlines(Generic[K]):
         self._absences.add(began, now)
         self._unheard.gap(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
-        self._raise_floor(now + chance_s, because)
+        self._gap_floor = now + chance_s
+        self._raise_floor(self._gap_floor, because)
+        if began < self.chance_until:
+            # Who has not been heard since the start may have failed for hours, and be far from trying again.
+            self.chance_until, self.postponed_because = now + self._times.grace_s, because
 
     def deadline(self, key: K) -> float | None:
         """On the injected clock, if HQ stays; None: none runs."""
@@ -179,7 +214,10 @@ class Deadlines(Generic[K]):
         refused = self._refused.get(key)
         if refused is not None and refused.is_spent:
             natural = max(natural, self._natural(refused.heard, 2 * self._times.timeout_s))
-        return max(natural, min(self.floor, natural + self._times.grace_s))
+        grace_s = self._times.grace_s
+        if heard < self._started:
+            return max(natural, self.chance_until, min(self._gap_floor, natural + grace_s))
+        return max(natural, min(self.floor, natural + grace_s))
 
     def _natural(self, heard: float, patience_s: float) -> float:
         since = max(heard, self._absences.since)
@@ -203,7 +241,26 @@ class Deadlines(Generic[K]):
         heard = self._heard.get(key)
         if heard is None or key in self._refused or self._unheard.unheard_s(heard, heard) is not None:
             return None
-        return max(heard, self._absences.since)
+        return max(heard, self._absences.since, self._started)
+
+    def silence(self, key: K, now: float) -> Silence | None:
+        """What a restart is to go on with; None: no deadline runs."""
+        heard = self._heard.get(key)
+        if heard is None:
+            return None
+        silent_s, refused = self._absences.silence_s(heard, now), self._refused.get(key)
+        refused_s = self._absences.silence_s(refused.heard, now) - silent_s if refused is not None else 0.0
+        return Silence(silent_s, max(0.0, refused_s))
+
+    def silent_keys(self, now: float) -> list[K]:
+        """Who has not been heard for over a report interval and a retry, refused or not."""
+        latest = self._absences.heard_before(self._times.grace_s, now)
+        silent = list(takewhile(lambda key: self._heard[key] <= latest, self._heard))
+        return silent + [key for key, refused in self._refused.items() if self._heard[key] > latest >= refused.heard]
+
+    def present_s(self, since: float, now: float) -> float:
+        """For how long HQ was there to hear since a moment, or since the start."""
+        return self._absences.silence_s(max(since, self._started), now)
 
     def unheard_s(self, key: K, now: float) -> float | None:
         """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
@@ -216,18 +273,29 @@ class Deadlines(Generic[K]):
 
         Exhaust it before anything else is heard or forgotten.
         """
-        latest = self._absences.heard_before(self._too_long_s(now), now)
-        spent = self._absences.heard_before(self._too_long_s(now) + self._times.timeout_s, now)
+        fresh = self._limits(now, self.floor)
+        is_chance_over = now >= self.chance_until + self._times.flush_s
+        carried = self._limits(now, self._gap_floor) if is_chance_over else (float("-inf"), float("-inf"))
         for key, heard in self._heard.items():
+            is_carried = heard < self._started
+            latest, spent = carried if is_carried else fresh
             if heard > latest:
-                return
+                if not is_carried or self._started > fresh[0]:
+                    return
+                continue
             refused = self._refused.get(key) if self._refused else None
             if refused is None or not refused.is_spent or refused.heard <= spent:
                 yield key
 
+    def _limits(self, now: float, floor: float) -> tuple[float, float]:
+        """Who was heard later does not expire yet; and later than the second, if refused for too long."""
+        too_long_s = self._too_long_s(now, floor)
+        heard_before, timeout_s = self._absences.heard_before, self._times.timeout_s
+        return heard_before(too_long_s, now), heard_before(too_long_s + timeout_s, now) if self._refused else 0.0
+
     def expired_count(self, now: float) -> int:
         """How many `expired` yields, to a tick, and those whose refused reports spare them a little longer. Quick."""
-        return self._count(self._too_long_s(now), now)
+        return self._count(self._too_long_s(now, self.floor), now)
 
     def silent(self, now: float) -> int:
         """How many have been silent for over two report intervals, to a tick. Quick, however many there are."""
@@ -240,12 +308,12 @@ class Deadlines(Generic[K]):
         return sum(c for _, c in ticks), sum(c for tick, c in ticks if (tick + 1) * self._tick_s <= latest)
 
     def _tick_of_start(self) -> float:
-        since = self._absences.since
+        since = self._known_since
         return since if since == float("-inf") else self._tick(since)
 
-    def _too_long_s(self, now: float) -> float:
+    def _too_long_s(self, now: float, floor: float) -> float:
         times = self._times
-        postponed = now < self.floor + times.flush_s
+        postponed = now < floor + times.flush_s
         return times.timeout_s + times.flush_s + (times.grace_s if postponed else 0.0)
 
     def _count(self, silence_s: float, now: float) -> int:

@@ -21,6 +21,7 @@ from enum import Enum
 
 from hq.keys import OPS, Keys, prefix_end
 from hq.liveness.deadlines import RevisionKey
+from hq.liveness.replay import AGENT
 from hq.liveness.tracker import Tracker
 from hq.memory import frames
 from hq.memory.cache import Cache
@@ -36,7 +37,6 @@ from store.port import Compare, Write
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
-AGENT = ""  # in place of a revision's id: the agent of the instance, whatever it reports
 
 
 class Outcome(Enum):

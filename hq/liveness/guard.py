@@ -82,6 +82,14 @@ class Verdict(NamedTuple):
     words: str
 
 
+class HoldUse(NamedTuple):
+    """What a guard has used up of the time that it may hold. `renewed_in_s`: 0 if all of it is there again."""
+
+    is_holding: bool
+    left_s: float
+    renewed_in_s: float
+
+
 class Guard:
     """The guard of one replica; each has its own, measured on its own clock."""
 
@@ -121,6 +129,19 @@ class Guard:
             )
         few = "" if self._applies(census) else " (too few to judge)"
         return Verdict(False, False, None, None, f"not holding: {share}{few}")
+
+    def use(self, now: float) -> HoldUse | None:
+        """What it has used up; None: nothing."""
+        if self._phase is _Phase.HOLDING:
+            return HoldUse(True, max(0.0, self._ends - now), 0.0)
+        return HoldUse(False, self._left_s, self._renewed_at - now) if now < self._renewed_at else None
+
+    def resume(self, now: float, use: HoldUse) -> None:
+        """Go on where a guard was, of a replica that is gone: no start renews a hold."""
+        self._left_s = min(use.left_s, self.rules.hold_s)
+        self._renewed_at = now + (self.rules.hold_s if use.is_holding else use.renewed_in_s)
+        if use.is_holding:
+            self._begin(now)
 
     def expiries_per_s(self, expected: int) -> float:
         """The bounded rate."""

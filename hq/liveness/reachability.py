@@ -20,6 +20,7 @@ class Door:
         is_shut: reports cannot come in, and that excuses silence.
         is_spent: they could not for longer than may excuse silence: it is judged again, at a bounded rate.
         probed_at: when a probe last came in through the agents' listener, on the injected clock; None: nobody probes.
+        used_s: for how long it has excused silence, which it may for one timeout.
         why: as a message, while it is shut or spent.
     """
 
@@ -28,7 +29,7 @@ class Door:
         self._heartbeats_fail = heartbeats_fail
         self._timeout_s = timeout_s
         self._holds_s = min(_PROBE_HOLDS_S, timeout_s * 0.7)
-        self._used_s = 0.0
+        self.used_s = 0.0
         self._looked_at: float | None = None
         self._open_since: float | None = None
         self.probed_at: float | None = None
@@ -44,12 +45,12 @@ class Door:
         if not self.why:
             self._open_since = now if self._open_since is None else self._open_since
             if now - self._open_since >= self._timeout_s:
-                self._used_s = 0.0
+                self.used_s = 0.0
         else:
             self._open_since = None
-            self._used_s += now - self._looked_at if is_counted and self._looked_at is not None else 0.0
+            self.used_s += now - self._looked_at if is_counted and self._looked_at is not None else 0.0
         self._looked_at = now
-        self.is_spent = bool(self.why) and self._used_s >= self._timeout_s
+        self.is_spent = bool(self.why) and self.used_s >= self._timeout_s
         self.is_shut = bool(self.why) and not self.is_spent
 
 
@@ -93,6 +94,11 @@ class Reachability:
         self._last_proof: float | None = None
         self._away_since: float | None = None
         self.gaps = 0
+
+    @property
+    def is_present(self) -> bool:
+        """Whether reports could come in at the last look."""
+        return self._last_proof is not None and self._away_since is None
 
     def look(self, now: float) -> bool:
         """Whether silence can be judged now."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.expiries import AGENT, Expiries, Outcome
+from hq.liveness.expiries import Expiries, Outcome
 from hq.liveness.guard import Census, Guard, Order, Pace, Verdict
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
 from hq.liveness.reachability import Reachability
+from hq.liveness.replay import AGENT
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from serving.clock import Clock

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from hq.liveness.deadlines import Deadlines, K, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
+from hq.liveness.replay import Carried, Replay
 from hq.memory.entry import Entry, Event, Mark
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 
 _TRANSITIONS_KEPT = 2_000
+_NOTHING = Carried({}, {})
 
 
 class Transition(NamedTuple):
@@ -34,6 +36,7 @@ class Tracker:
         agents: of each instance with a reporter, whatever is reported; by id.
         unbegun: until when a reporter of an instance may be expected; by id.
         agents_silenced: how many agents were judged silent since the start.
+        replay: of what a start reads, until it is complete; then None.
         deaf: reports cannot be stored at the moment.
         many_refused_until: some other replica refuses the reports of more nodes than it can name.
         expiries, recoveries: seen since the start; for metrics.
@@ -48,6 +51,7 @@ class Tracker:
         self._expired: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
         self._silenced: dict[str, float] = {}  # likewise, agents
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
+        self.replay: Replay | None = None
         self.deaf = False
         self.many_refused_until = float("-inf")
         self.expiries = self.recoveries = self.agents_silenced = 0
@@ -59,9 +63,10 @@ class Tracker:
         self._expired.clear()
         self._silenced.clear()
         self._suspended = frozenset()
+        self.replay = Replay()
 
-    def start(self, entries: Iterable[Entry], because: str) -> None:
-        """A listing is in: everyone gets a full timeout from now."""
+    def start(self, entries: Iterable[Entry], because: str, carried: Carried = _NOTHING) -> None:
+        """All was read: everyone gets a full timeout from now, or what is left of it."""
         now, suspended = self._clock.now(), self._suspended
         ready: list[RevisionKey] = []
         agents: list[str] = []
@@ -74,16 +79,20 @@ class Tracker:
                 (agents if entry.has_reporter() else unbegun).append(traits.id)
             if traits.ready:
                 ready += [RevisionKey(traits.id, mark.id) for mark in entry.marks if mark.ready]
-        self.deadlines.begin(ready, now)
-        self.agents.begin(agents, now)
-        self.unbegun.begin(unbegun, now)
-        self.restart(because)
+        self.deadlines.start(ready, now, because, carried.revisions)
+        self.agents.start(agents, now, because, carried.agents)
+        self.unbegun.start(unbegun, now, because)
+        self.replay = None
 
     def restart(self, because: str) -> None:
         """Heartbeats were missed: everyone gets a full timeout from now."""
         now = self._clock.now()
         for deadlines in self._all():
             deadlines.restart(now, because)
+
+    def present_s(self, since: float) -> float:
+        """For how long HQ was there to hear since a moment, or since the start."""
+        return self.agents.present_s(since, self._clock.now())
 
     def away(self, since: float) -> None:
         """HQ cannot hear; see Deadlines.away."""
@@ -156,6 +165,9 @@ class Tracker:
 
     def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
         """A heartbeat was current."""
+        if self.replay is not None:
+            self.replay.heard(entry, mark)
+            return
         if mark.ready:
             self._hear(entry, mark, now)
         if entry.traits.id in self.agents:
@@ -206,7 +218,7 @@ class Tracker:
             self._note(version, entry, key, ready=True)
         if not new.ready:
             self.deadlines.forget(key)
-        elif old is None or not old.ready or (new.incarnation and _is_newer(new, old)):
+        elif old is None or not old.ready or (new.incarnation and new.is_newer(old)):
             self._hear(entry, new, now)
 
     def _hear_all(self, entry: Entry, now: float) -> None:
@@ -250,9 +262,4 @@ def _drop_old(moments: dict[K, float], until: float) -> None:
 def _has_news(before: Entry | None, after: Entry) -> bool:
     """Whether any revision was reported anew, or by another reporter."""
     known = {mark.id: mark for mark in before.marks} if before else {}
-    return any(mark.id not in known or _is_newer(mark, known[mark.id]) for mark in after.marks if mark.incarnation)
-
-
-def _is_newer(new: Mark, old: Mark) -> bool:
-    """Whether a report was written since. If HQ had voided the last one, it may be the very same one, repeated."""
-    return new.report() != old.report() or bool(new.digest and not old.digest)
+    return any(mark.id not in known or mark.is_newer(known[mark.id]) for mark in after.marks if mark.incarnation)

@@ -23,7 +23,7 @@ from hq.memory.history import WatchedEvent
 from hq.memory.record import Mark, Traits
 from store.kept import Footing
 
-_FORMAT: Final = 1  # of what Entry.kept returns: increase it when the meaning of a field changes
+_FORMAT: Final = 2  # of what Entry.kept returns: increase it when the meaning of a field changes
 _KEPT: Final = (Traits._fields, Mark.__slots__, Entry.__slots__, WatchedEvent.__slots__, Shape._fields, Footing._fields)
 # marshal writes for its own version of Python.
 _LINE: Final = b"hq checkpoint %d %s %s\n" % (
@@ -49,6 +49,7 @@ class Head(NamedTuple):
         footing: what the store must still show.
         instances, keys, stored_bytes: of all instances: how many, their keys in the store, the bytes of their records.
         steps, complete_after: of the history: how many, and since when.
+        silence: who was silent, and for how long: encoded records.
     """
 
     prefix: bytes
@@ -60,6 +61,7 @@ class Head(NamedTuple):
     stored_bytes: int
     steps: int
     complete_after: int
+    silence: tuple[bytes, ...]
 
 
 class Writer:

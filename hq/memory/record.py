@@ -101,6 +101,10 @@ class Mark:
         """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
         return self.incarnation, self.sequence
 
+    def is_newer(self, old: Mark) -> bool:
+        """Whether a report was written since. If HQ had voided the last one, it may be the very same one, repeated."""
+        return self.report() != old.report() or bool(self.digest and not old.digest)
+
     def recall(self, before: Mark | None) -> None:
         """Take over what heartbeats told since this very report: no record holds that."""
         if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:

@@ -120,6 +120,42 @@ class RefusedRevision(_message.Message):
     id: str
     def __init__(self, uid: _Optional[int] = ..., id: _Optional[str] = ...) -> None: ...
 
+class SilenceRecord(_message.Message):
+    __slots__ = ("epoch", "at", "revision", "uid", "of", "heard_ms", "refused_ms")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    HEARD_MS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_MS_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    at: int
+    revision: _containers.RepeatedScalarFieldContainer[str]
+    uid: _containers.RepeatedScalarFieldContainer[int]
+    of: _containers.RepeatedScalarFieldContainer[int]
+    heard_ms: _containers.RepeatedScalarFieldContainer[int]
+    refused_ms: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, epoch: _Optional[str] = ..., at: _Optional[int] = ..., revision: _Optional[_Iterable[str]] = ..., uid: _Optional[_Iterable[int]] = ..., of: _Optional[_Iterable[int]] = ..., heard_ms: _Optional[_Iterable[int]] = ..., refused_ms: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class PresenceRecord(_message.Message):
+    __slots__ = ("epoch", "presence_ms", "replica", "is_holding", "hold_left_ms", "hold_renewed_in_ms", "door_used_ms")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PRESENCE_MS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    IS_HOLDING_FIELD_NUMBER: _ClassVar[int]
+    HOLD_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    HOLD_RENEWED_IN_MS_FIELD_NUMBER: _ClassVar[int]
+    DOOR_USED_MS_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    presence_ms: int
+    replica: str
+    is_holding: bool
+    hold_left_ms: int
+    hold_renewed_in_ms: int
+    door_used_ms: int
+    def __init__(self, epoch: _Optional[str] = ..., presence_ms: _Optional[int] = ..., replica: _Optional[str] = ..., is_holding: _Optional[bool] = ..., hold_left_ms: _Optional[int] = ..., hold_renewed_in_ms: _Optional[int] = ..., door_used_ms: _Optional[int] = ...) -> None: ...
+
 class EpochRecord(_message.Message):
     __slots__ = ("epoch", "predecessor", "instances_before", "ready_before", "restored")
     EPOCH_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,125 @@
+"""What a start learns of silence from the store before it measures any itself. Pure.
+
+A start reads the store as it was a few minutes ago and replays what came since. A record of silence counts for what
+nothing was reported of in that replay, and only if the replay began before the record was made: reports are not kept,
+so what was reported before it began cannot be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hq.liveness.deadlines import RevisionKey, Silence
+from hq.memory.entry import Entry, Event, Mark
+from hqpb.storage.v1 import storage_pb2
+
+AGENT = ""  # in place of a revision's id: the agent of the instance, whatever it reports
+
+
+class Carried(NamedTuple):
+    """What a start goes on with: the silence of revisions, and of agents by instance."""
+
+    revisions: dict[RevisionKey, Silence]
+    agents: dict[str, Silence]
+
+
+class Replay:
+    """Reports and orders replayed, with their versions.
+
+    Attributes:
+        began_at: everything after this version was seen.
+        version: of what is seen now.
+    """
+
+    def __init__(self) -> None:
+        self.began_at = self.version = 0
+        self._reports: dict[tuple[int, str], int] = {}
+        self._orders: dict[str, int] = {}
+
+    def restart(self, version: int) -> None:
+        """Everything was read as of this version."""
+        self.began_at = self.version = version
+        self._reports.clear()
+        self._orders.clear()
+
+    def heard(self, entry: Entry, mark: Mark) -> None:
+        """A report of a revision."""
+        self._reports[entry.traits.uid, mark.id] = self.version
+
+    def observe(self, event: Event) -> None:
+        """An instance changed."""
+        if event.after is None:
+            return
+        before = event.before
+        known = {mark.id: mark for mark in before.marks} if before else {}
+        for mark in event.after.marks:
+            if mark.incarnation and (mark.id not in known or mark.is_newer(known[mark.id])):
+                self.heard(event.after, mark)
+
+    def ordered(self, node: str) -> None:
+        """Planned work on a node began, or was said to be over."""
+        self._orders[node] = self.version
+
+    def carried(
+        self, records: Iterable[storage_pb2.SilenceRecord], epoch: str, presence_ms: int, entries: Iterable[Entry]
+    ) -> Carried:
+        """What these records are good for, by now on the clock of presence."""
+        rows = dict[tuple[int, str], Silence]()
+        versions = dict[tuple[int, str], int]()
+        for record in records:
+            if record.epoch != epoch or record.at < self.began_at:
+                continue
+            for key, row in rows_of(record):
+                silence = row.silence(presence_ms)
+                if key not in rows or silence.silent_s > rows[key].silent_s:
+                    rows[key], versions[key] = silence, record.at
+        carried = Carried({}, {})
+        if rows:
+            self._judge(rows, versions, entries, carried)
+        return carried
+
+    def _judge(
+        self,
+        rows: dict[tuple[int, str], Silence],
+        versions: dict[tuple[int, str], int],
+        entries: Iterable[Entry],
+        carried: Carried,
+    ) -> None:
+        """Leave out what was heard since, or whose node was under planned work."""
+        uids = {uid for uid, _ in rows}
+        for entry in entries:
+            traits, uid = entry.traits, entry.traits.uid
+            if uid not in uids:
+                continue
+            heard = {mark.id: self._reports.get((uid, mark.id), 0) for mark in entry.marks}
+            ordered = self._orders.get(traits.node, 0)
+            newest = {AGENT: max([ordered, *heard.values()])}
+            newest |= {mark.id: max(ordered, heard[mark.id]) for mark in entry.marks if mark.ready}
+            for of, at in newest.items():
+                silence = rows.get((uid, of))
+                if silence is None or at > versions[uid, of]:
+                    continue
+                if of != AGENT:
+                    carried.revisions[RevisionKey(traits.id, of)] = silence
+                elif entry.has_reporter() and not traits.silent:
+                    carried.agents[traits.id] = silence
+
+
+class Row(NamedTuple):
+    """One deadline in a record: when it was heard last on the clock of presence, and refused for how long before."""
+
+    heard_ms: int
+    refused_ms: int
+
+    def silence(self, presence_ms: int) -> Silence:
+        """By now on that clock."""
+        return Silence(max(0, presence_ms - self.heard_ms) / 1000, self.refused_ms / 1000)
+
+
+def rows_of(record: storage_pb2.SilenceRecord) -> Iterable[tuple[tuple[int, str], Row]]:
+    """By uid and revision."""
+    names = [AGENT, *record.revision]
+    for uid, of, heard_ms, refused_ms in zip(record.uid, record.of, record.heard_ms, record.refused_ms, strict=False):
+        if of < len(names):
+            yield (uid, names[of]), Row(heard_ms, refused_ms)

@@ -1,0 +1,83 @@
+"""Silence outlives restarts: replicas that come and go faster than the timeout expire the dead, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.simulation import Running, Simulation
+from tests.support.virtual_time import in_virtual_time, run_virtually
+
+LIFE_S, TIMEOUT_S, GRACE_S = 540.0, 600.0, 190.0
+TICK_S = 15.0  # what may pass until the record is written
+
+
+async def restart(simulation: Simulation, down_s: float = 1.0) -> Running:
+    """All replicas crash; one comes back."""
+    for running in list(simulation.replicas):
+        await simulation.stop_replica(running)
+    await asyncio.sleep(down_s)
+    return await simulation.start_replica()
+
+
+@pytest.mark.parametrize("down_s", [1.0, 3_000.0])
+def test_replicas_that_restart_every_nine_minutes_expire_who_is_silent_and_nobody_else(down_s: float) -> None:
+    async def main() -> tuple[Simulation, float, float]:
+        async with Simulation(compact_every_s=300.0) as simulation:
+            await simulation.start_replica()
+            await simulation.add_agents(8, 3)
+            dead = simulation.agents[0]
+            dead.fall_silent()
+            began, presence_s = simulation.now, 0.0
+            for _ in range(4):
+                await asyncio.sleep(LIFE_S)
+                presence_s += LIFE_S
+                if simulation.expiries(dead):
+                    break
+                await restart(simulation, down_s)
+            await asyncio.sleep(5)
+            return (
+                simulation,
+                simulation.expiries(dead)[0].at_s - began if simulation.expiries(dead) else 0.0,
+                presence_s,
+            )
+
+    simulation, expired_s, _ = run_virtually(main)
+    assert simulation.false_expiries() == []
+    assert 0 < expired_s - down_s <= TIMEOUT_S + GRACE_S + TICK_S, "one restart costs an interval and a retry at most"
+
+
+@in_virtual_time
+async def test_lives_that_are_hardly_longer_than_an_interval_and_a_retry_expire_the_dead_too() -> None:
+    async with Simulation(compact_every_s=300.0) as simulation:
+        await simulation.start_replica()
+        await simulation.add_agents(8, 3)
+        dead = simulation.agents[0]
+        dead.fall_silent()
+        for _ in range(12):
+            await asyncio.sleep(GRACE_S + 2 * TICK_S)
+            await restart(simulation)
+        assert simulation.expiries(dead)
+        assert simulation.false_expiries() == []
+
+
+@in_virtual_time
+async def test_what_is_heard_in_the_replay_counts() -> None:
+    """The agent reports, and the replica ends before its record says so."""
+    async with Simulation(compact_every_s=300.0) as simulation:
+        running = await simulation.start_replica()
+        await simulation.add_agents(4, 3)
+        late = simulation.agents[0]
+        late.fall_silent()
+        await asyncio.sleep(500)
+        late.silent = False
+        while late.last_report < late.silent_since + 500:
+            await asyncio.sleep(0.05)
+        late.fall_silent()
+        heard = late.last_report
+        await simulation.stop_replica(running)
+        await simulation.start_replica()
+        await asyncio.sleep(TIMEOUT_S - 20)
+        assert simulation.now - heard < TIMEOUT_S
+        assert not simulation.expiries()
