@@ -13,6 +13,7 @@ from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 from store.port import Store
+from walle.api.inventory import Inventory
 from walle.api.orders import Orders, Telling
 from walle.api.reads import Reads
 from walle.healing.decision import SETTLE_MS
@@ -28,7 +29,7 @@ from wallepb.v1.project_pb2 import Recipient
 
 def _subject(request: Any) -> str:
     """For the audit log."""
-    for name in ("host", "scenario", "project"):
+    for name in ("host", "machine", "scenario", "project"):
         value = getattr(request, name, "")
         if isinstance(value, str) and value:
             return value
@@ -42,6 +43,7 @@ def methods(automaton: Automaton) -> list[Method]:
     """All calls."""
     return [
         *Reads(automaton).methods(SERVICE),
+        *Inventory(automaton).methods(SERVICE),
         *Orders(automaton).methods(SERVICE),
         *Telling(automaton).methods(SERVICE),
     ]

@@ -17,6 +17,7 @@ from wallectl.asking import WALLE, Connection, complain
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "projects": ("projects", "projects", "Show and change projects: CMSs, limits, automation."),
     "hosts": ("hosts", "hosts", "Show, add, prepare, repair, move and remove hosts."),
+    "inventory": ("inventory", "inventory", "Show and import machines: addresses, places, projects."),
     "limits": ("limits", "limits", "Show which hosts used up a limit."),
     "scenarios": ("scenarios", "scenarios", "Plan work on a switch or on many hosts."),
     "incidents": ("incidents", "incidents", "Show racks and switches whose hosts fail together."),

@@ -19,10 +19,11 @@ from walle.outgoing.destinations import CmsEndpoint, Controllers, Destinations, 
 from walle.process.config import FileConfig
 from walle.work.book import HOST, PROJECT, Book
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_FREE, OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY, Machine
 from wallepb.v1.project_pb2 import SEVERITY_INFO, Cms, Notifications, Project, Recipient
 
 ME = "web-uploader"
+MACHINE = Machine(name="h1", project=["web"])
 
 
 @dataclass
@@ -91,6 +92,7 @@ async def test_no_order_of_an_uploader_makes_walle_call_it_or_run_its_words(scen
     ]
     for attempt in attempts:
         assert await scene.walle.status(ME, attempt) in (400, 403), attempt
+    assert await scene.walle.status("admin", pb.ImportMachinesRequest(machines=[MACHINE])) == 200
     assert await scene.walle.status(ME, pb.AddHostRequest(host="h1", project="web", state=HOST_STATE_FREE)) == 200
     assert await scene.walle.status(ME, pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT)) == 200
     await scene.is_seen("h1", "has no bmc")
@@ -125,7 +127,7 @@ async def test_a_cms_that_an_older_version_stored_is_not_called(scene: Scene) ->
         book.put(PROJECT, "web", project)
 
     await scene.walle.walle.server.automaton.storing.transact(tamper)
-    assert await scene.walle.status(ME, pb.AddHostRequest(host="h1", project="web", state=HOST_STATE_FREE)) == 200
+    assert await scene.walle.status("admin", pb.AddHostRequest(host="h1", project="web", state=HOST_STATE_FREE)) == 200
     assert await scene.walle.status(ME, pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT)) == 200
     await scene.is_seen("h1", "no entry of `cms`")
     assert scene.mine.connections == 0
@@ -135,8 +137,8 @@ async def test_a_listed_destination_gets_its_credential_and_sends_it_nowhere_els
     listed = Cms(url=f"http://{scene.cms.address}", version="v1.4", tvm_app_id="prod-cms")
     change = pb.UpdateProjectRequest(project="web", cms_mode=pb.CHANGE_MODE_REPLACE, cms=[listed])
     assert await scene.walle.status(ME, change) == 200
-    for host in ("h1", "h2"):
-        add = pb.AddHostRequest(host=host, project="web", state=HOST_STATE_FREE, bmc=scene.bmc.address)
+    for host, bmc in (("h1", ""), ("h2", scene.bmc.address)):
+        add = pb.AddHostRequest(host=host, project="web", state=HOST_STATE_FREE, bmc=bmc)
         assert await scene.walle.status("admin", add) == 200
     assert await scene.walle.status(ME, pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT)) == 200
     await scene.is_seen("h1", "HTTP 307")

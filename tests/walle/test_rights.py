@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from tests.support.walle.guarded import Guarded, guarded
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
 
 FULL = Path("/dev/full")
@@ -105,6 +105,8 @@ async def test_an_operator_without_a_scope_stops_everything_and_only_an_admin_st
 
 
 async def test_an_owner_orders_on_its_hosts_but_passes_over_no_cms_and_names_no_address(one: Guarded) -> None:
+    imported = pb.ImportMachinesRequest(machines=[Machine(name="h9", project=["web"])])
+    assert await one.status("admin", imported) == 200
     assert await one.status("web-uploader", pb.AddHostRequest(host="h9", project="web", state=HOST_STATE_FREE)) == 200
     for privileged in (
         pb.StartOperationRequest(host="prod-1", kind=OPERATION_KIND_REBOOT, ignore_cms=True),

@@ -113,6 +113,28 @@ async def test_where_hosts_stand_is_printed_as_the_cms_reads_it(walle: Running, 
     assert list(read.by_name) == ["one-rack"]
 
 
+async def test_what_was_exported_is_imported_again_and_hosts_are_added_by_their_number(
+    walle: Running, typed: Typed, tmp_path: Path
+) -> None:
+    await typed("hosts add h1 --project web --inventory 100500 --bmc 10.7.0.1 --rack r1 -S free", 0)
+    machines = "".join(f"- {{name: m{n}, inventory: {n}, project: [web]}}\n" for n in range(1, 60))
+    (tmp_path / "many.yaml").write_text(f"machines:\n{machines}")
+    assert "59 machines would be imported, 59 of" in await typed(f"inventory import {tmp_path}/many.yaml --dry-run", 0)
+    assert "59 machines imported, 59 of them" in await typed(f"inventory import {tmp_path}/many.yaml", 0)
+    assert "machine m7 removed" in await typed("inventory remove m7", 0)
+    exported = await typed("inventory export", 0)
+    (tmp_path / "all.yaml").write_text(exported.replace("10.7.0.1", "10.7.0.2"))
+    assert "machine h1: changed\n59 machines imported, 1 of" in await typed(f"inventory import {tmp_path}/all.yaml", 0)
+    assert walle.of("h1").bmc == "10.7.0.2"
+    await typed("hosts add 42 --project web -S free", 0)
+    assert walle.of("m42").inventory == 42
+    assert "m42" in await typed("inventory list --project web", 0)
+    (tmp_path / "bad.yaml").write_text("machines: [{name: m1, bcm: 10.7.0.1}]")
+    assert 'machines[0]: Message type "walle.v1.Machine" has no field' in await typed(
+        f"inventory import {tmp_path}/bad.yaml", 2
+    )
+
+
 async def test_hosts_are_added_free_and_prepared_later_by_their_inventory_number(walle: Running, typed: Typed) -> None:
     await typed("hosts add h1 --project web --inventory 100500 -S free", 0)
     assert walle.of("h1").state == HOST_STATE_FREE

@@ -11,17 +11,19 @@ from serving.errors import invalid
 from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
 from walle.notices import why_not_notified
-from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_address
+from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_address, plain_ip
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY
+from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY, Location, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
+_PROJECTS: Final = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.*_-]{0,62}")
 _CHECK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MAX_CREDIT: Final = 100_000
 MAX_CREDIT_S: Final = 7 * 86_400
 MAX_AT_ONCE: Final = 100
+MAX_PLACE: Final = 100
 
 
 def check_id(field: str, text: str) -> str:
@@ -85,16 +87,33 @@ def check_new_host(order: pb.AddHostRequest) -> None:
         raise invalid("ignore_cms", "is not allowed for preorders")
     if order.prepare and not order.preordered:
         raise invalid("prepare", "is for preorders only; an assigned host is prepared anyway")
-    if order.bmc:
-        try:
-            parse_address(order.bmc)
-        except BadAddress as error:
-            raise invalid("bmc", str(error)) from error
-    for text in order.address:
-        try:
-            ipaddress.ip_address(text)
-        except ValueError as error:
-            raise invalid("address", str(error)) from error
+    _normalize_addresses("", order)
+
+
+def normalize_machine(where: str, machine: Machine) -> None:
+    """Check it, and write its addresses in the one way by which they are compared. `where`: before a field's name."""
+    check_host(f"{where}name", machine.name)
+    for project in machine.project:
+        if not _PROJECTS.fullmatch(project):
+            raise invalid(f"{where}project", f"{project[:40]!r} is not a valid id of a project, nor a pattern of ids")
+    _normalize_addresses(where, machine)
+
+
+def _normalize_addresses(where: str, given: Machine | pb.AddHostRequest) -> None:
+    field, texts = "bmc", [*given.address]
+    try:
+        if given.bmc:
+            given.bmc = str(parse_address(given.bmc))
+        field = "address"
+        del given.address[:]
+        given.address.extend(str(plain_ip(ipaddress.ip_address(text))) for text in texts)
+    except ValueError as error:
+        raise invalid(f"{where}{field}", str(error)) from error
+    if given.location == Location():
+        given.ClearField("location")
+    for name in (given.location.dc, given.location.rack, given.location.switch):
+        if len(name) > MAX_PLACE or not name.isprintable():
+            raise invalid(f"{where}location", f"{name[:40]!r}: write at most {MAX_PLACE} printable characters")
 
 
 def check_change(order: pb.ChangeHostRequest) -> None:

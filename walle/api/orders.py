@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
@@ -11,12 +10,11 @@ from serving.errors import InvalidRequest, invalid
 from walle.api import checking, reach
 from walle.api.checking import check_checks
 from walle.api.reach import ORDER, REPORT, check_everything, who
+from walle.api.submitting import submit
 from walle.checks import checks_of
-from walle.process.automaton import Automaton
+from walle.process.automaton import INVENTORY, Automaton
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project
-
-_DEFAULT_TIMEOUT_S: Final = 10.0
 
 
 class Orders:
@@ -77,10 +75,12 @@ class Orders:
         return MessageAnswer(pb.SwitchAutomationResponse())
 
     async def _add_host(self, request: pb.AddHostRequest, call: Call) -> Answer:
+        request.host = self._named(request.host)
         checking.check_new_host(request)
         reach.check_host(call, request.host, self._walle.projects.get(request.project))
         reach.check_privileged(call, request.host, request)
-        await self._order(f"host/{request.host}", pb.Order(add_host=request), call)
+        order = pb.Order(add_host=request, may_import=reach.may_import(call, request.host))
+        await self._order(INVENTORY if order.may_import else f"host/{request.host}", order, call)
         return MessageAnswer(pb.AddHostResponse())
 
     async def _change_host(self, request: pb.ChangeHostRequest, call: Call) -> Answer:
@@ -88,7 +88,8 @@ class Orders:
         if request.project:
             reach.check_host(call, request.host, self._walle.projects.get(request.project))
         reach.check_privileged(call, request.host, request)
-        await self._on_host(request.host, pb.Order(change_host=request), call)
+        order = pb.Order(change_host=request, may_import=reach.may_import(call, request.host))
+        await self._on_host(request.host, order, call)
         return MessageAnswer(pb.ChangeHostResponse())
 
     async def _set_state(self, request: pb.SetHostStateRequest, call: Call) -> Answer:
@@ -157,6 +158,11 @@ class Orders:
         self._check_project(name, call)
         await self._order(f"project/{name}", order, call)
 
+    def _named(self, text: str) -> str:
+        """The name of a machine by its inventory number; anything else is a name."""
+        wanted = int(text) if text.isascii() and text.isdigit() and text not in self._walle.machines else 0
+        return next((one.name for one in self._walle.machines.values() if wanted and one.inventory == wanted), text)
+
     def _check_host(self, name: str, call: Call) -> None:
         host = self._walle.hosts.get(name)
         reach.check_host(call, name, self._walle.projects.get(host.project) if host is not None else None)
@@ -168,10 +174,7 @@ class Orders:
         checking.check_destinations(changed.cms, changed.notifications, self._walle.parts.destinations)
 
     async def _order(self, subject: str, order: pb.Order, call: Call) -> None:
-        order.by = who(call)
-        clock = self._walle.controller.clock
-        timeout_s = call.deadline - clock.now() if call.deadline is not None else _DEFAULT_TIMEOUT_S
-        await self._walle.orders.submit(subject, order, request_id=call.request_id, by=order.by, timeout_s=timeout_s)
+        await submit(self._walle, subject, order, call)
 
 
 class Telling:

@@ -188,7 +188,7 @@ class Reads:
 
     def _shown(self, project: Project) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
-        warnings = [*warnings_of(project), *_probation(project, mine)]
+        warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted(project, mine)]
         warnings += left_to_look_at(self._walle.restored.get(project.id))
         restored = self._walle.restored.get(project.id)
         if is_looked_at(restored, self._walle.world.epoch()):
@@ -202,6 +202,15 @@ def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:
     if count < MANY_ON_PROBATION:
         return []
     return [f"project {project.id}: {count} hosts are on probation; no limit holds back what is done to them"]
+
+
+def _unlisted(project: Project, hosts: Iterable[Host]) -> list[str]:
+    names = sorted(host.name for host in hosts if not host.listed)
+    if not names:
+        return []
+    count = f"{len(names)} hosts are" if len(names) > 1 else "1 host is"
+    some = f"{', '.join(names[:3])}{', ...' if names[3:] else ''}"
+    return [f"project {project.id}: {count} not in the inventory, so nothing is done there: an operator imports {some}"]
 
 
 def _matches(host: Host, request: pb.ListHostsRequest) -> bool:

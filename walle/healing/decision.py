@@ -177,6 +177,8 @@ def action_of(decision: Decision, host: Host, operation_id: str) -> Action:
 
 def _blocked(host: Host, check: Check, incidents: Incidents, now_ms: int, settle_ms: int) -> str:
     incident = incidents.of(host)
+    if not host.listed:
+        return "it is not in the inventory (`walle inventory import`)"
     if host.state not in _HEALED_STATES:
         return f"state {_lower(HostState.Name(host.state), 'HOST_STATE_')}"
     if host.status != HOST_STATUS_READY:

@@ -21,15 +21,16 @@ from walle.process.healer import Healer
 from walle.process.parts import CmsEvents, RealParts
 from walle.process.planner import Planner, Silence
 from walle.process.storing import LedgerClock, Storing
-from walle.work import orders, projects, restored, scenarios
-from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, RESTORED, SCENARIO, Notice, World
+from walle.work import inventory, orders, projects, restored, scenarios
+from walle.work.book import DEFAULT_TASKS, FUSE, HOST, MACHINE, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
 from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
-from wallepb.v1.host_pb2 import Host
+from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
 from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order
 
 GLOBAL: Final = "global"
+INVENTORY: Final = "inventory"  # its orders are handled one after the other
 
 
 class Handling:
@@ -38,14 +39,16 @@ class Handling:
     def __init__(
         self,
         hosts: Mapping[str, Host],
+        machines: Mapping[str, Machine],
         world: World,
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
     ) -> None:
-        self._hosts, self._world, self._now, self._unclear = hosts, world, now, unclear
+        self._hosts, self._machines, self._world, self._now, self._unclear = hosts, machines, world, now, unclear
 
     def handle(self, change: Change, subject: str, order: Order) -> None:
         what, by, world, now = order.WhichOneof("what"), order.by, self._world, self._now()
+        known = self._machines.values()
         handlers: dict[str | None, Callable[[], object]] = {
             "create_project": lambda: projects.create_project(change, order.create_project, by),
             "update_project": lambda: projects.update_project(change, order.update_project, by),
@@ -53,8 +56,10 @@ class Handling:
                 change, order.delete_project, self._hosts_of(order.delete_project.project)
             ),
             "switch_automation": lambda: projects.switch_automation(change, order.switch_automation, by, now),
-            "add_host": lambda: orders.add_host(change, order.add_host, by, world, now),
-            "change_host": lambda: orders.change_host(change, order.change_host, by, world, now),
+            "import_machines": lambda: inventory.import_machines(change, order.import_machines.machines, known),
+            "remove_machine": lambda: inventory.remove_machine(change, order.remove_machine.machine),
+            "add_host": lambda: orders.add_host(change, order, world, now, known),
+            "change_host": lambda: orders.change_host(change, order, world, now),
             "set_host_state": lambda: orders.set_host_state(change, order.set_host_state, by),
             "start_operation": lambda: orders.start_operation(change, order.start_operation, by, world, now),
             "cancel_operation": lambda: orders.cancel_operation(change, order.cancel_operation, by, now),
@@ -97,7 +102,7 @@ class Automaton:
     """All of it. `run` ends with the error of a part that dies.
 
     Attributes:
-        orders: subjects are `host/NAME`, `project/ID`, `scenario/ID` and `global`.
+        orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID` and `global`.
         world: what decisions know in addition to the records.
     """
 
@@ -116,6 +121,7 @@ class Automaton:
         self.controller, self.outbox, self.cms_events = controller, outbox, cms_events
         self.hosts, self.projects = controller.records(HOST), controller.records(PROJECT)
         self.fuses, self.scenarios = controller.records(FUSE), controller.records(SCENARIO)
+        self.machines = controller.records(MACHINE)
         controller.records(DEFAULT_TASKS)
         self.restored = controller.records(RESTORED)
         self.ledger = LedgerClock(controller)
@@ -130,7 +136,7 @@ class Automaton:
         planner = Planner(
             self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, self._unclear, outbox.send
         )
-        handling = Handling(self.hosts, self.world, self.ledger.now, self._unclear)
+        handling = Handling(self.hosts, self.machines, self.world, self.ledger.now, self._unclear)
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))

@@ -14,13 +14,14 @@ from walle.fuses.fuse import GLOBAL
 from walle.fuses.limits import Limits
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
-from wallepb.v1.host_pb2 import Host
+from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Restored, Scenario, Severity
 
 M = TypeVar("M", bound=Message)
 
 
 HOST: Final = Kind("host", Host)
+MACHINE: Final = Kind("machine", Machine)
 PROJECT: Final = Kind("project", Project)
 FUSE: Final = Kind("fuse", Fuse)
 SCENARIO: Final = Kind("scenario", Scenario)

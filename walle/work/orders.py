@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from control.errors import Refused
 from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
 from walle.tables import NAMES, Change, Event, NotPossible, Told, is_possible, told
 from walle.work.book import HOST, PROJECT, RESTORED, Book, World
+from walle.work.inventory import check_listed, check_permitted, identify, machine_for
 from walle.work.repairs import move
 from walle.work.restored import why_busy
 from wallepb.v1.host_pb2 import (
@@ -20,6 +23,7 @@ from wallepb.v1.host_pb2 import (
     Check,
     Host,
     HostState,
+    Machine,
     Operation,
     OperationKind,
 )
@@ -30,8 +34,8 @@ from wallepb.v1.service_pb2 import (
     HOST_CHANGE_REMOVE,
     AddHostRequest,
     CancelOperationRequest,
-    ChangeHostRequest,
     HostChecks,
+    Order,
     SetHostStateRequest,
     StartOperationRequest,
 )
@@ -44,31 +48,35 @@ _CHANGES = {
 }
 
 
-def add_host(book: Book, order: AddHostRequest, by: str, world: World, now: Moment) -> None:
+def add_host(book: Book, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
+    """`known`: the inventory."""
+    order = given.add_host
     if book.get(HOST, order.host) is not None:
         raise Refused(f"host {order.host} already exists", "ALREADY_EXISTS")
     project = _project(book, order.project)
+    machine = machine_for(book, order, known, may_import=given.may_import)
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
     tells = _told(_adding(order), state)
-    host = Host(name=order.host, inventory=order.inventory, project=order.project, bmc=order.bmc, address=order.address)
-    host.location.CopyFrom(order.location)
+    host = identify(Host(name=order.host, project=order.project), machine)
     # It is in use only once the CMSs have agreed.
     host.state, host.status = HOST_STATE_FREE if tells.operation else state, HOST_STATUS_READY
     if tells.operation:
-        _begin(host, project, tells, by, "added", world, now, ignore_cms=order.ignore_cms)
+        _begin(host, project, tells, given.by, "added", world, now, ignore_cms=order.ignore_cms)
     book.put(HOST, order.host, host)
 
 
-def change_host(book: Book, order: ChangeHostRequest, by: str, world: World, now: Moment) -> None:
+def change_host(book: Book, given: Order, world: World, now: Moment) -> None:
+    order = given.change_host
     host = _idle(book, order.host)
     project = _project(book, host.project)
     if order.change == HOST_CHANGE_MOVE:
         _project(book, order.project)
+        check_permitted(book, host.name, order.project, may_import=given.may_import)
     tells = _told(_CHANGES[order.change, order.release], host.state)
     is_gone = order.change == HOST_CHANGE_REMOVE
     if tells.operation:
         _check_not_busy(book, host)
-        _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
+        _begin(host, project, tells, given.by, order.reason, world, now, ignore_cms=order.ignore_cms)
         host.operation.after.project, host.operation.after.remove = order.project, is_gone
     elif order.change == HOST_CHANGE_MOVE:
         host.project = order.project
@@ -176,6 +184,7 @@ def _told(change: Change, state: HostState) -> Told:
 
 def _idle(book: Book, name: str) -> Host:
     host = _host(book, name)
+    check_listed(host)
     if host.HasField("operation"):
         raise Refused(f"host {name}: {NAMES[host.operation.kind]} is under way; cancel it or wait")
     if host.scenario:

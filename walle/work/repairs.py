@@ -101,10 +101,10 @@ def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -
 def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
     """CONFIRMED: store the intent, unless the check is fine, a fuse has tripped or the host's place has an incident.
 
-    False: nothing was stored.
+    False: nothing was stored. An address that nobody imported gets no work, either.
     """
     host, project = _host_and_project(book, name)
-    if host is None or project is None or not is_confirmed(host.operation):
+    if host is None or project is None or not host.listed or not is_confirmed(host.operation):
         return False
     operation = host.operation
     is_off = switched_off(fuses_of(book, project, world), automation_of(operation))

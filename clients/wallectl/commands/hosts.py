@@ -101,7 +101,11 @@ def get(host: str, as_json: bool) -> None:
 @click.option("--prepare", is_flag=True, help="With --preordered: take it into use.")
 @_ignore_cms
 def add(host: str, state: str, dc: str, rack: str, switch: str, **given: Any) -> None:
-    """Add a host. An assigned one is prepared first, with its CMSs' approval; for a free one nobody is asked."""
+    """Add a host that is in the inventory, by its name or number.
+
+    An assigned one is prepared first, with its CMSs' approval; for a free one nobody is asked. If you may import it, it
+    is imported with --inventory, --bmc, --address, --dc, --rack and --switch.
+    """
     location = Location(dc=dc, rack=rack, switch=switch)
     call("AddHost", pb.AddHostRequest(host=host, state=_STATES[state], location=location, **given))
     click.echo(f"host {host} added")

@@ -105,7 +105,7 @@ VERDICT_IN_PROCESS: Verdict
 VERDICT_REJECTED: Verdict
 
 class Host(_message.Message):
-    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address", "released_ms")
+    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address", "released_ms", "listed")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,7 @@ class Host(_message.Message):
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     RELEASED_MS_FIELD_NUMBER: _ClassVar[int]
+    LISTED_FIELD_NUMBER: _ClassVar[int]
     name: str
     inventory: int
     project: str
@@ -140,7 +141,24 @@ class Host(_message.Message):
     boot_id: str
     address: _containers.RepeatedScalarFieldContainer[str]
     released_ms: int
-    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., released_ms: _Optional[int] = ...) -> None: ...
+    listed: bool
+    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., released_ms: _Optional[int] = ..., listed: _Optional[bool] = ...) -> None: ...
+
+class Machine(_message.Message):
+    __slots__ = ("name", "inventory", "bmc", "address", "location", "project")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INVENTORY_FIELD_NUMBER: _ClassVar[int]
+    BMC_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    inventory: int
+    bmc: str
+    address: _containers.RepeatedScalarFieldContainer[str]
+    location: Location
+    project: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., bmc: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., project: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Location(_message.Message):
     __slots__ = ("dc", "rack", "switch")

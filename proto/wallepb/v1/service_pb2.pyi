@@ -36,7 +36,7 @@ HOST_CHANGE_MOVE: HostChange
 HOST_CHANGE_REMOVE: HostChange
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "may_import")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,9 @@ class Order(_message.Message):
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     AGREE_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     RELEASE_TASKS_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_MACHINES_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_MACHINE_FIELD_NUMBER: _ClassVar[int]
+    MAY_IMPORT_FIELD_NUMBER: _ClassVar[int]
     by: str
     create_project: CreateProjectRequest
     update_project: UpdateProjectRequest
@@ -67,7 +70,10 @@ class Order(_message.Message):
     checks: HostChecks
     agree_scenario: AgreeScenarioRequest
     release_tasks: ReleaseTasksRequest
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ...) -> None: ...
+    import_machines: ImportMachinesRequest
+    remove_machine: RemoveMachineRequest
+    may_import: bool
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., may_import: _Optional[bool] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
@@ -328,6 +334,38 @@ class SwitchAutomationRequest(_message.Message):
 class SwitchAutomationResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ImportMachinesRequest(_message.Message):
+    __slots__ = ("machines",)
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
+    machines: _containers.RepeatedCompositeFieldContainer[_host_pb2.Machine]
+    def __init__(self, machines: _Optional[_Iterable[_Union[_host_pb2.Machine, _Mapping]]] = ...) -> None: ...
+
+class ImportMachinesResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RemoveMachineRequest(_message.Message):
+    __slots__ = ("machine",)
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    machine: str
+    def __init__(self, machine: _Optional[str] = ...) -> None: ...
+
+class RemoveMachineResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListMachinesRequest(_message.Message):
+    __slots__ = ("project",)
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    def __init__(self, project: _Optional[str] = ...) -> None: ...
+
+class ListMachinesResponse(_message.Message):
+    __slots__ = ("machines",)
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
+    machines: _containers.RepeatedCompositeFieldContainer[_host_pb2.Machine]
+    def __init__(self, machines: _Optional[_Iterable[_Union[_host_pb2.Machine, _Mapping]]] = ...) -> None: ...
 
 class AddHostRequest(_message.Message):
     __slots__ = ("host", "inventory", "project", "location", "state", "bmc", "ignore_cms", "preordered", "prepare", "address")

@@ -105,6 +105,21 @@ class WalleServiceStub:
                 request_serializer=wallepb_dot_v1_dot_service__pb2.SwitchAutomationRequest.SerializeToString,
                 response_deserializer=wallepb_dot_v1_dot_service__pb2.SwitchAutomationResponse.FromString,
                 _registered_method=True)
+        self.ImportMachines = channel.unary_unary(
+                '/walle.v1.WalleService/ImportMachines',
+                request_serializer=wallepb_dot_v1_dot_service__pb2.ImportMachinesRequest.SerializeToString,
+                response_deserializer=wallepb_dot_v1_dot_service__pb2.ImportMachinesResponse.FromString,
+                _registered_method=True)
+        self.RemoveMachine = channel.unary_unary(
+                '/walle.v1.WalleService/RemoveMachine',
+                request_serializer=wallepb_dot_v1_dot_service__pb2.RemoveMachineRequest.SerializeToString,
+                response_deserializer=wallepb_dot_v1_dot_service__pb2.RemoveMachineResponse.FromString,
+                _registered_method=True)
+        self.ListMachines = channel.unary_unary(
+                '/walle.v1.WalleService/ListMachines',
+                request_serializer=wallepb_dot_v1_dot_service__pb2.ListMachinesRequest.SerializeToString,
+                response_deserializer=wallepb_dot_v1_dot_service__pb2.ListMachinesResponse.FromString,
+                _registered_method=True)
         self.AddHost = channel.unary_unary(
                 '/walle.v1.WalleService/AddHost',
                 request_serializer=wallepb_dot_v1_dot_service__pb2.AddHostRequest.SerializeToString,
@@ -274,8 +289,29 @@ class WalleServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ImportMachines(self, request, context):
+        """Puts machines into the inventory, or changes them; takes an operator or admin whose scope covers them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMachine(self, request, context):
+        """Takes a machine that is no host out of the inventory.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMachines(self, request, context):
+        """The inventory: what the caller may import, else what the caller's projects may add.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AddHost(self, request, context):
-        """Adds a host.
+        """Adds a host that is in the inventory. Who may import it may name its properties, too: they are imported.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -437,6 +473,21 @@ def add_WalleServiceServicer_to_server(servicer, server):
                     servicer.SwitchAutomation,
                     request_deserializer=wallepb_dot_v1_dot_service__pb2.SwitchAutomationRequest.FromString,
                     response_serializer=wallepb_dot_v1_dot_service__pb2.SwitchAutomationResponse.SerializeToString,
+            ),
+            'ImportMachines': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportMachines,
+                    request_deserializer=wallepb_dot_v1_dot_service__pb2.ImportMachinesRequest.FromString,
+                    response_serializer=wallepb_dot_v1_dot_service__pb2.ImportMachinesResponse.SerializeToString,
+            ),
+            'RemoveMachine': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMachine,
+                    request_deserializer=wallepb_dot_v1_dot_service__pb2.RemoveMachineRequest.FromString,
+                    response_serializer=wallepb_dot_v1_dot_service__pb2.RemoveMachineResponse.SerializeToString,
+            ),
+            'ListMachines': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMachines,
+                    request_deserializer=wallepb_dot_v1_dot_service__pb2.ListMachinesRequest.FromString,
+                    response_serializer=wallepb_dot_v1_dot_service__pb2.ListMachinesResponse.SerializeToString,
             ),
             'AddHost': grpc.unary_unary_rpc_method_handler(
                     servicer.AddHost,
@@ -883,6 +934,87 @@ class WalleService:
             '/walle.v1.WalleService/SwitchAutomation',
             wallepb_dot_v1_dot_service__pb2.SwitchAutomationRequest.SerializeToString,
             wallepb_dot_v1_dot_service__pb2.SwitchAutomationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportMachines(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/walle.v1.WalleService/ImportMachines',
+            wallepb_dot_v1_dot_service__pb2.ImportMachinesRequest.SerializeToString,
+            wallepb_dot_v1_dot_service__pb2.ImportMachinesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveMachine(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/walle.v1.WalleService/RemoveMachine',
+            wallepb_dot_v1_dot_service__pb2.RemoveMachineRequest.SerializeToString,
+            wallepb_dot_v1_dot_service__pb2.RemoveMachineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMachines(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/walle.v1.WalleService/ListMachines',
+            wallepb_dot_v1_dot_service__pb2.ListMachinesRequest.SerializeToString,
+            wallepb_dot_v1_dot_service__pb2.ListMachinesResponse.FromString,
             options,
             channel_credentials,
             insecure,

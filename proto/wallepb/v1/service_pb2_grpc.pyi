@@ -61,8 +61,14 @@ class WalleServiceStub:
     """Removes a project without hosts."""
     SwitchAutomation: _grpc.UnaryUnaryMultiCallable[_service_pb2.SwitchAutomationRequest, _service_pb2.SwitchAutomationResponse]
     """Turns the automation of a project, or of all, on or off. On record."""
+    ImportMachines: _grpc.UnaryUnaryMultiCallable[_service_pb2.ImportMachinesRequest, _service_pb2.ImportMachinesResponse]
+    """Puts machines into the inventory, or changes them; takes an operator or admin whose scope covers them."""
+    RemoveMachine: _grpc.UnaryUnaryMultiCallable[_service_pb2.RemoveMachineRequest, _service_pb2.RemoveMachineResponse]
+    """Takes a machine that is no host out of the inventory."""
+    ListMachines: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListMachinesRequest, _service_pb2.ListMachinesResponse]
+    """The inventory: what the caller may import, else what the caller's projects may add."""
     AddHost: _grpc.UnaryUnaryMultiCallable[_service_pb2.AddHostRequest, _service_pb2.AddHostResponse]
-    """Adds a host."""
+    """Adds a host that is in the inventory. Who may import it may name its properties, too: they are imported."""
     ChangeHost: _grpc.UnaryUnaryMultiCallable[_service_pb2.ChangeHostRequest, _service_pb2.ChangeHostResponse]
     """Prepares, moves or removes a host."""
     SetHostState: _grpc.UnaryUnaryMultiCallable[_service_pb2.SetHostStateRequest, _service_pb2.SetHostStateResponse]
@@ -121,8 +127,14 @@ class WalleServiceAsyncStub(WalleServiceStub):
     """Removes a project without hosts."""
     SwitchAutomation: _aio.UnaryUnaryMultiCallable[_service_pb2.SwitchAutomationRequest, _service_pb2.SwitchAutomationResponse]  # type: ignore[assignment]
     """Turns the automation of a project, or of all, on or off. On record."""
+    ImportMachines: _aio.UnaryUnaryMultiCallable[_service_pb2.ImportMachinesRequest, _service_pb2.ImportMachinesResponse]  # type: ignore[assignment]
+    """Puts machines into the inventory, or changes them; takes an operator or admin whose scope covers them."""
+    RemoveMachine: _aio.UnaryUnaryMultiCallable[_service_pb2.RemoveMachineRequest, _service_pb2.RemoveMachineResponse]  # type: ignore[assignment]
+    """Takes a machine that is no host out of the inventory."""
+    ListMachines: _aio.UnaryUnaryMultiCallable[_service_pb2.ListMachinesRequest, _service_pb2.ListMachinesResponse]  # type: ignore[assignment]
+    """The inventory: what the caller may import, else what the caller's projects may add."""
     AddHost: _aio.UnaryUnaryMultiCallable[_service_pb2.AddHostRequest, _service_pb2.AddHostResponse]  # type: ignore[assignment]
-    """Adds a host."""
+    """Adds a host that is in the inventory. Who may import it may name its properties, too: they are imported."""
     ChangeHost: _aio.UnaryUnaryMultiCallable[_service_pb2.ChangeHostRequest, _service_pb2.ChangeHostResponse]  # type: ignore[assignment]
     """Prepares, moves or removes a host."""
     SetHostState: _aio.UnaryUnaryMultiCallable[_service_pb2.SetHostStateRequest, _service_pb2.SetHostStateResponse]  # type: ignore[assignment]
@@ -264,12 +276,36 @@ class WalleServiceServicer(metaclass=_abc_1.ABCMeta):
         """Turns the automation of a project, or of all, on or off. On record."""
 
     @_abc_1.abstractmethod
+    def ImportMachines(
+        self,
+        request: _service_pb2.ImportMachinesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ImportMachinesResponse, _abc.Awaitable[_service_pb2.ImportMachinesResponse]]:
+        """Puts machines into the inventory, or changes them; takes an operator or admin whose scope covers them."""
+
+    @_abc_1.abstractmethod
+    def RemoveMachine(
+        self,
+        request: _service_pb2.RemoveMachineRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.RemoveMachineResponse, _abc.Awaitable[_service_pb2.RemoveMachineResponse]]:
+        """Takes a machine that is no host out of the inventory."""
+
+    @_abc_1.abstractmethod
+    def ListMachines(
+        self,
+        request: _service_pb2.ListMachinesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ListMachinesResponse, _abc.Awaitable[_service_pb2.ListMachinesResponse]]:
+        """The inventory: what the caller may import, else what the caller's projects may add."""
+
+    @_abc_1.abstractmethod
     def AddHost(
         self,
         request: _service_pb2.AddHostRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.AddHostResponse, _abc.Awaitable[_service_pb2.AddHostResponse]]:
-        """Adds a host."""
+        """Adds a host that is in the inventory. Who may import it may name its properties, too: they are imported."""
 
     @_abc_1.abstractmethod
     def ChangeHost(

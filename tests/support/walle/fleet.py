@@ -81,7 +81,7 @@ class Fleet:
 
     def _add(self, name: str, rack: str) -> None:
         project = self.projects[int(rack[1:]) % len(self.projects)]
-        host = Host(name=name, project=project, state=HOST_STATE_ASSIGNED, status=HOST_STATUS_READY)
+        host = Host(name=name, project=project, listed=True, state=HOST_STATE_ASSIGNED, status=HOST_STATUS_READY)
         host.location.CopyFrom(Location(rack=rack))
         self.book.put(HOST, name, host)
 

@@ -35,7 +35,9 @@ def a_host(
     state: HostState = HOST_STATE_ASSIGNED,
     status: HostStatus = HOST_STATUS_READY,
 ) -> Host:
-    host = Host(name=name, project="web", state=state, status=status, location=Location(rack=rack, switch=switch))
+    host = Host(
+        name=name, project="web", listed=True, state=state, status=status, location=Location(rack=rack, switch=switch)
+    )
     host.check.extend(Check(name=check, failing=True, since_ms=since_ms) for check in failing)
     return host
 

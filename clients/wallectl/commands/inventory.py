@@ -1,0 +1,118 @@
+"""walle inventory"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from hqcli.documents import BadDocument, texts, value_of
+from hqcli.exits import Exit
+from hqcli.formats import yaml_text
+from wallectl.asking import call, complain
+from wallectl.output import table
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import Machine
+
+_AT_ONCE: Final = 50  # more are refused in one call
+_HEAD: Final = ("MACHINE", "NUMBER", "BMC", "ADDRESSES", "PLACE", "PROJECTS")
+
+
+@click.group()
+def inventory() -> None:
+    """Show and import machines: what names them, and which projects may add them."""
+
+
+@inventory.command("list")
+@click.option("--project", default="", help="Only machines that this project may add.")
+def list_(project: str) -> None:
+    """List machines; addresses only of those that you may import."""
+    machines = call("ListMachines", pb.ListMachinesRequest(project=project)).machines
+    none = "No machine is listed. Import some with `walle inventory import FILE`."
+    table([_row(one) for one in machines], _HEAD, none)
+
+
+@inventory.command("import")
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
+def import_(file: str, dry_run: bool) -> None:
+    """Import machines from a YAML or JSON FILE, as `walle inventory export` prints them; `-` is stdin.
+
+    A machine becomes what the file says. Machines that it does not name stay.
+    """
+    try:
+        machines = [one for name, text in texts((file,)) for one in _machines(name, text)]
+    except BadDocument as error:
+        complain(str(error))
+        sys.exit(Exit.USAGE)
+    known = {one.name: one for one in call("ListMachines", pb.ListMachinesRequest()).machines}
+    changed = [one for one in machines if known.get(one.name) != one]
+    for one in changed:
+        click.echo(f"machine {one.name}: {'changed' if one.name in known else 'new'}")
+    # Unchanged ones as well: hosts may have been added before there was an inventory.
+    for first in range(0, 0 if dry_run else len(machines), _AT_ONCE):
+        call("ImportMachines", pb.ImportMachinesRequest(machines=machines[first : first + _AT_ONCE]))
+    done = "would be imported" if dry_run else "imported"
+    click.echo(f"{len(machines)} machines {done}, {len(changed)} of them new or changed")
+
+
+@inventory.command()
+def export() -> None:
+    """Print the inventory as YAML, with hosts that are not in it: look at those, then import the file."""
+    machines = [*call("ListMachines", pb.ListMachinesRequest()).machines, *_unlisted()]
+    shown = [MessageToDict(one) for one in sorted(machines, key=lambda one: one.name)]
+    click.echo(yaml_text({"machines": shown}), nl=False)
+
+
+@inventory.command()
+@click.argument("machine")
+def remove(machine: str) -> None:
+    """Remove a machine that is no host."""
+    call("RemoveMachine", pb.RemoveMachineRequest(machine=machine))
+    click.echo(f"machine {machine} removed")
+
+
+def _machines(name: str, text: str) -> list[Machine]:
+    """Raises BadDocument."""
+    try:
+        given: Any = value_of(text)
+    except BadDocument as error:
+        raise BadDocument(f"{name}: {error}") from None
+    if not isinstance(given, dict) or set(given) != {"machines"} or not isinstance(given["machines"], list):
+        raise BadDocument(f"{name}: write `machines:` and a list of machines below it")
+    found: list[Machine] = []
+    for number, one in enumerate(given["machines"]):
+        try:
+            found.append(ParseDict(one, Machine()))
+        except (ParseError, AttributeError, TypeError) as error:
+            raise BadDocument(f"{name}: machines[{number}]: {error}") from None
+    return found
+
+
+def _unlisted() -> Iterator[Machine]:
+    for shown in call("ListHosts", pb.ListHostsRequest()).hosts:
+        host = shown.host
+        if not host.listed:
+            yield Machine(
+                name=host.name,
+                inventory=host.inventory,
+                bmc=host.bmc,
+                address=host.address,
+                location=host.location,
+                project=[host.project],
+            )
+
+
+def _row(machine: Machine) -> tuple[str, ...]:
+    place = machine.location
+    return (
+        machine.name,
+        str(machine.inventory or "-"),
+        machine.bmc or "-",
+        ",".join(machine.address) or "-",
+        "/".join(filter(None, (place.dc, place.rack, place.switch))) or "-",
+        ",".join(machine.project) or "-",
+    )

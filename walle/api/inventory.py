@@ -1,0 +1,69 @@
+"""The calls of the inventory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import invalid
+from serving.rights.rules import READ
+from walle.api.checking import check_host, normalize_machine
+from walle.api.reach import ORDER, check_import, is_owner, may_import
+from walle.api.submitting import submit
+from walle.process.automaton import INVENTORY, Automaton
+from walle.work.inventory import is_permitted
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import Machine
+
+MOST_AT_ONCE: Final = 50  # each writes a machine and its host, in one transaction of 128
+
+
+class Inventory:
+    """The calls of walle.v1.WalleService about machines."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._walle = automaton
+
+    def methods(self, service: Service) -> list[Method]:
+        return [
+            service.unary(pb.ImportMachinesRequest, self._import, ORDER),
+            service.unary(pb.RemoveMachineRequest, self._remove, ORDER),
+            service.unary(pb.ListMachinesRequest, self._list, READ),
+        ]
+
+    async def _import(self, request: pb.ImportMachinesRequest, call: Call) -> Answer:
+        if not 0 < len(request.machines) <= MOST_AT_ONCE:
+            raise invalid("machines", f"{len(request.machines)} machines: write 1 to {MOST_AT_ONCE}")
+        if len({machine.name for machine in request.machines}) < len(request.machines):
+            raise invalid("machines", "a machine is named twice")
+        for machine in request.machines:
+            normalize_machine("machines.", machine)
+            check_import(call, machine.name)
+            call.touched(machine.name)
+        await submit(self._walle, INVENTORY, pb.Order(import_machines=request), call)
+        return MessageAnswer(pb.ImportMachinesResponse())
+
+    async def _remove(self, request: pb.RemoveMachineRequest, call: Call) -> Answer:
+        check_host("machine", request.machine)
+        check_import(call, request.machine)
+        await submit(self._walle, INVENTORY, pb.Order(remove_machine=request), call)
+        return MessageAnswer(pb.RemoveMachineResponse())
+
+    def _list(self, request: pb.ListMachinesRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        owned = [one.id for one in self._walle.projects.values() if is_owner(call, one)]
+        found: list[Machine] = []
+        for machine in self._walle.machines.values():
+            if request.project and not is_permitted(machine, request.project):
+                continue
+            if may_import(call, machine.name):
+                found.append(machine)
+            elif any(is_permitted(machine, project) for project in owned):
+                found.append(_without_addresses(machine))
+        found.sort(key=lambda one: one.name)
+        return MessageAnswer(pb.ListMachinesResponse(machines=found))
+
+
+def _without_addresses(machine: Machine) -> Machine:
+    return Machine(name=machine.name, inventory=machine.inventory, location=machine.location, project=machine.project)

@@ -1,0 +1,20 @@
+"""Stores orders, and waits until they took effect."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from serving.calls.methods import Call
+from walle.api.reach import who
+from walle.process.automaton import Automaton
+from wallepb.v1.service_pb2 import Order
+
+_DEFAULT_TIMEOUT_S: Final = 10.0
+
+
+async def submit(walle: Automaton, subject: str, order: Order, call: Call) -> None:
+    """Raises ServiceError."""
+    order.by = who(call)
+    clock = walle.controller.clock
+    timeout_s = call.deadline - clock.now() if call.deadline is not None else _DEFAULT_TIMEOUT_S
+    await walle.orders.submit(subject, order, request_id=call.request_id, by=order.by, timeout_s=timeout_s)

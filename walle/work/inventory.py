@@ -1,0 +1,106 @@
+"""The inventory: what names a machine, and which projects may add it. Each function is one transaction.
+
+Wall-E resets machines at these addresses with accounts of its own, so an owner's word does not do: who may import a
+machine says what they are, and no two machines share one. What changes them is handled one after the other: `known`,
+the machines in memory, shows all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from control.errors import Refused
+from serving.rights.patterns import Patterns
+from walle.work.book import HOST, MACHINE, Book
+from wallepb.v1.host_pb2 import Host, Machine
+from wallepb.v1.service_pb2 import AddHostRequest
+
+HOW: Final = "an operator or admin whose scope covers it imports it (`walle inventory import`)"
+
+
+def import_machines(book: Book, machines: Iterable[Machine], known: Iterable[Machine]) -> None:
+    """Store them, and the same in their hosts. Refused: one of them has what another machine has."""
+    machines = list(machines)
+    mine = {machine.name for machine in machines}
+    owners = {claim: other.name for other in known if other.name not in mine for claim in _claims(other)}
+    for machine in machines:
+        for claim in _claims(machine):
+            if owners.setdefault(claim, machine.name) != machine.name:
+                raise Refused(f"machine {machine.name}: {claim} belongs to {owners[claim]}", "ALREADY_EXISTS")
+        if book.get(MACHINE, machine.name) != machine:
+            book.put(MACHINE, machine.name, machine)
+        host = book.get(HOST, machine.name)
+        if host is not None:
+            book.put(HOST, host.name, identify(host, machine))
+
+
+def remove_machine(book: Book, name: str) -> None:
+    if book.get(MACHINE, name) is None:
+        raise Refused(f"machine {name} is not in the inventory", "NOT_FOUND")
+    if book.get(HOST, name) is not None:
+        raise Refused(f"machine {name} is a host: remove that first (`walle hosts remove {name}`)")
+    book.delete(MACHINE, name)
+
+
+def machine_for(book: Book, order: AddHostRequest, known: Iterable[Machine], *, may_import: bool) -> Machine:
+    """The machine that becomes a host of the order's project. Refused: the inventory does not permit it.
+
+    `may_import`: what the order says of the machine is imported.
+    """
+    if not may_import:
+        check_permitted(book, order.host, order.project, may_import=False)
+    found = book.get(MACHINE, order.host) or Machine(name=order.host)
+    if may_import:
+        found.MergeFrom(Machine(inventory=order.inventory, bmc=order.bmc))
+        if order.HasField("location"):
+            found.location.MergeFrom(order.location)
+        if order.address:
+            del found.address[:]
+            found.address.extend(order.address)
+        if not is_permitted(found, order.project):
+            found.project.append(order.project)
+        import_machines(book, [found], known)
+    return found
+
+
+def check_permitted(book: Book, name: str, project: str, *, may_import: bool) -> None:
+    """Refused: the inventory does not permit the machine to this project. `may_import`: then it is permitted now."""
+    machine = book.get(MACHINE, name)
+    if machine is not None and may_import and not is_permitted(machine, project):
+        machine.project.append(project)
+        book.put(MACHINE, name, machine)
+    if machine is None or not is_permitted(machine, project):
+        raise Refused(f"host {name} is not in the inventory, or not for project {project}: {HOW}", "NOT_FOUND")
+
+
+def is_permitted(machine: Machine, project: str) -> bool:
+    return project in Patterns(machine.project)
+
+
+def identify(host: Host, machine: Machine) -> Host:
+    """Write into the host what the inventory says of it; returns it."""
+    host.listed, host.inventory, host.bmc = True, machine.inventory, machine.bmc
+    del host.address[:]
+    host.address.extend(machine.address)
+    host.location.CopyFrom(machine.location)
+    return host
+
+
+def check_listed(host: Host) -> None:
+    """Refused: it was added when nobody had to import it."""
+    if not host.listed:
+        raise Refused(f"host {host.name} is not in the inventory: {HOW}")
+
+
+def _claims(machine: Machine) -> list[str]:
+    """What only one machine may have; addresses as they are stored, without ports."""
+    addresses = {_without_port(machine.bmc), *machine.address} - {""}
+    return [f"address {one}" for one in sorted(addresses)] + (
+        [f"inventory number {machine.inventory}"] if machine.inventory else []
+    )
+
+
+def _without_port(address: str) -> str:
+    host, colon, _ = address.rpartition(":")
+    return (host if colon and not address.endswith("]") else address).strip("[]")
