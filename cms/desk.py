@@ -101,7 +101,7 @@ class Desk:
             )
         if frozen is not None:
             return f"frozen by {frozen.by}: {frozen.reason}; nothing is granted until `hqctl disruptions unfreeze`"
-        return self.controller.stop.reason()
+        return self.controller.stop.reason() or self.controller.why_unrecorded()
 
     def missing_issuers(self) -> list[str]:
         """Issuers that have not declared their running work in this epoch."""

@@ -45,7 +45,7 @@ class Server:
         sites: WatchedFiles[Limits] | None = None,
     ) -> None:
         self._store, self._clients, self._sites = store, clients, sites
-        self.controller = controller = Controller(config, store, shared.clock, rng)
+        self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
         self.locations = Locations(clients, book.picture, shared.clock)
         self.desk = Desk(controller, book, self.locations, settings)
         leave = Leave(self.desk)

@@ -30,9 +30,17 @@ class Controller:
     Attributes:
         loaded: set when everything was read and a fence proved it; reads may be served. Cleared on a new epoch.
         stop: the emergency stop of this process.
+        why_unrecorded: why nothing can be recorded, so that nothing may begin; empty: it can.
     """
 
-    def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        clock: Clock,
+        rng: random.Random,
+        why_unrecorded: Callable[[], str] = lambda: "",
+    ) -> None:
         self.config, self.clock = config, clock
         self._rng = rng
         self._following = following = Following(config, store, clock, rng)
@@ -43,8 +51,10 @@ class Controller:
         memory.forget.append(self._acting.forget)
         self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)
         self._openings.listen(lambda _: self._trigger_all())
-        self.stop = EmergencyStop(config.stop_file)
-        self._switches = Switches(self.stop, self._why_frozen, self._why_closed, self._acting.why_no_effect)
+        self.stop, self.why_unrecorded = EmergencyStop(config.stop_file), why_unrecorded
+        self._switches = Switches(
+            self.stop, self._why_frozen, self._why_closed, self._acting.why_no_effect, why_unrecorded
+        )
         self._event_parts = EventParts(
             self._changes, self.change, lambda: self._epoch.current, self._may_handle, self._why_waiting, rng
         )

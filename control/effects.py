@@ -60,10 +60,12 @@ class Switches:
     frozen: Callable[[], str]
     closed: Callable[[], str]
     not_acting: Callable[[], str]
+    unrecorded: Callable[[], str]
 
     def why_not(self, *, new: bool) -> str:
-        """`new` False: for the next step of work in progress, which a freeze lets finish."""
-        return self.stop.reason() or self.not_acting() or self.closed() or (self.frozen() if new else "")
+        """`new` False: for the next step of work in progress, which a freeze or a full audit log lets finish."""
+        begins = (self.frozen() or self.unrecorded()) if new else ""
+        return self.stop.reason() or self.not_acting() or self.closed() or begins
 
 
 class Intent:

@@ -11,13 +11,13 @@ from typing import Final
 from serving.rights.rules import Record, Role, Rule
 
 # Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
-FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRITES)
-BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
+FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.READS)
+BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.READS)
 # Not recorded unless denied: statuses and heartbeats come thousands a second, and say themselves who sent them when.
 REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
 # What agents read at their own listener, where nobody else may take up room.
 ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
-ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.WRITES)
+ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.READS)
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)

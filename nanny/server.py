@@ -47,7 +47,7 @@ class Server:
         grace_s: float = 5.0,
     ) -> None:
         self._store, self._locations = store, locations
-        self.controller = controller = Controller(config, store, shared.clock, rng)
+        self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
         kinds.declare(controller)
         events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
         self.pictures = pictures = Pictures(locations, shared.clock)

@@ -59,6 +59,11 @@ class ServerContext:
         self.traffic.admissions.append(other.admission)
         return other
 
+    def why_unrecorded(self) -> str:
+        """Why what begins now could not be looked up later; empty: the audit log can be written, or there is none."""
+        fault = self.security.audit.fault if self.security is not None else ""
+        return f"the audit log cannot be written: {fault}" if fault else ""
+
     def guard(self, path: str, rule: Rule) -> Guard:
         """What to do about security in calls of a method, or for a page."""
         return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission)

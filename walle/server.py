@@ -66,7 +66,7 @@ class Server:
         grace_s: float = 5.0,
     ) -> None:
         self._store, self._hq = store, hq
-        self.controller = Controller(config, store, shared.clock, rng)
+        self.controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
         calls = Calls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []
         outbox = Outbox([Webhook(file.destinations, calls), *mail], self._recipients)

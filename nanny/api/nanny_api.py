@@ -24,7 +24,7 @@ _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
 _MANAGERS: Final = (Role.OPERATOR,)
 _PAGE: Final = 1_000
 ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.ORDERS)
-DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.WRITES)
+DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.READS)
 
 
 class NannyApi:

@@ -1,8 +1,9 @@
-"""The audit log: one JSON line for each write and for each call that was denied; of floods of denials, a sum."""
+"""The audit log: one JSON line for each write; of what was denied or refused, the first of a minute, and a sum."""
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
@@ -14,6 +15,7 @@ from serving.errors import AuditUnavailable
 log = logging.getLogger(__name__)
 
 _LONGEST: Final = 512  # characters of a word that a caller chose
+_MAX_OWED: Final = 10_000
 
 
 class Line(NamedTuple):
@@ -24,7 +26,7 @@ class Line(NamedTuple):
         decision: allow or deny.
         outcome: OK, or the reason of the error; "begun" before an order.
         version: at which it was stored; 0: it was not, or that is not known.
-        calls: how many calls the line stands for: it is the last of that many that the caller was denied.
+        calls: how many calls, or items of batches, it stands for: the last of so many that were denied or refused.
     """
 
     identity: str
@@ -64,9 +66,11 @@ class Sink(Protocol):
 class Audit:
     """Writes the lines; a failure is remembered until a line is written again.
 
+    Lines about what has happened already are owed meanwhile: they are written first as soon as that is possible.
+
     Attributes:
         fault: why the last line could not be written; empty: it was.
-        lines, lost: how many were written, and how many not.
+        lines, lost: how many were written, and how many never will be.
         chain: which line was the last, also of those that were written before this process began.
     """
 
@@ -74,6 +78,7 @@ class Audit:
         self._sink, self._clock = sink, clock
         self.fault = ""
         self.lines = self.lost = 0
+        self._owed: deque[dict[str, Any]] = deque()
         self.chain = Chain(sink.last)
         self._marked, self._mark_at = "", 0.0
         if sink.last and not self.chain.sequence:
@@ -81,9 +86,45 @@ class Audit:
         self.tell()
 
     def record(self, line: Line) -> bool:
-        """Append a line; return whether it was written."""
+        """Append a line about what has happened, at once or as soon as possible; return whether it was at once."""
+        self._owed.append(self._fields(line))
+        if len(self._owed) > _MAX_OWED:
+            self._owed.popleft()
+            self.lost += 1
+        return self.pay()
+
+    def pay(self) -> bool:
+        """Write the lines that are owed; return whether none is owed any more."""
+        while self._owed:
+            if not self._append(self._owed[0]):
+                return False
+            self._owed.popleft()
+        return True
+
+    def require(self, line: Line) -> None:
+        """Append a line without which the call must not go on. Raises AuditUnavailable."""
+        if not (self.pay() and self._append(self._fields(line))):
+            self.lost += 1
+            raise AuditUnavailable(self.fault)
+
+    def close(self) -> None:
+        """Finish the log: no line comes after this."""
+        if not self.pay():
+            self.lost += len(self._owed)
+            log.error("%d lines of the audit log were never written: %s", len(self._owed), self.fault)
+        self.tell()
+        self._sink.close()
+
+    def tell(self, every_s: float = 0.0) -> None:
+        """Say in the log how far the file has come, if it has, so that who keeps the log knows what must be there."""
+        mark, now = self.chain.mark, self._clock.now()
+        if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
+            self._marked, self._mark_at = mark, now
+            log.info("the audit log is at %s of chain %s", mark, self.chain.name)
+
+    def _append(self, fields: dict[str, Any]) -> bool:
         try:
-            bound = self.chain.bound(self._fields(line), self._sink.ready())
+            bound = self.chain.bound(fields, self._sink.ready())
             self._sink.write(bound)
         except (OSError, ValueError) as error:
             self._failed(str(error))
@@ -95,23 +136,6 @@ class Audit:
         self.chain.wrote(bound)
         return True
 
-    def require(self, line: Line) -> None:
-        """Append a line without which the call must not go on. Raises AuditUnavailable."""
-        if not self.record(line):
-            raise AuditUnavailable(self.fault)
-
-    def close(self) -> None:
-        """Finish the log: no line comes after this."""
-        self.tell()
-        self._sink.close()
-
-    def tell(self, every_s: float = 0.0) -> None:
-        """Say in the log how far the file has come, if it has, so that who keeps the log knows what must be there."""
-        mark, now = self.chain.mark, self._clock.now()
-        if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
-            self._marked, self._mark_at = mark, now
-            log.info("the audit log is at %s of chain %s", mark, self.chain.name)
-
     def _fields(self, line: Line) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
         fields: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
@@ -122,11 +146,11 @@ class Audit:
     def _failed(self, fault: str) -> None:
         if not self.fault:
             log.error(
-                "the audit log cannot be written: %s; orders are refused until it can, except those that only stop",
+                "the audit log cannot be written: %s; until it can, writes and orders are refused, except those that "
+                "only stop something, and automata begin nothing",
                 fault,
             )
         self.fault = fault or "no reason given"
-        self.lost += 1
 
 
 class LogSink:
@@ -150,61 +174,57 @@ class LogSink:
         pass
 
 
-_PER_S: Final = 10.0
-_BURST: Final = 200.0
-_MAX_CALLERS: Final = 10_000
+_MINUTE_S: Final = 60.0
+_MAX_SUMS: Final = 10_000
 
 
-class _Caller:
-    """How many lines may be written, as of when; how many calls were left out since the last line, and the last one."""
+class _Sum:
+    """What came after the first line of a minute: how many, and the last of them."""
 
-    __slots__ = ("last", "left_out", "lines", "since")
+    __slots__ = ("began", "last", "more")
 
-    def __init__(self, now: float) -> None:
-        self.lines, self.since, self.left_out = _BURST, now, 0
+    def __init__(self, began: float) -> None:
+        self.began, self.more = began, 0
         self.last: Line | None = None
 
 
 class Denials:
-    """Hands lines on to `write`: of each caller 200 at once, then ten a second, each with the number of its calls."""
+    """Hands lines about denials and refusals on to `write`: so many cost few bytes that nobody rotates others out.
+
+    Of one caller, method and outcome, the first of a minute at once, then one line with the number of the others.
+    """
 
     def __init__(self, write: Callable[[Line], object], clock: Clock) -> None:
         self._write, self._clock = write, clock
-        self._callers: dict[str, _Caller] = {}  # the one that was denied longest ago is first
+        self._sums: dict[tuple[str, str, str], _Sum] = {}  # the one that began first is first
 
     def callers(self) -> Collection[str]:
         """Those that were denied recently."""
-        return self._callers.keys()
+        return {caller for caller, _, _ in self._sums}
 
     def record(self, caller: str, line: Line) -> None:
-        """A call of this caller (an identity, else a peer) was denied."""
-        found = self._callers.pop(caller, None) or _Caller(self._clock.now())
-        self._callers[caller] = found
-        found.left_out, found.last = found.left_out + line.calls, line
-        self._tell(found)
-        if len(self._callers) > _MAX_CALLERS:
-            oldest = self._callers.pop(next(iter(self._callers)))
-            self._sum_up(oldest)
+        """A call of this caller (an identity, else a peer), or an item of it, was denied or refused."""
+        key, now = (caller, line.method, line.outcome), self._clock.now()
+        found = self._sums.get(key)
+        if found is not None and now < found.began + _MINUTE_S:
+            found.more, found.last = found.more + line.calls, line
+            return
+        if found is not None:
+            self._end(key)
+        self._write(line)
+        self._sums[key] = _Sum(now)
+        if len(self._sums) > _MAX_SUMS:
+            self._end(next(iter(self._sums)))
 
     def tell_rest(self, *, all_of_it: bool = False) -> None:
-        """Write what was left out and may be written now; call it from time to time, and at the end."""
-        for name, caller in list(self._callers.items()):
-            if all_of_it:
-                self._sum_up(caller)
-            else:
-                self._tell(caller)
-            if caller.last is None and caller.lines >= _BURST:
-                del self._callers[name]
+        """Write the sums of minutes that are over; call it from time to time, and at the end."""
+        before = self._clock.now() - _MINUTE_S
+        for key, found in list(self._sums.items()):
+            if not all_of_it and found.began > before:
+                return
+            self._end(key)
 
-    def _tell(self, caller: _Caller) -> None:
-        now = self._clock.now()
-        caller.lines = min(_BURST, caller.lines + (now - caller.since) * _PER_S)
-        caller.since = now
-        if caller.last is not None and caller.lines >= 1.0:
-            caller.lines -= 1.0
-            self._sum_up(caller)
-
-    def _sum_up(self, caller: _Caller) -> None:
-        if caller.last is not None:
-            self._write(caller.last._replace(calls=caller.left_out))
-        caller.left_out, caller.last = 0, None
+    def _end(self, key: tuple[str, str, str]) -> None:
+        found = self._sums.pop(key)
+        if found.last is not None:
+            self._write(found.last._replace(calls=found.more))

@@ -20,6 +20,7 @@ from serving.rights.rules import Record, Rule
 
 _REMEMBERED: Final = 65_536
 DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+_UNSURE: Final = ("OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DOWN", "UNKNOWN")  # it may have been stored
 _SCHEME: Final = "bearer "
 _BRING: Final = "send a token as `authorization: Bearer <token>`"
 
@@ -33,7 +34,7 @@ class Gate:
     Attributes:
         denied: how many calls were denied, by reason.
         tokens, certificates: None: this kind of proof is not accepted.
-        denials: lines about denied calls, on their way to the audit log.
+        denials: lines about what was denied or refused, on their way to the audit log.
     """
 
     def __init__(
@@ -174,10 +175,7 @@ class Gate:
 
         async def run(request: Any, call: Call) -> Answer:
             key = method.subject(request)
-            if method.rule.record is Record.ORDERS:
-                line = self._line(call, method.path, method.rule, "allow", "begun")
-                record = self._audit.record if method.only_stops(request) else self._audit.require
-                record(line._replace(key=key))
+            self._begin(call, method, key, only_stops=method.only_stops(request))
             try:
                 answer = await settled(method.run(request, call))
             except BaseException as error:
@@ -192,6 +190,14 @@ class Gate:
             return answer
 
         return run
+
+    def _begin(self, call: Call, method: Unary, key: str, *, only_stops: bool) -> None:
+        """Raises AuditUnavailable: it changes something, and could not be recorded."""
+        line = self._line(call, method.path, method.rule, "allow", "begun")._replace(key=key)
+        if method.rule.record is Record.ORDERS and only_stops:
+            self._audit.record(line)
+        elif method.rule.record is Record.ORDERS or (method.rule.record is Record.WRITES and self._audit.fault):
+            self._audit.require(line)
 
     def _only_denied(self, method: Unary) -> Run:
         """The method's `run`, with a line for each item of a batch that was denied."""
@@ -224,11 +230,14 @@ class Gate:
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
             came_to = touch.outcome or outcome
-            decision = (
-                "deny" if came_to in DENIALS or came_to in self._denied_by_state else "allow"
-            )  # an item of a batch, alone
-            line = line._replace(key=touch.key, version=touch.version, decision=decision, outcome=came_to)
-            self._audit.record(line)
+            is_denied = came_to in DENIALS or came_to in self._denied_by_state  # an item of a batch, alone
+            line = line._replace(
+                key=touch.key, version=touch.version, decision="deny" if is_denied else "allow", outcome=came_to
+            )
+            if came_to == "OK" or came_to in _UNSURE:
+                self._audit.record(line)
+            else:
+                self.denials.record(line.identity or call.host, line)
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
         identity = call.access.identity

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from serving.auth.audiences import COMMON
-from serving.auth.audit import Audit, LogSink
+from serving.auth.audit import Audit, Line, LogSink
 from serving.auth.audit_file import FileSink
 from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
@@ -23,6 +23,7 @@ from serving.sockets import is_loopback
 from serving.telemetry.metrics import Declared
 
 _REREAD_S: Final = 1.0
+_START: Final = Line("", "", "start", "", "allow", "start", "OK", 0, "")  # also shows whether the log can be written
 _MARK_EVERY_S: Final = 300.0
 
 Reloading = tuple[WatchedFiles[Any], Callable[[], None]]
@@ -61,6 +62,7 @@ class Security:
         if self.gate is not None:
             self.gate.end_leases()
             self.gate.denials.tell_rest()
+        self.audit.pay()
         self.audit.tell(_MARK_EVERY_S)
 
     def note(self) -> str:
@@ -69,7 +71,7 @@ class Security:
             f"--{file.name}: the changed file could not be loaded, see the log" for file, _ in self._files if file.fault
         ]
         if self.audit.fault:
-            faults.append("the audit log cannot be written, orders are refused, see the log")
+            faults.append("the audit log cannot be written, writes and orders are refused, see the log")
         return "; ".join(faults)
 
     def file_faults(self) -> dict[tuple[str, ...], float]:
@@ -223,6 +225,7 @@ def security_of(
     except BadSecurity:
         audit.close()
         raise
+    audit.record(_START)
     return Security(gate, tls, audit, files)
 
 

@@ -27,7 +27,8 @@ class Record(Enum):
 
     NOTHING = auto()
     DENIALS = auto()  # and those of items of a batch, too
-    WRITES = auto()
+    READS = auto()  # all, but they go on while they cannot be recorded; also what agents must be able to say
+    WRITES = auto()  # refused while they cannot be recorded
     ORDERS = auto()  # before, too, and what cannot be recorded is refused, unless it only stops something
 
 

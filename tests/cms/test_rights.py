@@ -136,6 +136,7 @@ async def test_orders_over_both_protocols_are_refused_while_they_cannot_be_recor
         ):
             status, answer = await one.call("operator", method, path, body)
             assert (status, "audit log" in answer["message"]) == (503, True), (path, answer)
+        assert "audit log cannot be written" in one.cms.server.desk.why_closed(), "nothing is granted either"
         assert (await one.call("operator", "GET", "/v1.4/tasks")) == (200, {"result": []})
         assert (await one.call("operator", "GET", "/v1.4/tasks/t"))[0] == 404
         assert await one.order("operator", "Freeze", {"reason": "all is red"}, "CmsAdminService") == 200

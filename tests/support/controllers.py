@@ -53,7 +53,9 @@ class Books:
         prefix: str = PREFIX,
     ) -> None:
         config = Config(prefix, process, term_s)
-        self.controller = Controller(config, store, clock or VirtualClock(), random.Random(seed))
+        self.unrecorded = ""
+        rng = random.Random(seed)
+        self.controller = Controller(config, store, clock or VirtualClock(), rng, lambda: self.unrecorded)
         self.books = self.controller.records(BOOK)
         self.words = self.controller.events("book", Word, self.handle)
         self.task: asyncio.Task[None] | None = None

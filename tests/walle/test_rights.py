@@ -136,7 +136,7 @@ async def test_an_agent_reports_checks_of_its_own_node_only(one: Guarded) -> Non
     assert not one.walle.of("prod-1").check
     lines = [json.loads(line) for line in one.files.audit.read_text().splitlines()]
     denied = [(line["identity"], line["key"]) for line in lines if line["decision"] == "deny"]
-    assert denied == [("agent/lab-1", "prod-1")] * 3
+    assert denied == [("agent/lab-1", "prod-1")] * 2, "of each call the first; the rest is a sum at the end of a minute"
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")

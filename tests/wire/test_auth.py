@@ -181,7 +181,7 @@ async def test_lines_of_denied_calls_and_of_writes_are_one_chain_over_restarts(t
             await admin.call("CreateInstance", create(f"web-{number}"))
             assert (await nobody.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
             async with secured_http(one, files, files.issuer.token("reader/prometheus")) as client:
-                assert f"hq_audit_sequence {2.0 * (number + 1)}" in (await client.get("/metrics")).text
+                assert f"hq_audit_sequence {3.0 * (number + 1)}" in (await client.get("/metrics")).text
         security.close()
-    done = CliRunner().invoke(cli, ["audit", "verify", "--expect", "4", str(files.audit)])
-    assert (done.exit_code, "4 lines, 1 to 4: intact" in done.output) == (0, True), done.output
+    done = CliRunner().invoke(cli, ["audit", "verify", "--expect", "6", str(files.audit)])
+    assert (done.exit_code, "6 lines, 1 to 6: intact" in done.output) == (0, True), done.output

@@ -209,10 +209,29 @@ async def test_orders_are_refused_while_they_cannot_be_recorded(files: Secured) 
         assert "audit log" in refresh(replica)
         told = await operator.call("ListSuspensions", admin_pb2.ListSuspensionsRequest())
         assert not told.suspensions
-        # Deploys go on: they are what an installation is for, and the store knows what they wrote.
-        await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
         assert replica.security is not None
-        assert replica.security.audit.lost >= 2
+        assert replica.security.audit.lost
+
+
+async def test_while_nothing_can_be_recorded_writes_are_refused_and_agents_go_on(files: Secured) -> None:
+    """A full disk must not expire the fleet."""
+    async with (
+        served(files.security()) as replica,
+        secure_channel(replica.addresses.grpc, files.authority) as channel,
+    ):
+        admin, agent = (Caller(channel, files.issuer.token(name)) for name in ("admin", "agent/n1"))
+        await admin.call("CreateInstance", create("web-1"))
+        files.audit.rename(files.audit.with_suffix(".old"))
+        files.audit.symlink_to("/dev/full")
+        await agent.call("BeginReporting", pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1"))
+        assert "the audit log cannot be written" in refresh(replica)
+        code, words = await admin.refusal("CreateInstance", create("web-2"))
+        assert (code, "audit log" in words) == ("UNAVAILABLE", True)
+        assert (await admin.refusal("GetInstance", pb.GetInstanceRequest(id="web-2")))[0] == "NOT_FOUND"
+        files.audit.unlink()  # room again: nobody has to order anything for it to be seen
+        assert refresh(replica) == ""
+        assert '"begin"' in files.audit.read_text(), "what happened meanwhile"
+        await admin.call("CreateInstance", create("web-2"))
 
 
 async def test_an_order_is_recorded_before_and_after(replica: Served, files: Secured) -> None:
@@ -221,6 +240,7 @@ async def test_an_order_is_recorded_before_and_after(replica: Served, files: Sec
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
         await Caller(channel, files.issuer.token("operator")).call("SuspendNode", order)
     lines = [json.loads(line) for line in files.audit.read_text().splitlines()]
+    assert lines.pop(0)["method"] == "start"
     assert [(line["identity"], line["key"], line["outcome"]) for line in lines] == [
         ("operator", "n1", "begun"),
         ("operator", "n1", "OK"),

@@ -25,9 +25,11 @@ async def test_every_metric_of_security_moves(files: Secured) -> None:
         assert replica.security is not None
         scraped = Scraped(replica.server.metrics)
         assert (await Caller(channel).refusal("CountInstances", pb.CountInstancesRequest()))[0] == "UNAUTHENTICATED"
+        admin = Caller(channel, files.issuer.token("admin"))
+        assert (await admin.refusal("CreateInstance", create("web-1")))[0] == "UNAVAILABLE"
         scraped.look()
         files.audit.unlink()  # a disk with room again
-        await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
+        await admin.call("CreateInstance", create("web-1"))
         files.policy.write_text("roles: [")
         files.authority.issue("server", good_for=timedelta(days=2))
         replica.security.refresh()

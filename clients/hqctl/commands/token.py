@@ -35,7 +35,7 @@ class TokenGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0].partition("=")[0] in ("--key", "--kid", "--subject", "--issuer", "--for", "--out"):
-            raise click.UsageError(f"write `hqctl token sign --audience hq,cms ...`: {_AUDIENCES}")
+            raise click.UsageError(f"write `hqctl token sign`, and with --audience {_AUDIENCES}")
         return super().parse_args(ctx, args)
 
 

@@ -116,6 +116,21 @@ async def test_no_effect_begins_when_a_successor_might_act_within_half_a_term() 
 
 
 @in_virtual_time
+async def test_while_the_audit_log_cannot_be_written_running_work_ends_and_nothing_new_begins() -> None:
+    async with Books(MemoryStore()) as books:
+        await books.acting()
+        intent = await books.controller.intend(books.controller.change())
+        books.unrecorded = "the audit log cannot be written: full"
+        intent.check(new=False)
+        with pytest.raises(MayNotBegin, match="cannot be written: full"):
+            intent.check()
+        with pytest.raises(MayNotBegin, match="cannot be written: full"):
+            await books.controller.intend(books.controller.change())
+        books.unrecorded = ""
+        await books.controller.intend(books.controller.change())
+
+
+@in_virtual_time
 async def test_a_freeze_lets_running_work_end_and_nothing_new_begin() -> None:
     async with Books(MemoryStore()) as books:
         await books.acting()
