@@ -29,7 +29,7 @@ from store.port import Store
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="hq", prog_name="cms")
+@click.version_option(package_name="hq-registry", prog_name="cms")
 def cli() -> None:
     """Run the CMS, which decides what may be taken down now."""
 

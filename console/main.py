@@ -41,7 +41,7 @@ _NO_CALLERS: Final = dict.fromkeys(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="hq", prog_name="hq-console")
+@click.version_option(package_name="hq-registry", prog_name="hq-console")
 def cli() -> None:
     """Serve web pages over HQ, and over the CMS, Nanny and Wall-E if they run."""
 

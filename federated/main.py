@@ -37,7 +37,7 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 
 
 @click.command(cls=ServerCommand, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="hq", prog_name="hq-federated")
+@click.version_option(package_name="hq-registry", prog_name="hq-federated")
 @_locations.option(
     "--config",
     required=True,

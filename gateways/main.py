@@ -10,7 +10,7 @@ from gateways.xds.command import xds
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="hq", prog_name="hq-gateway")
+@click.version_option(package_name="hq-registry", prog_name="hq-gateway")
 def cli() -> None:
     """Serve HQ in protocols that clients already speak. See docs/gateways.md."""
 

@@ -41,7 +41,7 @@ _SAVING_S = 60.0  # for a worker to write its checkpoint
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="hq", prog_name="hq")
+@click.version_option(package_name="hq-registry", prog_name="hq")
 def cli() -> None:
     """HQ: the registry of instances of a private cloud."""
 

@@ -36,7 +36,7 @@ class _Group(LazyGroup):
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="hq", prog_name="nanny")
+@click.version_option(package_name="hq-registry", prog_name="nanny")
 def cli() -> None:
     """Deploy services from descriptions: by the Nanny server, or directly in HQ.
 

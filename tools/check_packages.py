@@ -1,7 +1,7 @@
 """Build both distributions, install each into an environment of its own, and run what it promises from there.
 
-`hq-client` gets only what it depends on; `hq` gets `hq-client` and everything else, and runs every command. Third-party
-packages are those of .venv, which `make setup` installed as locked: nothing is downloaded.
+`hq-client` gets only what it depends on; `hq-registry` gets `hq-client` and everything else, and runs every
+command. Third-party packages are those of .venv, which `make setup` installed as locked: nothing is downloaded.
 """
 
 import shutil

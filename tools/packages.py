@@ -1,6 +1,7 @@
-"""Build the distributions, `hq-client` and `hq`, each from its own sdist: `python -m tools.packages DIR`.
+"""Build the distributions, `hq-client` and `hq-registry`, each from its own sdist: `python -m tools.packages DIR`.
 
-`hq-client` is the library and its messages (`distributions/hq-client`); `hq` is everything else, and depends on it.
+`hq-client` is the library and its messages (`distributions/hq-client`); `hq-registry` is everything else, and
+depends on it.
 """
 
 import shutil
@@ -21,13 +22,14 @@ def main() -> None:
 
 
 def build(target: Path) -> tuple[Path, Path]:
-    """The wheels of hq-client and of hq."""
+    """The wheels of hq-client and of hq-registry."""
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder) / "hq-client"
         shutil.copytree(CLIENT, stage)
+        shutil.copy2(ROOT / "LICENSE", stage)
         for package in CLIENT_PACKAGES:
             shutil.copytree(package, stage / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-        return built(stage, target / "hq-client"), built(ROOT, target / "hq")
+        return built(stage, target / "hq-client"), built(ROOT, target / "hq-registry")
 
 
 def built(source: Path, target: Path) -> Path:

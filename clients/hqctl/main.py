@@ -75,7 +75,7 @@ when one does not respond. NO_COLOR switches colours off."""
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @connection_options("--timeout", "--request-timeout")
-@click.version_option(package_name="hq", prog_name="hqctl")
+@click.version_option(package_name="hq-registry", prog_name="hqctl")
 def cli(
     servers: tuple[str, ...],
     context: str | None,

@@ -58,7 +58,7 @@ class SpeakerOption(click.ParamType[Speaker]):
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="hq", prog_name="instancectl")
+@click.version_option(package_name="hq-registry", prog_name="instancectl")
 def cli() -> None:
     """Supervise an instance: prepare its revisions, run the READY one, report all of them to HQ."""
 

@@ -56,7 +56,7 @@ def complain(text: str) -> None:
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="hq", prog_name="nanny")
+@click.version_option(package_name="hq-registry", prog_name="nanny")
 def cli() -> None:
     """Upload services to HQ, the registry of instances, from their descriptions.
 

@@ -61,7 +61,7 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
     @click.option("--context", "name", default="", metavar="NAME", help="Context of the config file to use.")
     @click.option("--timeout", type=Span(SHORTEST_CALL_S), metavar="SPAN", help="Timeout of each call. Default: 15s.")
     @credential_flags
-    @click.version_option(package_name="hq", prog_name="walle")
+    @click.version_option(package_name="hq-registry", prog_name="walle")
     @click.pass_context
     def cli(
         context: click.Context, server: tuple[str, ...], name: str, timeout: float | None, credentials: CredentialFiles

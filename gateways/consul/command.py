@@ -78,6 +78,6 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
 
 def _version() -> str:
     try:
-        return version("hq")
+        return version("hq-registry")
     except PackageNotFoundError:  # run from a source tree that is not installed
         return "0"

@@ -16,7 +16,7 @@ from serving.telemetry.metrics import Declared, Histogram, Table
 
 def _version() -> str:
     try:
-        return version("hq")
+        return version("hq-registry")
     except PackageNotFoundError:  # run from a tree that is not installed
         return "unknown"
 

@@ -13,7 +13,9 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # By its name, with an extra or without; `dist/hq/*.whl` is a path.
-INSTALLS_OWN = re.compile(r"\b(?:pip3?|pipx|uv pip) install\b[^`#]*?[\s'\"](?:hq|hq-client)(?![\w/.-])|\bhq\[otel\]")
+INSTALLS_OWN = re.compile(
+    r"\b(?:pip3?|pipx|uv pip) install\b[^`#]*?[\s'\"]hq(?:-client|-registry)?(?![\w/.-])|\bhq(?:-registry)?\[otel\]"
+)
 
 
 def texts() -> list[Path]:
