@@ -21,6 +21,7 @@ from cms.ledger.states import Event
 from cms.ledger.tasks import Task
 from cms.moves import MOST_AT_ONCE, first_part, next_part
 from cms.orders import Orders
+from cms.permits import Reaches
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
@@ -80,6 +81,10 @@ class Desk:
         locations.moved = lambda: self._deciding.trigger(ALL, _MOVED_S)
 
     # --- reading ------------------------------------------------------------------------------------------------------
+
+    def reaches(self) -> Reaches:
+        """What calls reach, as this ledger has it."""
+        return Reaches(self.book, self.settings.issuers, self.tasks, self.budgets)
 
     def why_closed(self) -> str:
         """Why nothing is granted; empty: granting is open."""

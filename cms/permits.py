@@ -1,45 +1,109 @@
-"""Who may ask for what: a task's hosts and instances, and a budget's service, against the caller's reach."""
+"""What the calls of the CMS reach: a task's hosts and instances, a budget's service, an issuer's identities."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any, Final
 
+from cms.ledger.book import Book
 from cms.ledger.instances import InstanceKey
-from cms.ledger.picture import Picture
 from cmspb.storage.v1 import ledger_pb2
 from serving.calls.methods import Call
+from serving.errors import OutOfReach
 from serving.rights.access import OUTSIDE, READERS, Access
 from serving.rights.patterns import IdentityPattern
+from serving.rights.reach import Of, checked, stored
+
+OWN_TASK: Final = stored(Of.TASK)
+"""The acting process compares the owner: a task of somebody else is not there."""
 
 
 def owner_of(call: Call) -> str:
     """The owner of a caller's tasks; empty without security."""
-    identity = call.access.identity
-    return identity.name if identity is not None else ""
+    return _name(call.access)
 
 
-def check_task_reach(access: Access, task: ledger_pb2.Task, picture: Picture) -> None:
-    """Raises PermissionDenied unless all that a task takes down is within reach."""
-    if access.is_unlimited:
-        return
-    for host in task.host:
-        access.check_node(host, READERS, "hosts")
-    for one in task.instance:
-        instance = picture.instances.get(InstanceKey(one.location, one.id))
-        if instance is None:
-            access.deny(f"instance {one.id}", key=one.id, scope="is not known to the CMS")
-        access.check(one.id, instance.service, instance.host)
+def may_see(access: Access, task: ledger_pb2.Task, book: Book) -> bool:
+    """Whether a caller is shown a task: its own, or one whose hosts and instances are all within reach."""
+    return access.is_unlimited or task.owner == _name(access) or _reaches(access, task, book)
 
 
-def check_issuer(access: Access, issuer: str, issuers: Mapping[str, Collection[IdentityPattern]]) -> None:
-    """Raises PermissionDenied: the CMS's configuration lets other identities speak for this issuer."""
-    if issuer not in issuers or access.identity is None:
-        return
-    if all(pattern.match(access.identity.name) is None for pattern in issuers[issuer]):
-        access.deny(f"issuer {issuer}", key=issuer, scope="is bound to other identities: see --task-issuer of the CMS")
+class Reaches:
+    """Each check takes a request and the caller's access, and raises PermissionDenied or OutOfReach."""
+
+    def __init__(
+        self,
+        book: Book,
+        issuers: Mapping[str, Collection[IdentityPattern]],
+        tasks: Mapping[str, ledger_pb2.Task],
+        budgets: Mapping[str, ledger_pb2.Budget],
+    ) -> None:
+        """`issuers`: who may speak for each of them; the rest are what is stored, by id and name."""
+        self._book, self._issuers, self._tasks, self._budgets = book, issuers, tasks, budgets
+        self.created = checked(Of.TASK, lambda request, access: self.check_task(request.task, access))
+        self.shown_task = stored(Of.TASK, self._shown_task)
+        self.planned = checked(Of.NODE, self._planned)
+        self.put_budget = checked(Of.SERVICE, self._put_budget)
+        self.deleted_budget = checked(Of.SERVICE, self._deleted_budget)
+        self.declared = checked(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
+
+    def check_task(self, task: Any, access: Access) -> None:
+        """Raises PermissionDenied unless all that a new task takes down is within reach, and its issuer the caller's.
+
+        `task`: as requested, or as stored.
+        """
+        self._check_issuer(task.issuer, access)
+        if access.is_unlimited:
+            return
+        for host in task.host:
+            access.check_node(host, READERS, "hosts")
+        for one in task.instance:
+            instance = self._book.picture.instances.get(InstanceKey(one.location, one.id))
+            if instance is None or not access.covers(instance.service, instance.host, cluster=one.location):
+                access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
+
+    def _shown_task(self, request: Any, access: Access) -> None:
+        task = self._tasks.get(request.id)
+        if task is not None and not may_see(access, task, self._book):
+            raise OutOfReach(f"there is no task {request.id}", key=request.id)
+
+    def _planned(self, request: Any, access: Access) -> None:
+        if not access.is_unlimited:
+            for host in request.host:
+                access.check_node(host, READERS, "host")
+
+    def _check_issuer(self, issuer: str, access: Access) -> None:
+        """Raises PermissionDenied: the CMS's configuration lets other identities speak for this issuer."""
+        bound = self._issuers.get(issuer)
+        if bound is not None and all(pattern.match(_name(access)) is None for pattern in bound):
+            why = "is bound to other identities: see --task-issuer of the CMS"
+            access.deny(f"issuer {issuer}", key=issuer, scope=why)
+
+    def _put_budget(self, request: Any, access: Access) -> None:
+        budget = request.budget
+        before = self._budgets.get(budget.name)
+        check_budget(budget.name, {budget.service, before.service if before else budget.service}, access)
+
+    def _deleted_budget(self, request: Any, access: Access) -> None:
+        before = self._budgets.get(request.name)
+        if before is not None and not access.covers_service(before.service):
+            raise OutOfReach(f"there is no budget {request.name[:100]}", key=request.name)
 
 
-def check_budget_reach(access: Access, service: str, name: str) -> None:
-    """Raises PermissionDenied unless all that a budget selects is within reach."""
-    if not access.is_unlimited and not (service and access.covers(service, "")):
-        access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")
+def check_budget(name: str, services: set[str], access: Access) -> None:
+    """Raises PermissionDenied unless all that a budget selects, and selected before, is within reach."""
+    for service in services:
+        if not access.is_unlimited and not (service and access.covers_service(service)):
+            access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")
+
+
+def _reaches(access: Access, task: ledger_pb2.Task, book: Book) -> bool:
+    instances = ((one.location, book.picture.instances.get(InstanceKey(one.location, one.id))) for one in task.instance)
+    return all(access.covers_node(host) for host in task.host) and all(
+        instance is not None and access.covers(instance.service, instance.host, cluster=location)
+        for location, instance in instances
+    )
+
+
+def _name(access: Access) -> str:
+    return access.identity.name if access.identity is not None else ""

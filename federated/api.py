@@ -13,15 +13,18 @@ from federated.calls.lists import Find, compiled
 from federated.calls.single import One, compiled_get
 from federated.encoded.answers import RawAnswer
 from federated.gateway import Gateway
+from hqapi.reach import FOUND, INSTANCE, INSTANCES
 from hqapi.requests import subject
-from hqapi.rules import BEGIN, FETCH, REPORT, UPDATE, UPLOAD
+from hqapi.rules import BEGIN, FETCH, REPORT, SUSPEND, UPDATE, UPLOAD
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Answer, Call, Method, Service, Unary
+from serving.rights.reach import SHOWN, Reach
 from serving.rights.rules import INSPECT, OPERATE, READ, Rule
 
 _SERVICE = Service("hq.v1.InstanceService", subject)
 _ADMIN = Service("hq.v1.AdminService", lambda _: "")
+_OF_NODES = ("SuspendNode", "ResumeNode")
 M = TypeVar("M", bound=Message)
 
 
@@ -36,23 +39,23 @@ class GatewayApi:
         gateway = self._gateway
         writes, refusals = gateway.writes, gateway.refusals
         return [
-            _raw(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD),
-            _raw(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE),
-            _raw(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD),
-            _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, gateway.applying.apply, UPLOAD),
-            _raw(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
-            _raw(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
-            _SERVICE.memoized(pb.GetInstanceRequest, compiled_get, self._get, READ),
-            _SERVICE.memoized(pb.FindInstancesRequest, compiled, self._find, READ),
-            _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, gateway.counts.count, READ),
-            _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ),
-            _raw(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
-            _raw(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
-            _raw(pb.BeginReportingsRequest, pb.BeginReportingsResponse, refusals.begin_many, BEGIN),
-            _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
-            _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
-            _raw(pb.ListSilencesRequest, pb.ListSilencesResponse, refusals.silences, READ),
-            _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, gateway.single.explain, READ),
+            _raw(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD, INSTANCE),
+            _raw(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE, INSTANCE),
+            _raw(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD, INSTANCE),
+            _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, gateway.applying.apply, UPLOAD, INSTANCES),
+            _raw(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD, INSTANCE),
+            _raw(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD, INSTANCE),
+            _SERVICE.memoized(pb.GetInstanceRequest, compiled_get, self._get, READ, INSTANCE),
+            _SERVICE.memoized(pb.FindInstancesRequest, compiled, self._find, READ, FOUND),
+            _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, gateway.counts.count, READ, FOUND),
+            _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ, FOUND),
+            _raw(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH, SHOWN),
+            _raw(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN, SHOWN),
+            _raw(pb.BeginReportingsRequest, pb.BeginReportingsResponse, refusals.begin_many, BEGIN, SHOWN),
+            _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT, SHOWN),
+            _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT, SHOWN),
+            _raw(pb.ListSilencesRequest, pb.ListSilencesResponse, refusals.silences, READ, SHOWN),
+            _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, gateway.single.explain, READ, INSTANCE),
         ]
 
     def refused_methods(self) -> list[Method]:
@@ -65,7 +68,8 @@ class GatewayApi:
         async def refuse(message: Message, call: Call) -> Answer:
             return await self._gateway.refusals.admin(method.name)
 
-        return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
+        rule = INSPECT if method.name.startswith(("Get", "List")) else OPERATE
+        return _ADMIN.unary(request, refuse, SUSPEND if method.name in _OF_NODES else rule, SHOWN)
 
     async def _get(self, wanted: One, call: Call) -> Answer:
         return RawAnswer(await self._gateway.single.get(wanted, call), pb.GetInstanceResponse)
@@ -80,8 +84,10 @@ class GatewayApi:
             yield RawAnswer(body, pb.WatchInstancesResponse)
 
 
-def _raw(request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]], rule: Rule) -> Unary:
+def _raw(
+    request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]], rule: Rule, reach: Reach
+) -> Unary:
     async def answer(message: M, call: Call) -> Answer:
         return RawAnswer(await run(message, call), response)
 
-    return _SERVICE.unary(request, answer, rule)
+    return _SERVICE.unary(request, answer, rule, reach)

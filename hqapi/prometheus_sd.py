@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from hqapi.reach import FOUND
 from serving.calls.methods import Call
 from serving.errors import ServiceError, invalid
 from serving.rights.rules import READ
@@ -166,4 +167,4 @@ def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, Page]:
     """The page by its path; what it counts is registered."""
     targets = PrometheusSd(find)
     metrics.register(Table(METRICS, targets))
-    return {PATH: Page(targets.page, READ)}
+    return {PATH: Page(targets.page, READ, FOUND)}

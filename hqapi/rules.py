@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.rights.rules import Record, Role, Rule
+from serving.rights.rules import OPERATE, Record, Role, Rule
 
 # Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
 FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.READS)
@@ -21,6 +21,9 @@ ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGEN
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)
+
+# Planned work on a node: operators, and Wall-E, which is none.
+SUSPEND: Final = Rule("suspend nodes", OPERATE.roles | {Role.HEALER}, Record.ORDERS)
 
 DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
 """Reasons of denials by what is stored, not by the policy: another node's instance, another uid, another reporter."""

@@ -14,6 +14,7 @@ from serving.clock import Clock
 from serving.encoding.parsing import WorkerThread
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
+from serving.rights.reach import Reach
 from serving.rights.rules import Rule
 from serving.telemetry import process, traffic
 from serving.telemetry.metrics import Table
@@ -64,9 +65,9 @@ class ServerContext:
         fault = self.security.audit.fault if self.security is not None else ""
         return f"the audit log cannot be written: {fault}" if fault else ""
 
-    def guard(self, path: str, rule: Rule) -> Guard:
+    def guard(self, path: str, rule: Rule, reach: Reach | None) -> Guard:
         """What to do about security in calls of a method, or for a page."""
-        return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission)
+        return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission, reach)
 
 
 def process_metrics(context: ServerContext) -> CollectorRegistry:

@@ -172,6 +172,17 @@ class NotFound(ServiceError):
         return {"epoch": self.epoch} if self.epoch else {}
 
 
+class OutOfReach(NotFound):
+    """It is out of the caller's reach, who is told what it would be told if it were not there: a denial all the same.
+
+    `key`: what it was about, for the audit log.
+    """
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
 class Retry(ServiceError):
     """Nothing was stored; send the same call again after `retry_delay_s` seconds, or to another replica."""
 

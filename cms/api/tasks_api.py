@@ -10,13 +10,14 @@ from cms.leave import Leave
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
 from cms.ledger.why import Why, view
-from cms.permits import check_budget_reach, check_issuer, check_task_reach, owner_of
+from cms.permits import OWN_TASK, may_see, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from control import EventRefused
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, invalid
+from serving.rights.reach import SHOWN, Of, narrowed
 from serving.rights.rules import BUDGET, LEAVE, READ
 
 _MOST_PLANNED = 1_000
@@ -38,19 +39,20 @@ class CmsApi:
         self._leave, self._desk, self._clock = leave, leave.desk, leave.desk.clock
 
     def methods(self) -> list[Method]:
+        reaches = self._desk.reaches()
         return [
-            _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE),
-            _SERVICE.unary(pb.GetTaskRequest, self.get, READ),
-            _SERVICE.unary(pb.ListTasksRequest, self.list, READ),
-            _SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE),
-            _SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE),
-            _SERVICE.unary(pb.WhyTaskRequest, self.why, READ),
-            _SERVICE.unary(pb.PlanRequest, self.plan, READ),
-            _SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET),
-            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ),
-            _SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET),
-            _SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE),
-            _SERVICE.unary(pb.GetStatusRequest, self.status, READ),
+            _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE, reaches.created),
+            _SERVICE.unary(pb.GetTaskRequest, self.get, READ, reaches.shown_task),
+            _SERVICE.unary(pb.ListTasksRequest, self.list, READ, narrowed(Of.TASK)),
+            _SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE, OWN_TASK),
+            _SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE, OWN_TASK),
+            _SERVICE.unary(pb.WhyTaskRequest, self.why, READ, reaches.shown_task),
+            _SERVICE.unary(pb.PlanRequest, self.plan, READ, reaches.planned),
+            _SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET, reaches.put_budget),
+            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed(Of.SERVICE)),
+            _SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET, reaches.deleted_budget),
+            _SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE, reaches.declared),
+            _SERVICE.unary(pb.GetStatusRequest, self.status, READ, SHOWN),
         ]
 
     # --- tasks --------------------------------------------------------------------------------------------------------
@@ -58,8 +60,6 @@ class CmsApi:
     async def create(self, request: pb.CreateTaskRequest, call: Call) -> Answer:
         wanted = record_of(request.task, owner_of(call))
         check_task(wanted)
-        check_issuer(call.access, wanted.issuer, self._desk.settings.issuers)
-        check_task_reach(call.access, wanted, self._desk.book.picture)
         record, why = await (self._leave.dry_run(wanted) if request.dry_run else self._leave.create(wanted))
         return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why)))
 
@@ -69,7 +69,8 @@ class CmsApi:
 
     async def list(self, request: pb.ListTasksRequest, call: Call) -> Answer:
         self._desk.controller.check_loaded()
-        found = [record for record in self._leave.all() if self._passes(record, request)]
+        seen = (record for record in self._leave.all() if may_see(call.access, record, self._desk.book))
+        found = [record for record in seen if self._passes(record, request)]
         states = [self._state(record, self._leave.why(record)) for record in found]
         return MessageAnswer(pb.ListTasksResponse(state=states))
 
@@ -107,9 +108,6 @@ class CmsApi:
     async def put_budget(self, request: pb.PutBudgetRequest, call: Call) -> Answer:
         record = budget_record(request.budget)
         check_budget(record)
-        before = self._desk.budgets.get(record.name)
-        for service in {record.service, before.service if before else record.service}:
-            check_budget_reach(call.access, service, record.name)
         record.by, record.at_ms = owner_of(call), self._clock.wall_ms()
         await self._desk.orders.submit(record.name, ledger_pb2.Order(put_budget=record), record.by)
         return MessageAnswer(pb.PutBudgetResponse(budget=budget_message(record)))
@@ -120,7 +118,7 @@ class CmsApi:
         tallies, answer = self._desk.book.picture.tallies, pb.ListBudgetsResponse()
         for name in sorted({*tallies, *self._desk.budgets}):
             service = self._desk.book.picture.budgets.named(name).service
-            if request.service in ("", service):
+            if request.service in ("", service) and call.access.covers_service(service):
                 if name in tallies and (tallies[name].total or name in self._desk.budgets):
                     answer.state.append(budget_state(view(self._desk.book, name), self._clock))
                 if name in self._desk.budgets:
@@ -131,7 +129,6 @@ class CmsApi:
         before = self._desk.budgets.get(request.name)
         if before is None:
             raise NotFound(f"there is no budget {request.name[:100]}")
-        check_budget_reach(call.access, before.service, request.name)
         order = ledger_pb2.Order(delete_budget=ledger_pb2.Order.DeleteBudget(name=request.name))
         try:
             await self._desk.orders.submit(request.name, order, owner_of(call))
@@ -148,7 +145,6 @@ class CmsApi:
                 "issuer",
                 f"{request.issuer[:100]!a} is not authorized to declare work: see --task-issuer of the CMS",
             )
-        check_issuer(call.access, request.issuer, desk.settings.issuers)
         declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
         await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
         missing = desk.missing_issuers()

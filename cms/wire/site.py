@@ -9,7 +9,7 @@ from typing import Any, Final
 from cms.checks import check_task
 from cms.leave import Leave, NotConfirmed
 from cms.ledger.actions import known_to
-from cms.permits import check_issuer, check_task_reach, owner_of
+from cms.permits import OWN_TASK, owner_of
 from cms.wire.answers import encoded, error_body, listed, verdict
 from cms.wire.reading import Target, is_dry_run, target, task_in
 from serving import error_statuses
@@ -17,6 +17,7 @@ from serving.calls.methods import Call, Unary
 from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.protocol_errors import MethodNotAllowed
+from serving.rights.reach import ONESELF, Of, Reach, stored
 from serving.rights.rules import LEAVE, POLL, READ, Rule
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -45,12 +46,13 @@ class WireApi:
 
     def __init__(self, leave: Leave, shared: ServerContext) -> None:
         self._leave, self._shared, self._clock = leave, shared, leave.desk.clock
+        self._reaches = leave.desk.reaches()
         self._calls = {
-            ("list", "GET"): self._call("List", self._list, READ),
-            ("list", "POST"): self._call("Create", self._create, LEAVE),
-            ("task", "GET"): self._call("Get", self._get, POLL),
-            ("task", "DELETE"): self._call("Delete", self._delete, LEAVE),
-            ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE),
+            ("list", "GET"): self._call("List", self._list, READ, ONESELF),
+            ("list", "POST"): self._call("Create", self._create, LEAVE, stored(Of.TASK)),
+            ("task", "GET"): self._call("Get", self._get, POLL, OWN_TASK),
+            ("task", "DELETE"): self._call("Delete", self._delete, LEAVE, OWN_TASK),
+            ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE, OWN_TASK),
         }
         self.answers: dict[str, int] = {}
 
@@ -75,12 +77,12 @@ class WireApi:
         return await call(_Request(at, request))
 
     def _call(
-        self, name: str, run: Callable[[_Request, Call], Awaitable[SiteAnswer]], rule: Rule
+        self, name: str, run: Callable[[_Request, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
     ) -> Callable[[_Request], Awaitable[SiteAnswer]]:
         """A call behind the gate, with its line in the audit log."""
         path = f"cms.wire/{name}"
-        guard = self._shared.guard(path, rule)
-        recorded: Any = guard.recorded(Unary(path, bytes, bytes, run, rule, lambda request: request.id))  # type: ignore[arg-type]
+        guard = self._shared.guard(path, rule, reach)
+        recorded: Any = guard.run_of(Unary(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
 
         async def answer(request: _Request) -> SiteAnswer:
             call = request.site.call
@@ -102,8 +104,8 @@ class WireApi:
         is_dry = is_dry_run(request.site.query_string)
         wanted.owner = owner_of(call)
         check_task(wanted, known_to(request.at.minor))
-        check_issuer(call.access, wanted.issuer, self._leave.desk.settings.issuers)
-        check_task_reach(call.access, wanted, self._leave.desk.book.picture)
+        if call.access.is_checked:
+            self._reaches.check_task(wanted, call.access)
         if not is_dry:
             call.touched(wanted.id)
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))

@@ -114,7 +114,7 @@ class Answers:
                 continue
             if wanted and not wanted.issubset(render.tags(one)):
                 continue
-            if question.service or access.covers(one.service, one.node):
+            if question.service or access.covers(one.service, one.node, cluster=one.cluster):
                 yield one
 
     def _of_service(self, name: str) -> Iterable[KnownInstance]:

@@ -19,6 +19,7 @@ from serving.calls.methods import Call
 from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.rights.access import UNCHECKED, Access
+from serving.rights.reach import Of, narrowed
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -42,7 +43,7 @@ class ConsulApi:
     ) -> None:
         self._picture, self._indexes, self._answers, self._rng = picture, of, answers, rng
         self._gate = shared.security.gate if shared.security is not None else None
-        self._guard: Guard = shared.guard("/v1", READ)
+        self._guard: Guard = shared.guard("/v1", READ, narrowed(Of.INSTANCE))
         self._admission = shared.admission
         self.answered: Counter[tuple[str, str]] = Counter()
         self.woken = self.timed_out = 0

@@ -13,6 +13,7 @@ from gateways.xds.subscriptions import Counts, Subscriptions
 from serving.calls.methods import Answer, Call, Duplex, Method
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.rights.access import Access
+from serving.rights.reach import Of, narrowed
 from serving.rights.rules import READ
 from xdspb.v1 import xds_pb2 as pb
 
@@ -56,7 +57,7 @@ class Ads:
     def methods(self) -> list[Method]:
         """For the table of a server."""
         request = pb.DiscoveryRequest
-        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ)]
+        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ, narrowed(Of.SERVICE))]
 
     async def run(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Answer]:
         """One stream, until its client ends it."""

@@ -6,10 +6,13 @@ from typing import Any
 
 from hq.registry.registry import Registry
 from hq.validation import check_confirmation, check_guard_order, check_id, check_page_size, check_suspension, require
+from hqapi.reach import SUSPENDED
+from hqapi.rules import SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
-from serving.rights.rules import INSPECT, OPERATE, Role
+from serving.rights.reach import EVERYTHING, SHOWN, Of, narrowed
+from serving.rights.rules import INSPECT, OPERATE
 
 
 def _subject(request: Any) -> str:
@@ -28,17 +31,17 @@ class AdminApi:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, INSPECT),
-            _SERVICE.unary(admin_pb2.ReleaseGuardRequest, self._release, OPERATE),
-            _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE),
-            _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT),
-            _SERVICE.unary(admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT),
-            _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT),
-            _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, OPERATE),
-            _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, OPERATE),
-            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT),
-            _SERVICE.unary(admin_pb2.GetEpochRequest, self._get_epoch, INSPECT),
-            _SERVICE.unary(admin_pb2.ConfirmEpochRequest, self._confirm_epoch, OPERATE),
+            _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, INSPECT, SHOWN),
+            _SERVICE.unary(admin_pb2.ReleaseGuardRequest, self._release, OPERATE, EVERYTHING),
+            _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE, EVERYTHING),
+            _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT, SHOWN),
+            _SERVICE.unary(admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT, EVERYTHING),
+            _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT, narrowed(Of.INSTANCE)),
+            _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, SUSPEND, SUSPENDED),
+            _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, SUSPEND, SUSPENDED),
+            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT, narrowed(Of.NODE)),
+            _SERVICE.unary(admin_pb2.GetEpochRequest, self._get_epoch, INSPECT, SHOWN),
+            _SERVICE.unary(admin_pb2.ConfirmEpochRequest, self._confirm_epoch, OPERATE, EVERYTHING),
         ]
 
     async def _get_guard(self, request: admin_pb2.GetGuardRequest, call: Call) -> Answer:
@@ -56,7 +59,6 @@ class AdminApi:
         self, kind: int, request: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest, call: Call
     ) -> service_pb2.GuardState:
         check_guard_order(request)
-        call.access.check_all()
         return await self._admin.order_guard(kind, *_words(request, call), self._registry.deadline(call.deadline))
 
     async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
@@ -73,7 +75,6 @@ class AdminApi:
         return MessageAnswer(answer)
 
     async def _quarantine(self, request: admin_pb2.ListQuarantineRequest, call: Call) -> Answer:
-        call.access.check_all()
         answer = admin_pb2.ListQuarantineResponse(records=self._admin.quarantine(), source=self._source())
         return MessageAnswer(answer)
 
@@ -86,7 +87,6 @@ class AdminApi:
 
     async def _suspend(self, request: admin_pb2.SuspendNodeRequest, call: Call) -> Answer:
         check_suspension(request)
-        call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
         suspension = await self._admin.suspend(
             request.node_name, *_words(request, call), self._registry.deadline(call.deadline)
         )
@@ -94,7 +94,6 @@ class AdminApi:
 
     async def _resume(self, request: admin_pb2.ResumeNodeRequest, call: Call) -> Answer:
         require(check_id(request.node_name, "node_name"))
-        call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
         await self._admin.resume(request.node_name, self._registry.deadline(call.deadline))
         return MessageAnswer(admin_pb2.ResumeNodeResponse())
 
@@ -108,7 +107,6 @@ class AdminApi:
 
     async def _confirm_epoch(self, request: admin_pb2.ConfirmEpochRequest, call: Call) -> Answer:
         check_confirmation(request)
-        call.access.check_all()
         identity = call.access.identity
         state = await self._admin.confirm_epoch(
             request.epoch,

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from hqapi.requests import CLUSTER_HEADER, requested_cluster
-from hqapi.rules import UPDATE, UPLOAD
+from hqapi.rules import SUSPEND, UPDATE, UPLOAD
 from serving.calls.methods import Answer, Call, Method, Unary, settled
 from serving.errors import invalid
 from serving.rights.rules import OPERATE
 
 # Where a mistake would be noticed too late; other calls say in their answers which cluster they are from.
-_ORDERS = (UPLOAD, UPDATE, OPERATE)
+_ORDERS = (UPLOAD, UPDATE, OPERATE, SUSPEND)
 
 
 def addressed(methods: Iterable[Method], cluster: str) -> list[Method]:

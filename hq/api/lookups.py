@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple
 
 from hq.api.answers import Answers
+from hq.memory.entry import Traits
 from hq.memory.query import Query
 from hq.registry.guard_state import guard_in_short
-from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
+from hq.registry.reporter_checks import of_epoch
 from hq.registry.source import NO_DEMANDS
 from hq.validation import (
     check_duration,
@@ -26,7 +27,7 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
 from serving.encoding.parsing import Memo
-from serving.errors import invalid
+from serving.errors import OutOfReach, ServiceError, invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
 
@@ -67,13 +68,22 @@ class Lookups:
             return self._get(request, call)
         entry, source = found
         if not call.access.is_unlimited:
-            check_entry(call.access.check, entry)
+            self._check(entry.traits, call.access)
         return self._answers.complete(Found([entry], [entry.fresh_frame or entry.frame()], "", source), single=True)
+
+    def _check(self, one: Traits, access: Access) -> None:
+        """Raises OutOfReach, which tells no more than NotFound does."""
+        if not access.covers(one.service, one.node):
+            raise self._hidden(one.id)
+
+    def _hidden(self, instance_id: str) -> ServiceError:
+        error = OutOfReach(f"there is no instance {instance_id}", key=instance_id)
+        return of_epoch(error, self._registry.replica.cache.epoch)
 
     async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
         if not call.access.is_unlimited:
-            check_entry(call.access.check, entry)
+            self._check(entry.traits, call.access)
         return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
     def find(self, request: Find, call: Call) -> Answer | Awaitable[Answer]:
@@ -91,8 +101,7 @@ class Lookups:
             request.query, request.page_size, request.page_token, request.read, call.deadline
         )
         if not is_proven:
-            for entry in found.entries:
-                check_entry(call.access.check, entry)
+            found = _within(found, call.access)
         return await self._answers.found(found, request.mask)
 
     @staticmethod
@@ -109,7 +118,6 @@ class Lookups:
         check_enums(request.read, "read")
         if request.group_by not in service_pb2.CountGroup.values():
             raise invalid("group_by", f"{request.group_by} is not a CountGroup")
-        call.access.check_filter(request.filter.service_id, request.filter.node_name)
         groups, source = await self._registry.reads.count(
             Query(request.filter), request.group_by, request.read, call.deadline
         )
@@ -120,7 +128,6 @@ class Lookups:
         check_filter(request.filter)
         require(check_page_size(request.page_size))
         check_enums(request.read, "read")
-        call.access.check_filter(request.filter.service_id, request.filter.node_name)
         return MessageAnswer(
             await self._registry.silences.list(
                 Query(request.filter), request.page_size, request.page_token, request.read, call.deadline
@@ -133,17 +140,23 @@ class Lookups:
         if request.HasField("bookmark_interval"):
             require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
             bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
-        call.access.check_filter(query.services, query.nodes)
         return self._registry.watches.shown(query, token, self._answers.watch, bookmark_s, call.peer, call.pusher())
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
         told = await self._registry.explain.explain(request.id, call.deadline)
         access = call.access
-        access.check(request.id, told.meta.service_id, told.node_name)
+        if not access.covers(told.meta.service_id, told.node_name):
+            raise self._hidden(request.id)
         if access.is_checked and not INSPECT.roles & access.grants.keys():
             told.guard.CopyFrom(guard_in_short(told.guard))
         return MessageAnswer(told)
+
+
+def _within(found: Found, access: Access) -> Found:
+    """A page of instances that a caller named by their ids, without those out of reach."""
+    entries = [entry for entry in found.entries if access.covers(entry.traits.service, entry.traits.node)]
+    return found._replace(entries=entries, frames=[entry.frame() for entry in entries], listing=None)
 
 
 def _watched(filter_bytes: bytes) -> Query:

@@ -14,7 +14,7 @@ from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.registry.changes import Draft
 from serving.clock import Clock
-from serving.errors import DeadlineExceeded, NotFound, PermissionDenied
+from serving.errors import DeadlineExceeded, NotFound, OutOfReach, PermissionDenied
 from store.commit import Conflict
 from store.epoch import Epoch
 
@@ -28,7 +28,10 @@ def anything(_id: str, _service: str, _node: str) -> None:
 
 def check_entry(permit: Permit, entry: Entry) -> None:
     """Check an instance as it is in memory. The write compares its version, so what was checked is what is changed."""
-    permit(entry.traits.id, entry.traits.service, entry.traits.node)
+    try:
+        permit(entry.traits.id, entry.traits.service, entry.traits.node)
+    except PermissionDenied as error:
+        raise OutOfReach(f"there is no instance {entry.traits.id}", key=entry.traits.id) from error
 
 
 def check_draft(permit: Permit, draft: Draft) -> None:
@@ -62,7 +65,7 @@ class Preconditions:
         """The instance at the version that the caller demands.
 
         Raises:
-            NotFound, VersionConflict, EpochChanged, PermissionDenied: it is not there, or not for this caller.
+            NotFound, VersionConflict, EpochChanged, OutOfReach: it is not there, or not for this caller.
             NotLoaded: this replica has not read the store, or not the one that has replaced it.
         """
         self._check_epoch(demanded)
@@ -110,10 +113,10 @@ class Preconditions:
         await self._wait_for(max(conflict.modified.values()), deadline)
 
     async def _permitted(self, entry: Entry, permit: Permit) -> Entry:
-        """The instance as it is when the permit allows it. Raises PermissionDenied."""
+        """The instance as it is when the permit allows it. Raises OutOfReach."""
         try:
             check_entry(permit, entry)
-        except PermissionDenied:  # it may have become the caller's a moment ago
+        except OutOfReach:  # it may have become the caller's a moment ago
             await self._catch_up.proven()
             newer = self._cache.get(entry.traits.id)
             if newer is None:

@@ -16,15 +16,37 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import invalid
-from serving.rights.rules import INSPECT, OPERATE, READ, Record, Role, Rule
+from serving.errors import OutOfReach, invalid
+from serving.rights.access import Access
+from serving.rights.reach import EVERYTHING, SHOWN, Of, Reach, checked, narrowed
+from serving.rights.rules import INSPECT, READ, STOP, Record, Role, Rule
 
 _SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
 _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
-_MANAGERS: Final = (Role.OPERATOR,)
+_MANAGERS: Final = (Role.OPERATOR, Role.ADMIN)
 _PAGE: Final = 1_000
 ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.ORDERS)
 DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.READS)
+
+
+def _seen(request: Any, access: Access) -> None:
+    """Raises OutOfReach: to this caller the service does not exist."""
+    if not access.covers_service(request.service_id):
+        raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
+
+
+def _of(roles: tuple[Role, ...]) -> Reach:
+    """All of a service, in one of these roles; who does not see it is told that it is not there."""
+
+    def check(request: Any, access: Access) -> None:
+        if not isinstance(request, pb.CreateServiceRequest):
+            _seen(request, access)
+        access.check_service(request.service_id, roles)
+
+    return checked(Of.SERVICE, check)
+
+
+_SEEN: Final = checked(Of.SERVICE, _seen)
 
 
 class NannyApi:
@@ -39,33 +61,34 @@ class NannyApi:
     def methods(self) -> list[Method]:
         """All calls. Owners (uploaders of the service) order; operations managers (operators) pause and resume."""
         return [
-            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER),
-            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER),
-            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER),
-            _SERVICE.unary(pb.GetServiceRequest, self._get, READ),
-            _SERVICE.unary(pb.ListServicesRequest, self._list, READ),
-            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER),
-            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE),
-            _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ),
-            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER),
-            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER),
-            _SERVICE.unary(pb.PauseActionsRequest, self._pause, OPERATE, only_stops=lambda _: True),
-            _SERVICE.unary(pb.ResumeActionsRequest, self._resume, OPERATE),
-            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER),
-            _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ),
-            _SERVICE.unary(pb.ListHistoryRequest, self._history, READ),
-            _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ),
-            _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT),
+            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.GetServiceRequest, self._get, READ, _SEEN),
+            _SERVICE.unary(pb.ListServicesRequest, self._list, READ, narrowed(Of.SERVICE)),
+            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE, _of(_OWNERS)),
+            _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ, _SEEN),
+            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.PauseActionsRequest, self._pause, STOP, _of(_MANAGERS), only_stops=lambda _: True),
+            _SERVICE.unary(pb.ResumeActionsRequest, self._resume, STOP, _of(_MANAGERS)),
+            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, _of(_OWNERS)),
+            _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, _SEEN),
+            _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, _SEEN),
+            _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ, _SEEN),
+            _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT, SHOWN),
             _SERVICE.unary(
                 pb.SetControlRequest,
                 self._set_control,
-                OPERATE,
+                STOP,
+                EVERYTHING,
                 only_stops=lambda request: request.order == pb.CONTROL_ORDER_FREEZE,
             ),
         ]
 
     async def _create(self, request: pb.CreateServiceRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         check_info(request.info, self._pictures.locations)
         event = ServiceEvent(created=request.info)
         if request.adopt:
@@ -76,7 +99,7 @@ class NannyApi:
         return MessageAnswer(pb.CreateServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         check_info(request.info, self._pictures.locations)
         check_mask(request.update_mask)
         event = ServiceEvent(updated=request.info, updated_fields=request.update_mask)
@@ -84,39 +107,39 @@ class NannyApi:
         return MessageAnswer(pb.UpdateServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _delete(self, request: pb.DeleteServiceRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         await self._send(request, ServiceEvent(deleted=True), call)
         return MessageAnswer(pb.DeleteServiceResponse())
 
     async def _get(self, request: pb.GetServiceRequest, call: Call) -> Answer:
-        _check(request, call)
+        check_id(request.service_id)
         return MessageAnswer(pb.GetServiceResponse(service=await self._queries.service(request.service_id)))
 
     async def _list(self, request: pb.ListServicesRequest, call: Call) -> Answer:
         self._controller.check_loaded()
         names = sorted(name for name in self._controller.records(kinds.SERVICE) if name > request.page_token)
-        seen = [name for name in names if call.access.covers(name, "")]
+        seen = [name for name in names if call.access.covers_service(name)]
         page = seen[: min(request.page_size or _PAGE, _PAGE)]
         token = page[-1] if len(page) < len(seen) else ""
         found = [self._shown.service(name) for name in page]
         return MessageAnswer(pb.ListServicesResponse(service=found, next_page_token=token))
 
     async def _add_snapshot(self, request: pb.CreateSnapshotRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         self._queries.record(request.service_id)
         return MessageAnswer(pb.CreateSnapshotResponse(snapshot=await self._orders.add_snapshot(request, call)))
 
     async def _get_snapshot(self, request: pb.GetSnapshotRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
         return MessageAnswer(pb.GetSnapshotResponse(snapshot=self._queries.snapshot(request.service_id, snapshot)))
 
     async def _snapshots(self, request: pb.ListSnapshotsRequest, call: Call) -> Answer:
-        _check(request, call)
+        check_id(request.service_id)
         return MessageAnswer(pb.ListSnapshotsResponse(snapshot=self._queries.snapshots(request.service_id)))
 
     async def _target(self, request: pb.SetTargetRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         if request.target not in pb.Target.values() or not request.target:
             raise invalid("target", "write DESTROYED, CREATED, PREPARED or ACTIVE")
         if request.fill_pods_configuration and request.target != pb.TARGET_CREATED:
@@ -133,7 +156,7 @@ class NannyApi:
         return MessageAnswer(pb.SetTargetResponse(service=self._shown.service(request.service_id)))
 
     async def _instance_target(self, request: pb.SetInstanceTargetRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         if request.target not in (pb.TARGET_CREATED, pb.TARGET_PREPARED, pb.TARGET_ACTIVE):
             raise invalid("target", "write CREATED, PREPARED or ACTIVE")
         service, snapshot = request.service_id, self._orders.snapshot_id(request.service_id, request.snapshot_id)
@@ -144,33 +167,33 @@ class NannyApi:
         return MessageAnswer(pb.SetInstanceTargetResponse(service=self._shown.service(service)))
 
     async def _pause(self, request: pb.PauseActionsRequest, call: Call) -> Answer:
-        _check(request, call, _MANAGERS)
+        check_id(request.service_id)
         await self._send(request, ServiceEvent(paused=True), call)
         return MessageAnswer(pb.PauseActionsResponse(service=self._shown.service(request.service_id)))
 
     async def _resume(self, request: pb.ResumeActionsRequest, call: Call) -> Answer:
-        _check(request, call, _MANAGERS)
+        check_id(request.service_id)
         await self._send(request, ServiceEvent(paused=False), call)
         return MessageAnswer(pb.ResumeActionsResponse(service=self._shown.service(request.service_id)))
 
     async def _stop(self, request: pb.StopServiceRequest, call: Call) -> Answer:
-        _check(request, call, _OWNERS)
+        check_id(request.service_id)
         await self._send(request, ServiceEvent(stopped=True), call)
         return MessageAnswer(pb.StopServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _instances(self, request: pb.ListInstancesRequest, call: Call) -> Answer:
-        _check(request, call)
+        check_id(request.service_id)
         record = self._queries.record(request.service_id)
         active = next((one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE), "")
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id or active)
         return MessageAnswer(await self._queries.instances(request.service_id, snapshot))
 
     async def _history(self, request: pb.ListHistoryRequest, call: Call) -> Answer:
-        _check(request, call)
+        check_id(request.service_id)
         return MessageAnswer(pb.ListHistoryResponse(entry=self._queries.history(request.service_id)))
 
     async def _watch(self, request: pb.WatchServiceRequest, call: Call) -> AsyncIterator[Answer]:
-        _check(request, call)
+        check_id(request.service_id)
         async for service in self._queries.watch(request.service_id):
             yield MessageAnswer(pb.WatchServiceResponse(service=service))
 
@@ -178,7 +201,6 @@ class NannyApi:
         return MessageAnswer(pb.GetControlResponse(control=self._state()))
 
     async def _set_control(self, request: pb.SetControlRequest, call: Call) -> Answer:
-        call.access.check_all()
         identity = call.access.identity
         by, reason = identity.name if identity else request.by.author, request.by.comment
         orders = {
@@ -210,9 +232,3 @@ class NannyApi:
 
     async def _send(self, request: Any, event: ServiceEvent, call: Call) -> None:
         await self._orders.send(request.service_id, event, request.by, call, request.request_id)
-
-
-def _check(request: Any, call: Call, roles: tuple[Role, ...] = tuple(Role)) -> None:
-    check_id(request.service_id)
-    if not call.access.covers(request.service_id, "", roles):
-        call.access.deny(f"service {request.service_id}", roles, request.service_id)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 from serving.auth.gate import Admit, Gate
-from serving.calls.methods import Answer, Call, Unary
-from serving.errors import ServiceError
+from serving.calls.methods import Call, Duplex, Method, Unary
+from serving.errors import OutOfReach, PermissionDenied, ServiceError
 from serving.limiting.admission import Admission
-from serving.rights.rules import Rule
+from serving.rights.reach import Check, Reach
+from serving.rights.rules import NOBODY, Rule
 
 _NO_LEASE: Final = nullcontext()
 
@@ -28,6 +29,20 @@ def _charging(admit: Admit, admission: Admission) -> Admit:
     return charging
 
 
+def _checking(
+    check: Check, run: Callable[[Any, Call], Any], subject: Callable[[Any], str]
+) -> Callable[[Any, Call], Any]:
+    def checked(request: Any, call: Call) -> Any:
+        try:
+            check(request, call.access)
+        except (PermissionDenied, OutOfReach) as error:
+            error.key = error.key or subject(request)
+            raise
+        return run(request, call)
+
+    return checked
+
+
 class Guard:
     """The gate, for one method or page.
 
@@ -35,16 +50,25 @@ class Guard:
         admit: to be called before anything of a request is read; None: everybody may call.
     """
 
-    __slots__ = ("_gate", "_path", "_rule", "admit")
+    __slots__ = ("_check", "_gate", "_path", "_rule", "admit")
 
-    def __init__(self, gate: Gate | None, path: str, rule: Rule, admission: Admission) -> None:
+    def __init__(self, gate: Gate | None, path: str, rule: Rule, admission: Admission, reach: Reach | None) -> None:
+        """Raises ValueError: somebody may call, and nothing says what that reaches."""
+        if reach is None and not rule.is_open and rule is not NOBODY:
+            raise ValueError(f"{path} names no reach: say in the table of methods what it reaches")
         self._gate, self._path, self._rule = gate, path, rule
+        self._check = reach.check if reach is not None and gate is not None else None
         admit = gate.admitter(rule) if gate is not None else None
         self.admit = _charging(admit, admission) if admit is not None and admission.peer_rate is not None else admit
 
-    def recorded(self, method: Unary) -> Callable[[Any, Call], Answer | Awaitable[Answer]]:
-        """The method's `run`; what it writes is recorded."""
-        return method.run if self._gate is None else self._gate.recorded(method)
+    def run_of(self, method: Method) -> Callable[[Any, Call], Any]:
+        """The method's `run`, behind the check of its reach; what it writes is recorded."""
+        run: Callable[[Any, Call], Any] = method.run
+        if self._gate is not None and isinstance(method, Unary):
+            run = self._gate.recorded(method)
+        if self._check is None or isinstance(method, Duplex):  # whose requests come one by one, to itself
+            return run
+        return _checking(self._check, run, method.subject if isinstance(method, Unary) else lambda _: "")
 
     def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
         """How long a stream may go on."""

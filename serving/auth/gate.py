@@ -14,7 +14,7 @@ from serving.auth.certificates import Certificates
 from serving.auth.policy import Policy
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
-from serving.errors import FailedPrecondition, PermissionDenied, ServiceError, Unauthenticated
+from serving.errors import FailedPrecondition, OutOfReach, PermissionDenied, ServiceError, Unauthenticated
 from serving.rights.access import Access, Grants, Identity, Kind
 from serving.rights.rules import Record, Rule
 
@@ -181,7 +181,7 @@ class Gate:
             except BaseException as error:
                 if isinstance(error, ServiceError) and self._is_denial(error):
                     # The transport records it, as it does for calls that came no further than the gate.
-                    if isinstance(error, PermissionDenied):
+                    if isinstance(error, PermissionDenied | OutOfReach):
                         error.key = error.key or key
                     raise
                 self._wrote(call, method, key, error.reason if isinstance(error, ServiceError) else "UNKNOWN")
@@ -216,12 +216,14 @@ class Gate:
         """A call ended with this error; if it is a denial, it is recorded, and counted if the policy denied it."""
         if not self._is_denial(error):
             return
-        if error.code in DENIALS:
-            self.denied[error.code] += 1
-        key = error.key if isinstance(error, PermissionDenied) else ""
+        is_hidden = isinstance(error, OutOfReach)  # the caller is told that it is not there
+        outcome = PermissionDenied.reason if is_hidden else error.reason
+        if error.code in DENIALS or is_hidden:
+            self.denied[PermissionDenied.code if is_hidden else error.code] += 1
+        key = error.key if isinstance(error, PermissionDenied | OutOfReach) else ""
         if isinstance(error, FailedPrecondition):
             key = error.subject.partition("/")[0]  # of a part, the instance that it belongs to
-        line = self._line(call, path, rule, "deny", error.reason)
+        line = self._line(call, path, rule, "deny", outcome)
         if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
             line = line._replace(identity=self._claimed(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
@@ -252,7 +254,7 @@ class Gate:
 
     def _is_denial(self, error: ServiceError) -> bool:
         # By code and reason: errors that a federation gateway relays have no class of ours.
-        return error.code in DENIALS or error.reason in self._denied_by_state
+        return error.code in DENIALS or error.reason in self._denied_by_state or isinstance(error, OutOfReach)
 
     def leases(self) -> Iterator[Access]:
         """The access of the open streams."""

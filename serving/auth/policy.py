@@ -10,14 +10,14 @@
         - identities: [ci-web]
           services: [web]
 
-A grant without services, nodes or clusters reaches all of them, but an uploader's names its services. An agent's node
-is what `{node}` stands for in its identity.
+A grant without services, nodes or clusters, or with `["*"]`, reaches all of them, but an uploader's names its services.
+An agent's node is what `{node}` stands for in its identity. A monitor's grant may name checks, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from serving import yamltext
@@ -26,7 +26,7 @@ from serving.rights.access import Scope
 from serving.rights.patterns import IdentityPattern, Patterns
 from serving.rights.rules import Role
 
-_REACHES: Final = ("services", "nodes", "clusters")
+_REACHES: Final = ("services", "nodes", "clusters", "checks")
 _MAX_FAULTS: Final = 10
 
 
@@ -45,7 +45,7 @@ class Grant:
             if found is not None:
                 node = found.get("node")
                 nodes = self.scope.nodes if node is None else Patterns([node])
-                return Scope(self.scope.services, nodes, self.scope.clusters)
+                return replace(self.scope, nodes=nodes)
         return None
 
 
@@ -105,7 +105,10 @@ def _grant(role: Role, entry: Any, where: str, faults: list[str]) -> Grant | Non
     identities = tuple(_identities(fields.get("identities"), f"{where}.identities", faults))
     reaches = {name: _patterns(fields[name], f"{where}.{name}", faults) for name in _REACHES if name in fields}
     faults += [f"{where}: {fault}" for fault in _contradictions(role, identities, reaches)]
-    return Grant(role, identities, Scope(**reaches)) if len(faults) == before else None
+    limits = {
+        name: patterns for name, patterns in reaches.items() if "*" not in patterns.words
+    }  # all of them: no limit
+    return Grant(role, identities, Scope(**limits)) if len(faults) == before else None
 
 
 def _contradictions(
@@ -118,10 +121,14 @@ def _contradictions(
             yield "an agent may only access its own node: remove services and nodes"
     elif any(pattern.names_node for pattern in identities):
         yield "only agents may have {node} in their identity"
-    if role is Role.UPLOADER and "services" not in reaches:
-        yield 'an uploader needs services (["*"] for all)'
-    if role is Role.OPERATOR and "services" in reaches:
-        yield "an operator's grant is by node: remove services"
+    for roles, is_wrong, fault in (
+        ({Role.UPLOADER}, "services" not in reaches, 'an uploader needs services (["*"] for all)'),
+        ({Role.OPERATOR}, {"services", "nodes"} <= reaches.keys(), "write two grants, one by service and one by node"),
+        ({Role.MONITOR, Role.HEALER}, "services" in reaches, f"a {role}'s grant is by node: remove services"),
+        (set(Role) - {Role.MONITOR}, "checks" in reaches, "only a monitor's grant names checks"),
+    ):
+        if role in roles and is_wrong:
+            yield fault
 
 
 def _identities(value: Any, where: str, faults: list[str]) -> Iterator[IdentityPattern]:

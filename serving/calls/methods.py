@@ -13,6 +13,7 @@ from serving.encoding.parsing import Memo
 from serving.errors import ServiceError
 from serving.limiting.peers import host_of
 from serving.rights.access import UNCHECKED, Access
+from serving.rights.reach import Reach
 from serving.rights.rules import INSPECT, NOBODY, READ, Rule
 
 T = TypeVar("T")
@@ -139,6 +140,7 @@ class Unary:
     parse_json: Callable[[bytes], Any]
     run: Callable[[Any, Call], Answer | Awaitable[Answer]]
     rule: Rule = NOBODY
+    reach: Reach | None = None
     subject: Callable[[Any], str] = lambda _: ""
     safe: bool = False
     turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None
@@ -154,6 +156,7 @@ class Streaming:
     parse_json: Callable[[bytes], Any]
     run: Callable[[Any, Call], AsyncIterator[Answer]]
     rule: Rule = NOBODY
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,7 @@ class Duplex:
     parse_json: Callable[[bytes], Any]
     run: Callable[[AsyncIterator[Any], Call], AsyncIterator[Answer]]
     rule: Rule = NOBODY
+    reach: Reach | None = None
     one_answer: bool = False
 
 
@@ -189,12 +193,14 @@ class Service:
         request: type[M],
         run: Callable[[M, Call], Answer | Awaitable[Answer]],
         rule: Rule,
+        reach: Reach,
         turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None,
         only_stops: Callable[[M], bool] = lambda _: False,
     ) -> Unary:
         """A call with one answer."""
         parsers = parse_proto(request), parse_json(request)
-        return Unary(self._path(request), *parsers, run, rule, self._subject, rule in _SAFE, turned_away, only_stops)
+        path, is_safe = self._path(request), rule in _SAFE
+        return Unary(path, *parsers, run, rule, reach, self._subject, is_safe, turned_away, only_stops)
 
     def memoized(
         self,
@@ -202,15 +208,18 @@ class Service:
         compiled: Callable[[M], Any],
         run: Callable[[Any, Call], Answer | Awaitable[Answer]],
         rule: Rule,
+        reach: Reach,
     ) -> Unary:
         """A call whose requests repeat: what `compiled` makes of one is kept by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)
         parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
-        return Unary(self._path(request), *parsers, run, rule, safe=rule in _SAFE)
+        return Unary(self._path(request), *parsers, run, rule, reach, safe=rule in _SAFE)
 
-    def streaming(self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule) -> Streaming:
+    def streaming(
+        self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule, reach: Reach
+    ) -> Streaming:
         """A call with a stream of answers."""
-        return Streaming(self._path(request), parse_proto(request), parse_json(request), run, rule)
+        return Streaming(self._path(request), parse_proto(request), parse_json(request), run, rule, reach)
 
     def _path(self, request: type[Message]) -> str:
         return f"{self._name}/{request.DESCRIPTOR.name.removesuffix('Request')}"

@@ -18,30 +18,39 @@ OUTSIDE: Final = "is outside the granted scope"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How far a role reaches. None: everywhere; `clusters` also once it is known to reach the one in question."""
+    """How far a role reaches. None: everywhere.
+
+    `clusters` None also once it is known to reach the one in question; until then it covers what names its cluster.
+    `checks`: those that a monitor reports.
+    """
 
     services: Patterns | None = None
     nodes: Patterns | None = None
     clusters: Patterns | None = None
+    checks: Patterns | None = None
 
     @property
     def is_all(self) -> bool:
         """Whether it leaves nothing out."""
-        return self.services is None and self.nodes is None and self.clusters is None
+        return self.services is None and self.nodes is None and self.clusters is None and self.checks is None
 
     def within(self, cluster: str) -> Scope | None:
         """The same in this cluster; None: it does not reach it."""
         if self.clusters is None:
             return self
-        return Scope(self.services, self.nodes) if cluster in self.clusters else None
+        return Scope(self.services, self.nodes, None, self.checks) if cluster in self.clusters else None
 
-    def covers(self, service: str, node: str) -> bool:
-        """Whether an instance of this service on this node is within it."""
-        return (self.services is None or service in self.services) and (self.nodes is None or node in self.nodes)
+    def covers(self, service: str, node: str, cluster: str = "") -> bool:
+        """Whether an instance of this service on this node is within it; `cluster` empty: nobody knows where."""
+        return (
+            (self.services is None or service in self.services)
+            and (self.nodes is None or node in self.nodes)
+            and (self.clusters is None or cluster in self.clusters)
+        )
 
     def covers_filter(self, services: Collection[str], nodes: Collection[str]) -> bool:
         """Whether everything that matches a filter with these is within it; a filter without any leaves nothing out."""
-        return _proven(self.services, services) and _proven(self.nodes, nodes)
+        return self.clusters is None and _proven(self.services, services) and _proven(self.nodes, nodes)
 
 
 Grants = Mapping[Role, tuple[Scope, ...]]
@@ -74,13 +83,15 @@ class Access:
         }
         return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
 
-    def covers(self, service: str, node: str, roles: Iterable[Role] = READERS) -> bool:
+    def covers(self, service: str, node: str, roles: Iterable[Role] = READERS, cluster: str = "") -> bool:
         """Whether an instance of this service on this node is within reach in one of these roles."""
-        return not self.is_checked or any(scope.covers(service, node) for scope in self._scopes(roles))
+        return not self.is_checked or any(scope.covers(service, node, cluster) for scope in self._scopes(roles))
 
-    def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
+    def check(
+        self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS, cluster: str = ""
+    ) -> None:
         """Raises PermissionDenied unless the instance is within reach."""
-        if not self.covers(service, node, roles):
+        if not self.covers(service, node, roles, cluster):
             self.deny(f"instance {instance_id}", roles, instance_id, f"{OUTSIDE} (its service or node)")
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
@@ -93,9 +104,21 @@ class Access:
             limits = "covers more than the granted scope; name your services in service_id, or your node in node_name"
             self.deny("this filter", scope=limits)
 
-    def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
-        """Whether all of the node is within reach in one of these roles."""
-        return not self.is_checked or any(s.services is None and s.covers("", node) for s in self._scopes(roles))
+    def covers_node(self, node: str, roles: Iterable[Role] = READERS, check: str = "") -> bool:
+        """Whether all of the node is within reach in one of these roles; `check`: for reports of this check."""
+        return not self.is_checked or any(
+            s.services is None and s.covers("", node) and (s.checks is None or not check or check in s.checks)
+            for s in self._scopes(roles)
+        )
+
+    def covers_service(self, service: str, roles: Iterable[Role] = READERS) -> bool:
+        """Whether all of the service is within reach in one of these roles, wherever its instances are."""
+        return not self.is_checked or any(s.nodes is None and s.covers(service, "") for s in self._scopes(roles))
+
+    def check_service(self, service: str, roles: Iterable[Role] = READERS) -> None:
+        """Raises PermissionDenied unless all of the service is within reach."""
+        if not self.covers_service(service, roles):
+            self.deny(f"service {service or '(none)'}", roles, service)
 
     def named_nodes(self, roles: Iterable[Role]) -> list[str]:
         """The nodes within reach that are granted by their full names."""

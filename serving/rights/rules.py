@@ -18,6 +18,8 @@ class Role(StrEnum):
     AGENT = "agent"
     UPLOADER = "uploader"
     SCHEDULER = "scheduler"
+    MONITOR = "monitor"
+    HEALER = "healer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
@@ -47,15 +49,18 @@ class Rule:
     is_open: bool = False
 
 
-_EVERY_ROLE: Final = frozenset(Role)
+_EVERY_ROLE: Final = frozenset(Role) - {Role.MONITOR}  # which reports checks, and nothing else
 
 NOBODY: Final = Rule("call this method")
 OPEN: Final = Rule("open", is_open=True)
 READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
+STOP: Final = Rule("stop or start everything", INSPECT.roles, Record.ORDERS)
 OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Record.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
-LEAVE: Final = Rule("ask for approval", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
+LEAVE: Final = Rule(
+    "ask for approval", frozenset({Role.UPLOADER, Role.HEALER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS
+)
 POLL: Final = Rule("poll approvals", LEAVE.roles, Record.DENIALS)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
 READ_METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

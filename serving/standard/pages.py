@@ -17,6 +17,7 @@ from serving.encoding import gzipping
 from serving.encoding.media import accepts_gzip
 from serving.errors import UnknownMethod, invalid
 from serving.protocol_errors import MethodNotAllowed
+from serving.rights.reach import SHOWN, Reach
 from serving.rights.rules import NOBODY, OPEN, READ_METRICS, Rule
 from serving.standard import health as health_pages
 from serving.standard.health import Health
@@ -70,6 +71,7 @@ class Page:
 
     answer: Callable[[PageRequest], Awaitable[PageAnswer]]
     rule: Rule = NOBODY
+    reach: Reach | None = None
 
 
 class Pages:
@@ -78,7 +80,7 @@ class Pages:
     def __init__(self, pages: Mapping[str, Page], shared: ServerContext, calls: Collection[str] = ()) -> None:
         """`calls`: paths of calls, which take POST only."""
         self._pages, self._shared, self._calls = dict(pages), shared, calls
-        self._guards = {path: shared.guard(path, page.rule) for path, page in pages.items()}
+        self._guards = {path: shared.guard(path, page.rule, page.reach) for path, page in pages.items()}
 
     async def answer(self, path: str, method: str, request: PageRequest) -> PageAnswer:
         """The page, compressed where its reader takes that. Raises ServiceError, after it was counted."""
@@ -128,7 +130,7 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
-    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, READ_METRICS)}
+    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, READ_METRICS, SHOWN)}
 
 
 def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
 from types import CoroutineType
 from typing import Any, Final
 
@@ -29,8 +28,8 @@ class Endpoint:
 
     def __init__(self, method: Method, shared: ServerContext, kind: type[Rpc]) -> None:
         self.method, self.shared, self.kind = method, shared, kind
-        self.guard = shared.guard(method.path, method.rule)
-        self.run: Callable[[Any, Any], Any] = self.guard.recorded(method) if isinstance(method, Unary) else method.run
+        self.guard = shared.guard(method.path, method.rule, method.reach)
+        self.run = self.guard.run_of(method)
         self.admission, self.limits = shared.admission, shared.limits
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}

@@ -9,6 +9,7 @@ from cmspb.v1 import cms_pb2 as pb
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound
+from serving.rights.reach import SHOWN
 from serving.rights.rules import OPERATE, READ
 from tests.console.scene import HOSTILE
 
@@ -36,13 +37,13 @@ class FakeCms:
         """What it serves."""
         table, admin = Service("cms.v1.CmsService"), Service("cms.v1.CmsAdminService")
         return [
-            table.unary(pb.ListTasksRequest, self._list, READ),
-            table.unary(pb.WhyTaskRequest, self._why, READ),
-            table.unary(pb.ListBudgetsRequest, self._budgets, READ),
-            table.unary(pb.GetStatusRequest, self._status, READ),
-            table.unary(pb.PlanRequest, self._plan, READ),
+            table.unary(pb.ListTasksRequest, self._list, READ, SHOWN),
+            table.unary(pb.WhyTaskRequest, self._why, READ, SHOWN),
+            table.unary(pb.ListBudgetsRequest, self._budgets, READ, SHOWN),
+            table.unary(pb.GetStatusRequest, self._status, READ, SHOWN),
+            table.unary(pb.PlanRequest, self._plan, READ, SHOWN),
             *(
-                admin.unary(kind, self._ordering, OPERATE)
+                admin.unary(kind, self._ordering, OPERATE, SHOWN)
                 for kind in (
                     *(pb.FreezeRequest, pb.UnfreezeRequest, pb.OpenRequest),
                     *(pb.ExtendTaskRequest, pb.EndTaskRequest),

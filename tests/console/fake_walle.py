@@ -8,6 +8,7 @@ from typing import Any
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, PermissionDenied
+from serving.rights.reach import SHOWN
 from serving.rights.rules import READ, Record, Role, Rule
 from tests.console.scene import HOSTILE
 from wallepb.v1 import host_pb2 as hpb
@@ -73,8 +74,8 @@ class FakeWalle:
             pb.GetScenarioRequest: self._scenario,
             pb.GetSettingsRequest: lambda r: pb.GetSettingsResponse(acting="walle-1"),
         }
-        made = [table.unary(kind, _answering(run), READ) for kind, run in reads.items()]
-        return [*made, *(table.unary(kind, self._ordering, ORDER) for kind in _ORDERS)]
+        made = [table.unary(kind, _answering(run), READ, SHOWN) for kind, run in reads.items()]
+        return [*made, *(table.unary(kind, self._ordering, ORDER, SHOWN) for kind in _ORDERS)]
 
     def _host(self, name: str, rack: str) -> pb.GetHostResponse:
         made = pb.GetHostResponse()

@@ -22,6 +22,7 @@ from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses, Transports
+from serving.rights.reach import SHOWN
 from serving.rights.rules import OPERATE, READ
 from tests.console.scene import HOSTILE
 
@@ -127,8 +128,8 @@ class FakeNanny:
             npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
         }
         return [
-            *(table.unary(kind, _reading(run), READ) for kind, run in reads.items()),
-            *(table.unary(kind, self._ordering(answer), rule) for kind, (answer, rule) in orders.items()),
+            *(table.unary(kind, _reading(run), READ, SHOWN) for kind, run in reads.items()),
+            *(table.unary(kind, self._ordering(answer), rule, SHOWN) for kind, (answer, rule) in orders.items()),
         ]
 
     def roll_out(self, done: int, failed: int = 0, message: str = "") -> None:

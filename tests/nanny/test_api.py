@@ -12,11 +12,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqclient import HqApiError
 from hqclient.credential_files import CredentialFiles
-from nanny.api.nanny_api import _MANAGERS, _OWNERS, _check
+from nanny.api.nanny_api import _MANAGERS, _OWNERS, _of
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
-from serving.calls.methods import Call
-from serving.errors import PermissionDenied
+from serving.errors import OutOfReach, PermissionDenied
 from serving.rights.access import Access, Identity, Kind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import OPERATE, Role
@@ -123,16 +122,30 @@ def access(role: Role, service: str) -> Access:
     return Access(Identity("ann", Kind.TOKEN, 0.0), OPERATE, {role: (Scope(services=Patterns([service])),)})
 
 
+def allows(roles: tuple[Role, ...], request: Any, who: Access) -> None:
+    check = _of(roles).check
+    assert check is not None
+    check(request, who)
+
+
 def test_pause_is_for_operations_managers_of_the_service() -> None:
     request = pb.PauseActionsRequest(service_id="web")
-    _check(request, Call(access=access(Role.OPERATOR, "web")), _MANAGERS)
-    for role, service in ((Role.OPERATOR, "other"), (Role.UPLOADER, "web"), (Role.READER, "web")):
+    for role in (Role.OPERATOR, Role.ADMIN):
+        allows(_MANAGERS, request, access(role, "web"))
+    for role in (Role.UPLOADER, Role.READER):
         with pytest.raises(PermissionDenied):
-            _check(request, Call(access=access(role, service)), _MANAGERS)
+            allows(_MANAGERS, request, access(role, "web"))
 
 
 def test_orders_are_for_owners_of_the_service() -> None:
     request = pb.StopServiceRequest(service_id="web")
-    _check(request, Call(access=access(Role.UPLOADER, "web")), _OWNERS)
+    allows(_OWNERS, request, access(Role.UPLOADER, "web"))
     with pytest.raises(PermissionDenied):
-        _check(request, Call(access=access(Role.OPERATOR, "web")), _OWNERS)
+        allows(_OWNERS, request, access(Role.OPERATOR, "web"))
+
+
+def test_a_service_out_of_reach_is_not_there_but_a_new_one_is_said_to_be_another_s() -> None:
+    with pytest.raises(OutOfReach, match="there is no service web"):
+        allows(_OWNERS, pb.StopServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
+    with pytest.raises(PermissionDenied):
+        allows(_OWNERS, pb.CreateServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))

@@ -15,6 +15,7 @@ from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATI
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
 
 FULL = Path("/dev/full")
+DENIED = (403, 404)  # 404: what is out of reach is not there
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ BEGINS: list[Message] = [
 @pytest.mark.parametrize("who", ["lab-operator", "lab-admin"])
 async def test_an_operator_or_admin_of_some_nodes_orders_on_these_hosts_and_no_others(one: Guarded, who: str) -> None:
     for order in on_host("prod-1"):
-        assert await one.status(who, order) == 403, order
+        assert await one.status(who, order) in DENIED, order
     for order in on_host("lab-1"):
         assert await one.status(who, order) != 403, order
 
@@ -82,12 +83,12 @@ async def test_an_operator_or_admin_of_some_nodes_orders_on_these_hosts_and_no_o
 @pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin"])
 async def test_a_scoped_role_orders_nothing_in_projects_that_it_does_not_own(one: Guarded, who: str) -> None:
     for order in IN_PROJECT:
-        assert await one.status(who, order) == 403, order
+        assert await one.status(who, order) in DENIED, order
 
 
 async def test_an_admin_of_some_services_reaches_no_host_by_that(one: Guarded) -> None:
     for order in on_host("lab-1"):
-        assert await one.status("web-admin", order) == 403, order
+        assert await one.status("web-admin", order) in DENIED, order
 
 
 @pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin", "ams-admin", "web-uploader"])

@@ -7,11 +7,12 @@ from typing import Final
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
+from serving.rights.reach import Of, checked, narrowed
 from serving.rights.rules import READ
 from walle.api.checking import check_host, normalize_machine
-from walle.api.reach import ORDER, check_import, is_owner, may_import
 from walle.api.submitting import submit
 from walle.process.automaton import INVENTORY, Automaton
+from walle.reach import ORDER, may_import
 from walle.work.inventory import is_permitted
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
@@ -26,10 +27,11 @@ class Inventory:
         self._walle = automaton
 
     def methods(self, service: Service) -> list[Method]:
+        reach = self._walle.reaches
         return [
-            service.unary(pb.ImportMachinesRequest, self._import, ORDER),
-            service.unary(pb.RemoveMachineRequest, self._remove, ORDER),
-            service.unary(pb.ListMachinesRequest, self._list, READ),
+            service.unary(pb.ImportMachinesRequest, self._import, ORDER, checked(Of.NODE, reach.imported)),
+            service.unary(pb.RemoveMachineRequest, self._remove, ORDER, checked(Of.NODE, reach.removed_machine)),
+            service.unary(pb.ListMachinesRequest, self._list, READ, narrowed(Of.NODE)),
         ]
 
     async def _import(self, request: pb.ImportMachinesRequest, call: Call) -> Answer:
@@ -39,25 +41,23 @@ class Inventory:
             raise invalid("machines", "a machine is named twice")
         for machine in request.machines:
             normalize_machine("machines.", machine)
-            check_import(call, machine.name)
             call.touched(machine.name)
         await submit(self._walle, INVENTORY, pb.Order(import_machines=request), call)
         return MessageAnswer(pb.ImportMachinesResponse())
 
     async def _remove(self, request: pb.RemoveMachineRequest, call: Call) -> Answer:
         check_host("machine", request.machine)
-        check_import(call, request.machine)
         await submit(self._walle, INVENTORY, pb.Order(remove_machine=request), call)
         return MessageAnswer(pb.RemoveMachineResponse())
 
     def _list(self, request: pb.ListMachinesRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        owned = [one.id for one in self._walle.projects.values() if is_owner(call, one)]
+        owned = [one.id for one in self._walle.projects.values() if self._walle.reaches.owns(one.id, call.access)]
         found: list[Machine] = []
         for machine in self._walle.machines.values():
             if request.project and not is_permitted(machine, request.project):
                 continue
-            if may_import(call, machine.name):
+            if may_import(machine.name, call.access):
                 found.append(machine)
             elif any(is_permitted(machine, project) for project in owned):
                 found.append(_without_addresses(machine))

@@ -7,14 +7,19 @@ from collections.abc import Iterable
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import InvalidRequest, invalid
-from walle.api import checking, reach
+from serving.rights.reach import Check, Of, Reach, checked, on_each
+from walle.api import checking
 from walle.api.checking import check_checks
-from walle.api.reach import ORDER, REPORT, check_everything, who
 from walle.api.submitting import submit
 from walle.checks import checks_of
 from walle.process.automaton import INVENTORY, Automaton
+from walle.reach import ORDER, REPORT, may_import, may_report, who
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project
+from wallepb.v1.project_pb2 import Project
+
+
+def everything(check: Check) -> Reach:
+    return checked(Of.EVERYTHING, check)
 
 
 class Orders:
@@ -24,29 +29,46 @@ class Orders:
         self._walle = automaton
 
     def methods(self, service: Service) -> list[Method]:
+        reach = self._walle.reaches
+        project, host = checked(Of.PROJECT, reach.project), checked(Of.NODE, reach.host)
         return [
-            service.unary(pb.CreateProjectRequest, self._create_project, ORDER),
-            service.unary(pb.UpdateProjectRequest, self._update_project, ORDER),
-            service.unary(pb.DeleteProjectRequest, self._delete_project, ORDER),
-            service.unary(pb.SwitchAutomationRequest, self._switch, ORDER, only_stops=lambda request: not request.on),
-            service.unary(pb.AddHostRequest, self._add_host, ORDER),
-            service.unary(pb.ChangeHostRequest, self._change_host, ORDER),
-            service.unary(pb.SetHostStateRequest, self._set_state, ORDER),
-            service.unary(pb.StartOperationRequest, self._start, ORDER),
-            service.unary(pb.CancelOperationRequest, self._cancel, ORDER, only_stops=lambda _: True),
-            service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER),
-            service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER),
+            service.unary(pb.CreateProjectRequest, self._create_project, ORDER, everything(reach.create_project)),
+            service.unary(pb.UpdateProjectRequest, self._update_project, ORDER, project),
+            service.unary(pb.DeleteProjectRequest, self._delete_project, ORDER, project),
             service.unary(
-                pb.EndScenarioRequest, self._end_scenario, ORDER, only_stops=lambda request: not request.done
+                pb.SwitchAutomationRequest,
+                self._switch,
+                ORDER,
+                checked(Of.PROJECT, reach.automation),
+                only_stops=lambda request: not request.on,
             ),
-            service.unary(pb.FreezeRequest, self._freeze, ORDER, only_stops=lambda request: request.frozen),
-            service.unary(pb.ReleaseTasksRequest, self._release_tasks, ORDER),
-            service.unary(pb.OpenEpochRequest, self._open, ORDER),
+            service.unary(pb.AddHostRequest, self._add_host, ORDER, checked(Of.NODE, reach.new_host)),
+            service.unary(pb.ChangeHostRequest, self._change_host, ORDER, checked(Of.NODE, reach.changed_host)),
+            service.unary(pb.SetHostStateRequest, self._set_state, ORDER, host),
+            service.unary(pb.StartOperationRequest, self._start, ORDER, checked(Of.NODE, reach.started)),
+            service.unary(pb.CancelOperationRequest, self._cancel, ORDER, host, only_stops=lambda _: True),
+            service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER, checked(Of.NODE, reach.new_scenario)),
+            service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER, project),
+            service.unary(
+                pb.EndScenarioRequest,
+                self._end_scenario,
+                ORDER,
+                checked(Of.TASK, reach.ended_scenario),
+                only_stops=lambda request: not request.done,
+            ),
+            service.unary(
+                pb.FreezeRequest,
+                self._freeze,
+                ORDER,
+                everything(reach.everything),
+                only_stops=lambda request: request.frozen,
+            ),
+            service.unary(pb.ReleaseTasksRequest, self._release_tasks, ORDER, project),
+            service.unary(pb.OpenEpochRequest, self._open, ORDER, everything(reach.everything)),
         ]
 
     async def _create_project(self, request: pb.CreateProjectRequest, call: Call) -> Answer:
         checking.check_new_project(request)
-        check_everything(call, "create projects")
         self._check_destinations(request.project)
         await self._order(f"project/{request.project.id}", pb.Order(create_project=request), call)
         return MessageAnswer(pb.CreateProjectResponse())
@@ -55,7 +77,6 @@ class Orders:
         for counter in request.limits:
             checking.check_counter("limits", counter)
         checking.check_id("project", request.project)
-        self._check_project(request.project, call)
         if request.cms_mode != pb.CHANGE_MODE_REMOVE:
             self._check_destinations(request)
         await self._order(f"project/{request.project}", pb.Order(update_project=request), call)
@@ -70,25 +91,19 @@ class Orders:
         if request.project:
             await self._in_project(request.project, pb.Order(switch_automation=request), call)
         else:
-            check_everything(call, "switch the automation of all projects", only_stops=not request.on)
             await self._order("global", pb.Order(switch_automation=request), call)
         return MessageAnswer(pb.SwitchAutomationResponse())
 
     async def _add_host(self, request: pb.AddHostRequest, call: Call) -> Answer:
-        request.host = self._named(request.host)
+        request.host = self._walle.machine_named(request.host)
         checking.check_new_host(request)
-        reach.check_host(call, request.host, self._walle.projects.get(request.project))
-        reach.check_privileged(call, request.host, request)
-        order = pb.Order(add_host=request, may_import=reach.may_import(call, request.host))
+        order = pb.Order(add_host=request, may_import=may_import(request.host, call.access))
         await self._order(INVENTORY if order.may_import else f"host/{request.host}", order, call)
         return MessageAnswer(pb.AddHostResponse())
 
     async def _change_host(self, request: pb.ChangeHostRequest, call: Call) -> Answer:
         checking.check_change(request)
-        if request.project:
-            reach.check_host(call, request.host, self._walle.projects.get(request.project))
-        reach.check_privileged(call, request.host, request)
-        order = pb.Order(change_host=request, may_import=reach.may_import(call, request.host))
+        order = pb.Order(change_host=request, may_import=may_import(request.host, call.access))
         await self._on_host(request.host, order, call)
         return MessageAnswer(pb.ChangeHostResponse())
 
@@ -98,7 +113,6 @@ class Orders:
         return MessageAnswer(pb.SetHostStateResponse())
 
     async def _start(self, request: pb.StartOperationRequest, call: Call) -> Answer:
-        reach.check_privileged(call, request.host, request)
         await self._on_host(request.host, pb.Order(start_operation=request), call)
         return MessageAnswer(pb.StartOperationResponse())
 
@@ -108,37 +122,26 @@ class Orders:
 
     async def _add_scenario(self, request: pb.AddScenarioRequest, call: Call) -> Answer:
         checking.check_scenario(request)
-        if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
-            check_everything(call, "plan the maintenance of a switch")
-        for name in request.hosts:
-            self._check_host(name, call)
         await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
         return MessageAnswer(pb.AddScenarioResponse())
 
     async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
         checking.check_agreement(request)
-        self._check_project(request.project, call)
         await self._order(f"scenario/{request.scenario}", pb.Order(agree_scenario=request), call)
         return MessageAnswer(pb.AgreeScenarioResponse())
 
     async def _end_scenario(self, request: pb.EndScenarioRequest, call: Call) -> Answer:
         checking.check_id("scenario", request.scenario)
-        found = self._walle.scenarios.get(request.scenario)
-        if found is not None and found.by != who(call):
-            check_everything(call, f"end scenario {request.scenario} of {found.by}", only_stops=not request.done)
         await self._order(f"scenario/{request.scenario}", pb.Order(end_scenario=request), call)
         return MessageAnswer(pb.EndScenarioResponse())
 
     async def _freeze(self, request: pb.FreezeRequest, call: Call) -> Answer:
-        what = "stop all of Wall-E" if request.frozen else "start all of Wall-E"
-        check_everything(call, what, only_stops=request.frozen)
         controller = self._walle.controller
         change = controller.freeze if request.frozen else controller.unfreeze
         await change(who(call), request.reason or "no reason given")
         return MessageAnswer(pb.FreezeResponse())
 
     async def _open(self, request: pb.OpenEpochRequest, call: Call) -> Answer:
-        check_everything(call, "open the epoch of the store")
         await self._walle.controller.open(who(call), request.reason or "no reason given")
         return MessageAnswer(pb.OpenEpochResponse())
 
@@ -150,25 +153,11 @@ class Orders:
 
     async def _on_host(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_host("host", name)
-        self._check_host(name, call)
         await self._order(f"host/{name}", order, call)
 
     async def _in_project(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_id("project", name)
-        self._check_project(name, call)
         await self._order(f"project/{name}", order, call)
-
-    def _named(self, text: str) -> str:
-        """The name of a machine by its inventory number; anything else is a name."""
-        wanted = int(text) if text.isascii() and text.isdigit() and text not in self._walle.machines else 0
-        return next((one.name for one in self._walle.machines.values() if wanted and one.inventory == wanted), text)
-
-    def _check_host(self, name: str, call: Call) -> None:
-        host = self._walle.hosts.get(name)
-        reach.check_host(call, name, self._walle.projects.get(host.project) if host is not None else None)
-
-    def _check_project(self, name: str, call: Call) -> None:
-        reach.check_project(call, self._walle.projects.get(name), name)
 
     def _check_destinations(self, changed: Project | pb.UpdateProjectRequest) -> None:
         checking.check_destinations(changed.cms, changed.notifications, self._walle.parts.destinations)
@@ -185,15 +174,13 @@ class Telling:
 
     def methods(self, service: Service) -> list[Method]:
         return [
-            service.unary(pb.ReportChecksRequest, self._report, REPORT),
-            service.unary(pb.TakeAlertsRequest, self._alerts, REPORT),
+            service.unary(pb.ReportChecksRequest, self._report, REPORT, checked(Of.NODE, self._walle.reaches.reported)),
+            service.unary(pb.TakeAlertsRequest, self._alerts, REPORT, on_each(Of.NODE)),
         ]
 
     async def _report(self, request: pb.ReportChecksRequest, call: Call) -> Answer:
         for report in request.hosts:
             check_checks(report)
-            if not reach.may_report(call, report.host):
-                call.access.deny(f"host {report.host}", key=report.host)
         unknown = await self._walle.tell(request.hosts, who(call))
         return MessageAnswer(pb.ReportChecksResponse(unknown=unknown))
 
@@ -211,7 +198,7 @@ def _usable(reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) ->
         except InvalidRequest as error:
             unknown.append(str(error))
             continue
-        if reach.may_report(call, report.host):
+        if all(may_report(call.access, report.host, check.name) for check in report.check):
             yield report
         else:
             call.touched(report.host, outcome="PERMISSION_DENIED")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import NotFound, invalid
+from serving.errors import NotFound, OutOfReach, invalid
+from serving.rights.access import Access
+from serving.rights.reach import SHOWN, Of, checked, narrowed, stored
 from serving.rights.rules import READ
 from walle.fuses.admission import Fuses, Waiting, forecast, switched_off
 from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
@@ -16,10 +19,11 @@ from walle.healing.decision import Decision, action_of, awaited, decide
 from walle.maintenance import blocking
 from walle.notices import warnings_of
 from walle.process.automaton import Automaton
+from walle.reach import who
 from walle.work.restored import is_looked_at, left_to_look_at, why_untouched
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
-from wallepb.v1.project_pb2 import Credit, Fuse, Project
+from wallepb.v1.project_pb2 import Credit, Fuse, Project, Scenario
 from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
 
@@ -94,16 +98,16 @@ class Reads:
 
     def methods(self, service: Service) -> list[Method]:
         return [
-            service.unary(pb.GetProjectRequest, self._project, READ),
-            service.unary(pb.ListProjectsRequest, self._projects, READ),
-            service.unary(pb.GetHostRequest, self._host, READ),
-            service.unary(pb.ListHostsRequest, self._hosts, READ),
-            service.unary(pb.GetLimitsRequest, self._limits, READ),
-            service.unary(pb.GetForecastRequest, self._forecast, READ),
-            service.unary(pb.ListIncidentsRequest, self._incidents, READ),
-            service.unary(pb.GetScenarioRequest, self._scenario, READ),
-            service.unary(pb.ListScenariosRequest, self._scenarios, READ),
-            service.unary(pb.GetSettingsRequest, self._settings, READ),
+            service.unary(pb.GetProjectRequest, self._project, READ, checked(Of.PROJECT, self._check_project)),
+            service.unary(pb.ListProjectsRequest, self._projects, READ, narrowed(Of.PROJECT)),
+            service.unary(pb.GetHostRequest, self._host, READ, stored(Of.NODE)),
+            service.unary(pb.ListHostsRequest, self._hosts, READ, narrowed(Of.NODE)),
+            service.unary(pb.GetLimitsRequest, self._limits, READ, checked(Of.PROJECT, self._check_project)),
+            service.unary(pb.GetForecastRequest, self._forecast, READ, checked(Of.PROJECT, self._check_project)),
+            service.unary(pb.ListIncidentsRequest, self._incidents, READ, narrowed(Of.NODE)),
+            service.unary(pb.GetScenarioRequest, self._scenario, READ, stored(Of.NODE)),
+            service.unary(pb.ListScenariosRequest, self._scenarios, READ, narrowed(Of.NODE)),
+            service.unary(pb.GetSettingsRequest, self._settings, READ, SHOWN),
         ]
 
     def _project(self, request: pb.GetProjectRequest, call: Call) -> Answer:
@@ -111,7 +115,8 @@ class Reads:
 
     def _projects(self, request: pb.ListProjectsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        shown = [self._shown(project) for project in self._walle.projects.values()]
+        sees = self._walle.reaches.seen_project
+        shown = [self._shown(one) for name, one in self._walle.projects.items() if sees(name, call.access)]
         return MessageAnswer(pb.ListProjectsResponse(projects=shown))
 
     def _host(self, request: pb.GetHostRequest, call: Call) -> Answer:
@@ -119,11 +124,14 @@ class Reads:
         found = self._walle.hosts.get(request.host) or self._by_inventory(request.host)
         if found is None:
             raise NotFound(f"host {request.host} does not exist")
+        if not self._sees(found.name, call):
+            raise OutOfReach(f"host {request.host} does not exist", key=found.name)
         return MessageAnswer(shown_host(self._walle, found))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        found = [shown_host(self._walle, host) for host in self._walle.hosts.values() if _matches(host, request)]
+        matching = (host for host in self._walle.hosts.values() if _matches(host, request))
+        found = [shown_host(self._walle, host) for host in matching if self._sees(host.name, call)]
         return MessageAnswer(pb.ListHostsResponse(hosts=found))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
@@ -147,7 +155,7 @@ class Reads:
         return MessageAnswer(answer)
 
     def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
-        shown = [str(one) for one in self._walle.world.incidents.open.values()]
+        shown = [str(one) for one in self._walle.world.incidents.open.values() if call.access.is_unlimited]
         return MessageAnswer(pb.ListIncidentsResponse(incidents=sorted(shown)))
 
     def _scenario(self, request: pb.GetScenarioRequest, call: Call) -> Answer:
@@ -155,12 +163,18 @@ class Reads:
         found = self._walle.scenarios.get(request.scenario)
         if found is None:
             raise NotFound(f"scenario {request.scenario} does not exist")
+        if not self._sees_scenario(found, call):
+            raise OutOfReach(f"scenario {request.scenario} does not exist", key=request.scenario)
         projects = {one.name: host.project for one in found.host if (host := self._walle.hosts.get(one.name))}
         return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=blocking(found, projects)))
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        return MessageAnswer(pb.ListScenariosResponse(scenarios=list(self._walle.scenarios.values())))
+        return MessageAnswer(
+            pb.ListScenariosResponse(
+                scenarios=[one for one in self._walle.scenarios.values() if self._sees_scenario(one, call)]
+            )
+        )
 
     def _settings(self, request: pb.GetSettingsRequest, call: Call) -> Answer:
         controller = self._walle.controller
@@ -171,6 +185,17 @@ class Reads:
             installation=self._walle.world.installation,
         )
         return MessageAnswer(answer)
+
+    def _check_project(self, request: Any, access: Access) -> None:
+        """Raises OutOfReach. The fuse and limits of all projects are shown to who sees all."""
+        if not self._walle.reaches.seen_project(request.project, access):
+            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+
+    def _sees(self, host: str, call: Call) -> bool:
+        return not call.access.is_checked or self._walle.reaches.seen_host(host, call.access)
+
+    def _sees_scenario(self, scenario: Scenario, call: Call) -> bool:
+        return scenario.by == who(call) or all(self._sees(one.name, call) for one in scenario.host)
 
     def _known(self, name: str) -> Project:
         self._walle.controller.check_loaded()

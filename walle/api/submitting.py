@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from serving.calls.methods import Call
-from walle.api.reach import who
 from walle.process.automaton import Automaton
+from walle.reach import who
 from wallepb.v1.service_pb2 import Order
 
 _DEFAULT_TIMEOUT_S: Final = 10.0

@@ -21,6 +21,7 @@ from walle.process.healer import Healer
 from walle.process.parts import CmsEvents, RealParts
 from walle.process.planner import Planner, Silence
 from walle.process.storing import LedgerClock, Storing
+from walle.reach import Reaches
 from walle.work import inventory, orders, projects, restored, scenarios
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, MACHINE, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
@@ -124,6 +125,7 @@ class Automaton:
         self.machines = controller.records(MACHINE)
         controller.records(DEFAULT_TASKS)
         self.restored = controller.records(RESTORED)
+        self.reaches = Reaches(self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named)
         self.ledger = LedgerClock(controller)
         self.storing = Storing(controller)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
@@ -155,6 +157,11 @@ class Automaton:
     async def close(self) -> None:
         """After `run` has ended."""
         await self.parts.close()
+
+    def machine_named(self, text: str) -> str:
+        """The name of a machine by its inventory number; anything else is a name."""
+        wanted = int(text) if text.isascii() and text.isdigit() and text not in self.machines else 0
+        return next((one.name for one in self.machines.values() if wanted and one.inventory == wanted), text)
 
     async def tell(self, reports: Iterable[HostChecks], by: str) -> list[str]:
         """Store reports that change something; returns the unknown hosts."""

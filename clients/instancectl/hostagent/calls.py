@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from hqapi.reach import FETCHED, FOUND, INSTANCE, OWN_NODE
 from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.gathering import Gathering, Key, ReportRhythm, listed
@@ -20,6 +21,7 @@ from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.errors import NotFound, PermissionDenied, ServiceError, invalid
+from serving.rights.reach import Reach
 from serving.rights.rules import OPEN, READ, Rule
 
 LINGER_S: Final = 0.1
@@ -45,16 +47,17 @@ class HostAgentCalls:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            self._unary(pb.ReportStatusRequest, self._report, REPORT, pb.ReportStatusesRequest),
-            self._unary(pb.BeginReportingRequest, self._begin, BEGIN, pb.BeginReportingsRequest),
-            self._unary(pb.GetRevisionRequest, self._get_revision, FETCH),
-            self._unary(pb.GetInstanceRequest, self._get_instance, READ),
+            self._unary(pb.ReportStatusRequest, self._report, REPORT, OWN_NODE, pb.ReportStatusesRequest),
+            self._unary(pb.BeginReportingRequest, self._begin, BEGIN, OWN_NODE, pb.BeginReportingsRequest),
+            self._unary(pb.GetRevisionRequest, self._get_revision, FETCH, FETCHED),
+            self._unary(pb.GetInstanceRequest, self._get_instance, READ, INSTANCE),
             Streaming(
                 "hq.v1.InstanceService/WatchInstances",
                 parse_proto(pb.WatchInstancesRequest),
                 parse_json(pb.WatchInstancesRequest),
                 self._watch,
                 READ,
+                FOUND,
             ),
             Unary(STATUS_PATH, bytes, bytes, self._status, OPEN),
         ]
@@ -168,6 +171,7 @@ class HostAgentCalls:
         request: type[M],
         run: Callable[[_Raw, Call], Awaitable[Answer]],
         rule: Rule,
+        reach: Reach,
         batch: type[Message] | None = None,
     ) -> Unary:
         proto, from_json = parse_proto(request), parse_json(request)
@@ -179,7 +183,7 @@ class HostAgentCalls:
             return _Raw(message.SerializeToString(), message)
 
         path = f"hq.v1.InstanceService/{request.DESCRIPTOR.name.removesuffix('Request')}"
-        return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule)
+        return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule, reach)
 
 
 def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:

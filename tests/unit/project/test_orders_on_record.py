@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -16,7 +16,7 @@ from serving.rights.rules import Record
 from walle.server import methods as walle_methods
 from wallepb.v1 import service_pb2 as walle_pb
 
-ANY: Any = SimpleNamespace(desk=SimpleNamespace(clock=None, controller=None))
+ANY: Any = MagicMock()
 METHODS: list[Method] = [
     *CmsApi(ANY).methods(),
     *AdminApi(ANY).methods(),

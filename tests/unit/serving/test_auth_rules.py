@@ -20,7 +20,7 @@ from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
 from hqapi import prometheus_sd
 from hqapi.prometheus_sd import Target
-from hqapi.rules import FETCH
+from hqapi.rules import FETCH, SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.auth.audit import Audit, LogSink
 from serving.auth.gate import Gate
@@ -99,10 +99,12 @@ def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:
 def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: dict[str, Rule]) -> None:
     orders = {call for call, rule in replica_rules.items() if rule is OPERATE}
     admin = "hq.v1.AdminService"
-    names = ("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode", "ConfirmEpoch")
-    assert orders == {f"{admin}/{name}" for name in names}
+    assert orders == {f"{admin}/{name}" for name in ("ReleaseGuard", "ForceGuard", "ConfirmEpoch")}
+    suspends = {call for call, rule in replica_rules.items() if rule is SUSPEND}
+    assert suspends == {f"{admin}/{name}" for name in ("SuspendNode", "ResumeNode")}
     assert OPERATE.roles == {Role.OPERATOR}
-    assert OPERATE.record is Record.ORDERS
+    assert SUSPEND.roles == {Role.OPERATOR, Role.HEALER}
+    assert OPERATE.record is SUSPEND.record is Record.ORDERS
 
 
 def test_reads_are_not_recorded_reports_if_denied_and_writes_are(replica_rules: dict[str, Rule]) -> None:

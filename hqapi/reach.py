@@ -1,0 +1,48 @@
+"""What the calls of hq.v1 reach, whoever serves them: replicas, the federation gateway, host agents."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from serving.rights.access import Access
+from serving.rights.reach import Of, checked, narrowed, on_each, stored
+from serving.rights.rules import Role
+
+_AGENT: Final = (Role.AGENT,)
+_SUSPENDERS: Final = (Role.OPERATOR, Role.HEALER)
+
+
+def _own_node(request: Any, access: Access) -> None:
+    access.check_node(request.node, _AGENT)
+
+
+def _own_nodes(field: str) -> Any:
+    def check(request: Any, access: Access) -> None:
+        for i, item in enumerate(getattr(request, field)):  # one item of another node, and none of them is taken
+            access.check_node(item.node, _AGENT, f"{field}[{i}].node")
+
+    return check
+
+
+def _fetched(request: Any, access: Access) -> None:
+    if request.node and Role.UPLOADER not in access.grants:
+        access.check_node(request.node, _AGENT)
+
+
+def _filtered(request: Any, access: Access) -> None:
+    access.check_filter(request.filter.service_id, request.filter.node_name)
+
+
+def _suspended(request: Any, access: Access) -> None:
+    access.check_node(request.node_name, _SUSPENDERS, "node_name")
+
+
+INSTANCE: Final = stored(Of.INSTANCE)
+INSTANCES: Final = on_each(Of.INSTANCE)
+FILTER: Final = checked(Of.INSTANCE, _filtered)
+FOUND: Final = narrowed(Of.INSTANCE)
+FETCHED: Final = stored(Of.INSTANCE, _fetched)
+OWN_NODE: Final = checked(Of.NODE, _own_node)
+BEGUN: Final = checked(Of.NODE, _own_nodes("begin"))
+REPORTED: Final = checked(Of.NODE, _own_nodes("report"))
+SUSPENDED: Final = checked(Of.NODE, _suspended)

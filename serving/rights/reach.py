@@ -1,0 +1,84 @@
+"""What a method reaches: named where the table of methods defines it, and compared with the caller's grants.
+
+    Reach(Of.SERVICE, Form.CHECKED, check)
+
+`check(request, access)` is called before the method, when the request is read: it derives from the request, and from
+what is stored, whose this is, and raises PermissionDenied or OutOfReach. Without authentication it is not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from serving.rights.access import Access
+
+
+class Of(StrEnum):
+    """What is reached."""
+
+    SERVICE = "service"
+    NODE = "node"
+    PROJECT = "project"
+    INSTANCE = "instance"  # its service and its node
+    TASK = "task"  # its owner
+    LOCATION = "location"
+    EVERYTHING = "everything"
+    ONESELF = "oneself"
+
+
+class Form(StrEnum):
+    """Where it is compared."""
+
+    CHECKED = "checked"  # before the method
+    EACH = "each"  # by the method, item by item of a batch: the answer says which were refused
+    NARROWED = "narrowed"  # by the method: the answer shows what is within reach, and is as if nothing else existed
+    STORED = "stored"  # by the method, against the record that it reads, in the transaction that changes it
+
+
+Check = Callable[[Any, Access], object]
+
+
+class Reach:
+    """What a method reaches. Raises ValueError: it is to be checked, and nothing says how."""
+
+    __slots__ = ("check", "form", "of")
+
+    def __init__(self, of: Of, form: Form, check: Check | None = None) -> None:
+        if form is Form.CHECKED and check is None and of is not Of.ONESELF:
+            raise ValueError(f"a reach of {of} that is {form} needs a check")
+        self.of, self.form, self.check = of, form, check
+
+    def __repr__(self) -> str:
+        return f"{self.of}, {self.form}"
+
+
+def _nothing_left_out(_request: Any, access: Access) -> None:
+    access.check_all()
+
+
+EVERYTHING: Final = Reach(Of.EVERYTHING, Form.CHECKED, _nothing_left_out)
+ONESELF: Final = Reach(Of.ONESELF, Form.CHECKED)
+SHOWN: Final = Reach(Of.LOCATION, Form.CHECKED, lambda _request, _access: None)
+"""What every caller of the rule may see of the server itself, whatever its scope: no name of anybody's is in it."""
+
+
+def on_each(of: Of) -> Reach:
+    """The method compares each item of a batch."""
+    return Reach(of, Form.EACH)
+
+
+def narrowed(of: Of, check: Check | None = None) -> Reach:
+    """The method's answer leaves out what is out of reach; `check` comes before it."""
+    return Reach(of, Form.NARROWED, check)
+
+
+def stored(of: Of, check: Check | None = None) -> Reach:
+    """The method compares the record that it reads or changes; `check` comes before it."""
+    return Reach(of, Form.STORED, check)
+
+
+def checked(of: Of, check: Check) -> Reach:
+    """Compared before the method."""
+    return Reach(of, Form.CHECKED, check)

@@ -1,0 +1,69 @@
+"""What a method reaches is compared before it runs; a method that does not say what it reaches does not start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from serving.calls.incoming import RequestIds
+from serving.calls.methods import Call, Unary
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.limiting.limits import Limits
+from serving.rights.access import Access, Scope
+from serving.rights.patterns import Patterns
+from serving.rights.reach import EVERYTHING, Form, Of, Reach
+from serving.rights.rules import INSPECT, NOBODY, OPEN, READ, Role
+
+
+@pytest.fixture
+def context() -> ServerContext:
+    return ServerContext(Limits(), SystemClock(), RequestIds("test"))
+
+
+def test_a_method_without_a_reach_does_not_start(context: ServerContext) -> None:
+    with pytest.raises(ValueError, match="S/Get names no reach"):
+        context.guard("S/Get", READ, None)
+    context.guard("S/Get", READ, EVERYTHING)
+    for rule in (OPEN, NOBODY):  # which let in everybody, and nobody
+        context.guard("S/Get", rule, None)
+
+
+def test_what_is_to_be_checked_says_how() -> None:
+    with pytest.raises(ValueError, match="needs a check"):
+        Reach(Of.NODE, Form.CHECKED)
+
+
+def test_without_authentication_nothing_is_compared(context: ServerContext) -> None:
+    def run(_request: Any, _call: Call) -> Any:
+        return "ran"
+
+    method = Unary("S/Get", bytes, bytes, run, READ, Reach(Of.NODE, Form.CHECKED, _never))
+    assert context.guard(method.path, method.rule, method.reach).run_of(method)(None, Call()) == "ran"
+
+
+def _never(_request: Any, _access: Access) -> None:
+    raise AssertionError
+
+
+def access(scope: Scope, role: Role = Role.OPERATOR) -> Access:
+    return Access(None, INSPECT, {role: (scope,)})
+
+
+def test_clusters_are_a_scope_of_their_own() -> None:
+    ams = access(Scope(clusters=Patterns(["ams"])))
+    assert not ams.covers("web", "n1")
+    assert not ams.covers_node("n1")
+    assert not ams.proves(["web"], ["n1"])
+    assert not ams.reaches_all()
+    assert ams.covers("web", "n1", cluster="ams")
+    assert not ams.covers("web", "n1", cluster="lon")
+    assert ams.within("ams").reaches_all()
+
+
+def test_a_monitor_reports_its_checks_of_its_nodes() -> None:
+    monitor = access(Scope(nodes=Patterns(["lab-*"]), checks=Patterns(["disk"])), Role.MONITOR)
+    assert monitor.covers_node("lab-1", (Role.MONITOR,), "disk")
+    assert not monitor.covers_node("lab-1", (Role.MONITOR,), "ssh")
+    assert not monitor.covers_node("prod-1", (Role.MONITOR,), "disk")

@@ -1,0 +1,176 @@
+"""What each call reaches: projects belong to their owners, hosts to who reaches their names, everything to no scope.
+
+Hosts belong to no service here, so a role that is granted for some services reaches a host only by owning its project.
+The checks are made before a call, from memory, and again where an order takes effect, from its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from serving.calls.methods import Call
+from serving.errors import OutOfReach, PermissionDenied
+from serving.rights.access import Access
+from serving.rights.rules import Record, Role, Rule
+from wallepb.v1.host_pb2 import Host, Location
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project, Scenario
+
+ORDER: Final = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
+REPORT: Final = Rule("report checks", frozenset({Role.AGENT, Role.MONITOR, Role.OPERATOR, Role.ADMIN}), Record.DENIALS)
+_STAFF: Final = (Role.OPERATOR, Role.ADMIN)
+_ADMIN: Final = (Role.ADMIN,)
+_PRIVILEGED: Final = ("ignore_cms", "inventory", "bmc", "address", "location")
+_REPORTERS: Final = (Role.AGENT, Role.MONITOR, *_STAFF)
+
+
+def who(call: Call) -> str:
+    """The caller's name as stored with orders; without authentication: its address."""
+    identity = call.access.identity
+    return identity.name if identity is not None else call.host or "anybody"
+
+
+class Reaches:
+    """Each method takes a request and the caller's access, and raises PermissionDenied or OutOfReach."""
+
+    def __init__(
+        self,
+        host: Callable[[str], Host | None],
+        project: Callable[[str], Project | None],
+        scenario: Callable[[str], Scenario | None],
+        machine_named: Callable[[str], str] = str,
+    ) -> None:
+        """These look a record up: in memory, or in the transaction of an order.
+
+        `machine_named`: the name of a machine that is given by name or number.
+        """
+        self._host, self._project, self._scenario, self._machine_named = host, project, scenario, machine_named
+
+    # --- orders -------------------------------------------------------------------------------------------------------
+
+    def create_project(self, _request: Any, access: Access) -> None:
+        _check_everything(access, "create projects")
+
+    def project(self, request: Any, access: Access) -> None:
+        if not (access.reaches_all(_STAFF) or self.owns(request.project, access)):
+            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+
+    def automation(self, request: Any, access: Access) -> None:
+        if request.project:
+            self.project(request, access)
+        else:
+            _check_everything(access, "switch the automation of all projects", only_stops=not request.on)
+
+    def new_host(self, request: Any, access: Access) -> None:
+        name = self._machine_named(request.host)
+        if not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
+            access.deny(f"host {name} in project {request.project}", _STAFF, name)
+        _check_privileged(name, request, access)
+
+    def changed_host(self, request: Any, access: Access) -> None:
+        self.host(request, access)
+        if request.project and not (self.owns(request.project, access) or access.covers_node(request.host, _STAFF)):
+            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+        _check_privileged(request.host, request, access)
+
+    def imported(self, request: Any, access: Access) -> None:
+        for machine in request.machines:
+            access.check_node(machine.name, _STAFF, "machines.name")
+
+    def removed_machine(self, request: Any, access: Access) -> None:
+        access.check_node(request.machine, _STAFF, "machine")
+
+    def started(self, request: Any, access: Access) -> None:
+        self.host(request, access)
+        _check_privileged(request.host, request, access)
+
+    def host(self, request: Any, access: Access) -> None:
+        self._check_host(request.host, access)
+
+    def new_scenario(self, request: Any, access: Access) -> None:
+        if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
+            _check_everything(access, "plan the maintenance of a switch")
+        for name in request.hosts:
+            self._check_host(name, access)
+
+    def ended_scenario(self, request: Any, access: Access) -> None:
+        scenario = self._scenario(request.scenario)
+        if scenario is not None and scenario.by != name_of(access):
+            what = f"end scenario {request.scenario} of somebody else"
+            _check_everything(access, what, only_stops=not request.done)
+
+    def everything(self, request: Any, access: Access) -> None:
+        stops = isinstance(request, Message) and bool(getattr(request, "frozen", False))
+        _check_everything(access, "stop all of Wall-E" if stops else "start all of Wall-E", only_stops=stops)
+
+    def reported(self, request: Any, access: Access) -> None:
+        for report in request.hosts:
+            for check in report.check:
+                if not may_report(access, report.host, check.name):
+                    access.deny(f"check {check.name} of host {report.host}", _REPORTERS, report.host)
+            if not access.covers_node(report.host, _REPORTERS):
+                access.deny(f"host {report.host}", _REPORTERS, report.host)
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+
+    def seen_host(self, name: str, access: Access) -> bool:
+        """Whether the caller may see this host: its name is within reach, or its project is the caller's."""
+        host = self._host(name)
+        return access.covers_node(name) or (host is not None and self.owns(host.project, access))
+
+    def seen_project(self, name: str, access: Access) -> bool:
+        """Whether the caller may see this project: it owns it, or sees everything."""
+        return access.reaches_all() or self.owns(name, access)
+
+    # --- of both ------------------------------------------------------------------------------------------------------
+
+    def owns(self, project: str, access: Access) -> bool:
+        """Whether the caller is one of the project's owners."""
+        found = self._project(project)
+        return found is not None and name_of(access) in found.owners
+
+    def _check_host(self, name: str, access: Access) -> None:
+        host = self._host(name)
+        if not (access.covers_node(name, _STAFF) or (host is not None and self.owns(host.project, access))):
+            raise OutOfReach(f"host {name} does not exist", key=name)
+
+
+def name_of(access: Access) -> str:
+    """The caller's name; empty: there is no authentication, and it owns nothing."""
+    return access.identity.name if access.identity is not None else ""
+
+
+def may_import(machine: str, access: Access) -> bool:
+    """Whether the caller may say what names this machine: as an operator or admin whose scope covers it."""
+    return access.covers_node(machine, _STAFF)
+
+
+def may_report(access: Access, host: str, check: str) -> bool:
+    """Whether the caller's reports of this check count; an agent speaks of its own node only."""
+    return access.covers_node(host, _REPORTERS, check)
+
+
+def _check_everything(access: Access, what: str, *, only_stops: bool = False) -> None:
+    """Raises PermissionDenied unless the caller is an administrator without a scope.
+
+    `only_stops`: nothing begins by it, so an operator without a scope may order it, too.
+    """
+    roles = _STAFF if only_stops else _ADMIN
+    if not access.reaches_all(roles):
+        needed = " or ".join(roles)
+        raise PermissionDenied(
+            f"{name_of(access)} is not authorized to {what}: requires the role {needed} without a scope",
+            needs=",".join(roles),
+        )
+
+
+def _check_privileged(host: str, request: Message, access: Access) -> None:
+    """Raises PermissionDenied: an owner asks for what takes an operator or admin whose scope covers the host.
+
+    That is to pass over the CMS, and to say what names the machine: the inventory does.
+    """
+    for field, value in request.ListFields():
+        if field.name in _PRIVILEGED and value != Location():
+            access.check_node(host, _STAFF, field.name)
