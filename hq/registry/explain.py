@@ -74,7 +74,7 @@ class Explain:
         if silence_s is not None and deadline is not None:
             told.silent_for.FromMilliseconds(round(silence_s * 1000))
             told.deadline_in.FromMilliseconds(round((deadline - now) * 1000))
-            if deadline == deadlines.floor:
+            if deadline in (deadlines.floor, deadlines.chance_until):
                 told.postponed_because = deadlines.postponed_because
             elif deadlines.is_refused(key):
                 told.postponed_because = "HQ refused its reports"
@@ -101,7 +101,7 @@ class Explain:
         words = f"ready; last report {silence_s:.0f} s ago"
         if not_since.seconds:
             began = f"{datetime.fromtimestamp(not_since.seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            words = f"ready; no report since this replica started to listen at {began}, at least {silence_s:.0f} s ago"
+            words = f"ready; no report since this replica started to listen at {began}; silent for at least {silence_s:.0f} s"
         if left_s >= 0:
             return f"{words}; {left_s:.0f} s until it expires"
         verdict = self._liveness.sweep.verdict
