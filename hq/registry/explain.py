@@ -101,7 +101,8 @@ class Explain:
         words = f"ready; last report {silence_s:.0f} s ago"
         if not_since.seconds:
             began = f"{datetime.fromtimestamp(not_since.seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            words = f"ready; no report since this replica started to listen at {began}; silent for at least {silence_s:.0f} s"
+            words = f"ready; no report since this replica started to listen at {began}"
+            words += f", silent for {silence_s:.0f} s or more"
         if left_s >= 0:
             return f"{words}; {left_s:.0f} s until it expires"
         verdict = self._liveness.sweep.verdict
