@@ -134,6 +134,12 @@ class StoreLimit(ServiceError):
         return {"used_bytes": str(self._used_bytes), "max_bytes": str(self._most_bytes)}
 
 
+class LivenessUnavailable(FailedPrecondition):
+    """The instance cannot have these liveness settings now: not all replicas know them, or there are too many."""
+
+    reason = "LIVENESS_UNAVAILABLE"
+
+
 class EpochDoubted(Retry):
     """The store was replaced by one that holds far less, and nobody has confirmed yet that it is complete."""
 

@@ -16,6 +16,7 @@ __all__ = [
     "FORMAT",
     "HEARING",
     "HEARTBEATS",
+    "KNOWS",
     "MENDED",
     "OPS",
     "PER_REPLICA",
@@ -32,9 +33,10 @@ __all__ = [
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
+KNOWS: Final = "knows"  # of each replica: fields of specs that it acts on, which older ones do not
 OPS: Final = "ops"
 SILENCE: Final = "silence"  # what outlives a restart of all replicas
-PER_REPLICA: Final = (HEARTBEATS, HEARING)
+PER_REPLICA: Final = (HEARTBEATS, HEARING, KNOWS)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 
 

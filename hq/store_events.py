@@ -38,6 +38,7 @@ from store.port import Batch, Change, Record
 log = logging.getLogger(__name__)
 
 _PEERS_KEPT = 1_000
+_LIVE_S = 60.0  # each is seen every few seconds
 _MANY = 1_000
 _SUSPEND = "suspend/"
 
@@ -67,6 +68,7 @@ class StoreEvents:
         self._cache, self._history, self._fanout = cache, history, fanout
         self._orders_at: dict[str, int] = {}  # versions of the records below ops/
         self.peers: OrderedDict[str, float] = OrderedDict()
+        self._knowing: dict[str, bytes] = {}  # fields that each replica says it acts on
 
     def connect_store(self, epoch: Epoch, committer: Committer, fence: Fence, compactor: Compactor) -> None:
         """The parts that read and write beside the follower; they need it, so they come after it."""
@@ -98,6 +100,7 @@ class StoreEvents:
         self._presence.reset()
         self._orders.reset()
         self._orders_at.clear()
+        self._knowing.clear()
         self._history.reset(0)
         self._fanout.lose_all("the store has a new history")
         if not is_first:
@@ -111,6 +114,8 @@ class StoreEvents:
                 self._compactor.seen(record)
             elif name.kind == k.SILENCE:
                 self._take_silence(Change(record.key, record.value, record.created, record.modified), name)
+            elif name.kind == k.KNOWS:
+                self._knowing[name.rest] = record.value
             elif name.kind == k.RESTORE:
                 self._loading.restoring = True
         if len(records) >= _MANY:
@@ -189,6 +194,8 @@ class StoreEvents:
             return
         if change.value is None:
             self._cache.quarantine.release(*name)
+            if name.kind == k.KNOWS:
+                self._knowing.pop(name.rest, None)
         if name.kind == k.OPS:
             self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
         elif name.kind == k.RESTORE:
@@ -207,6 +214,8 @@ class StoreEvents:
             self._take(change, name, lambda: part.observe(name.rest, value))
         elif name.kind == k.SILENCE:
             self._take_silence(change, name)
+        elif name.kind == k.KNOWS:
+            self._knowing[name.rest] = value
         elif name.kind == k.MENDED:
             # The memory of some process was wrong. What its clients got there they may have brought along.
             self._history.reset(change.revision)
@@ -234,6 +243,12 @@ class StoreEvents:
             self._cache.quarantine.release(*name)
         except DecodeError as error:
             self._cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
+
+    def unaware_of(self, field: bytes) -> list[str]:
+        """The replicas seen lately that do not say that they act on a field of specs."""
+        since = self._clock.now() - _LIVE_S
+        live = (replica for replica, at in self.peers.items() if at > since)
+        return [replica for replica in live if field not in self._knowing.get(replica, b"").split()]
 
     def _saw_peer(self, replica: str) -> None:
         if not self._loading.loaded.is_set():  # a replay: this may have been written long ago

@@ -73,7 +73,8 @@ class Agents:
         self._note(request.node, call)
         await self._registry.reports.report(request, self._registry.deadline(call.deadline))
         answer = service_pb2.ReportStatusResponse()
-        answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
+        next_s = self._registry.reports.next_report_in_s(request.instance_id, request.revision.id)
+        answer.next_report_in.FromMilliseconds(round(next_s * 1000))
         return MessageAnswer(answer)
 
     def turned_away(self, request: Message | None, call: Call, error: ServiceError) -> None:
@@ -112,8 +113,19 @@ class Agents:
             answer = service_pb2.ReportStatusesResponse(result=items)
         else:
             answer = service_pb2.ReportStatusesResponse.FromString(_TAKEN * len(errors))
-        answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
+        self._say_when_next(request, answer)
         return MessageAnswer(answer)
+
+    def _say_when_next(
+        self, request: service_pb2.ReportStatusesRequest, answer: service_pb2.ReportStatusesResponse
+    ) -> None:
+        reports, next_s = self._registry.reports, self._registry.reports.next_report_in_s()
+        if reports.has_own_times:
+            each = [reports.next_report_in_s(report.instance_id, report.revision.id) for report in request.report]
+            for result, own_s in zip(answer.result, each, strict=True):
+                result.next_report_in.FromMilliseconds(round(own_s * 1000))
+            next_s = min(each)
+        answer.next_report_in.FromMilliseconds(round(next_s * 1000))
 
 
 def _begun(reporter: Reporter) -> service_pb2.BeginReportingResponse:

@@ -1,12 +1,13 @@
 """When a revision's silence becomes too long. Pure: no I/O, time comes in as an argument.
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
-which HQ itself was away. All share one timeout, so deadlines are in the order of hearing: a dict whose keys are
-re-inserted is the queue."""
+which HQ itself was away. All here share one timeout (queues.py has those with others), so deadlines are in the order of
+hearing: a dict whose keys are re-inserted is the queue."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
@@ -72,13 +73,14 @@ class Deadlines(Generic[K]):
     """Deadlines of those who report, such as the revisions that are ready, or the agents of instances.
 
     Attributes:
+        times: that all of these are judged by.
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
         chance_until: none of those not heard since the start is earlier, and each gap until then begins it anew.
         postponed_because: why deadlines are postponed to one of these.
     """
 
     def __init__(self, times: LivenessTimes) -> None:
-        self._times = times
+        self.times = times
         self._absences = Absences()
         self._heard: dict[K, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
@@ -97,6 +99,14 @@ class Deadlines(Generic[K]):
     def __contains__(self, key: object) -> bool:
         return key in self._heard
 
+    def sibling(self, times: LivenessTimes) -> Deadlines[K]:
+        """Another queue, still empty, with the same history of absences."""
+        other = Deadlines[K](times)
+        other._absences, other._unheard = deepcopy(self._absences), deepcopy(self._unheard)
+        other._known_since, other._gap_floor = self._known_since, self._gap_floor
+        other.floor, other.postponed_because = self._gap_floor, self.postponed_because
+        return other
+
     def heard(self, key: K, now: float) -> None:
         """A report or heartbeat was learned of: silence begins anew.
 
@@ -114,7 +124,7 @@ class Deadlines(Generic[K]):
         """
         self.clear()
         self.restart(now, because)
-        most_s = max(0.0, self._times.timeout_s - self._times.grace_s)
+        most_s = max(0.0, self.times.timeout_s - self.times.grace_s)
         silences = {key: min(silence.silent_s, most_s) for key, silence in (carried or {}).items()}
         heard = {key: now - silences[key] for key in sorted(silences, key=silences.__getitem__, reverse=True)}
         others = dict.fromkeys((key for key in keys if key not in heard) if heard else keys, now)
@@ -123,7 +133,7 @@ class Deadlines(Generic[K]):
                 self._refused[key] = _Refused(heard[key] - silence.refused_s)
         self._absences.restart(min([now, *heard.values(), *(refused.heard for refused in self._refused.values())]))
         for refused in self._refused.values():
-            refused.is_spent = now - refused.heard > self._times.timeout_s
+            refused.is_spent = now - refused.heard > self.times.timeout_s
         self._newest, self._newest_tick = now, self._tick(now)
         for moment in heard.values():
             tick = self._tick(moment)
@@ -131,7 +141,7 @@ class Deadlines(Generic[K]):
         if others:
             self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + len(others)
         heard.update(others)
-        self._heard, self._started, self.chance_until = heard, now, now + self._times.grace_s
+        self._heard, self._started, self.chance_until = heard, now, now + self.times.grace_s
 
     def refused(self, key: K, now: float) -> None:
         """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
@@ -142,7 +152,7 @@ class Deadlines(Generic[K]):
         if heard is None:
             return
         refused = self._refused.setdefault(key, _Refused(heard))
-        if self._absences.silence_s(refused.heard, now) <= self._times.timeout_s:
+        if self._absences.silence_s(refused.heard, now) <= self.times.timeout_s:
             self._move(key, now)
         else:
             refused.is_spent = True
@@ -183,7 +193,7 @@ class Deadlines(Generic[K]):
         self._absences.restart(now)
         self._unheard.restart(now)
         self._known_since, self._started = now, float("-inf")
-        self._raise_floor(now + self._times.timeout_s, because)
+        self._raise_floor(now + self.times.timeout_s, because)
 
     def away(self, since: float) -> None:
         """HQ cannot hear; silence does not grow until `gap` says that it can again."""
@@ -198,23 +208,23 @@ class Deadlines(Generic[K]):
         """
         self._absences.add(began, now)
         self._unheard.gap(began, now)
-        chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
+        chance_s = min(max(0.0, now - began), self.times.report_interval_s) + self.times.retry_s
         self._gap_floor = now + chance_s
         self._raise_floor(self._gap_floor, because)
         if began < self.chance_until:
             # Who has not been heard since the start may have failed for hours, and be far from trying again.
-            self.chance_until, self.postponed_because = now + self._times.grace_s, because
+            self.chance_until, self.postponed_because = now + self.times.grace_s, because
 
     def deadline(self, key: K) -> float | None:
         """On the injected clock, if HQ stays; None: none runs."""
         heard = self._heard.get(key)
         if heard is None:
             return None
-        natural = self._natural(heard, self._times.timeout_s)
+        natural = self._natural(heard, self.times.timeout_s)
         refused = self._refused.get(key)
         if refused is not None and refused.is_spent:
-            natural = max(natural, self._natural(refused.heard, 2 * self._times.timeout_s))
-        grace_s = self._times.grace_s
+            natural = max(natural, self._natural(refused.heard, 2 * self.times.timeout_s))
+        grace_s = self.times.grace_s
         if heard < self._started:
             return max(natural, self.chance_until, min(self._gap_floor, natural + grace_s))
         return max(natural, min(self.floor, natural + grace_s))
@@ -254,7 +264,7 @@ class Deadlines(Generic[K]):
 
     def silent_keys(self, now: float) -> list[K]:
         """Who has not been heard for over a report interval and a retry, refused or not."""
-        latest = self._absences.heard_before(self._times.grace_s, now)
+        latest = self._absences.heard_before(self.times.grace_s, now)
         silent = list(takewhile(lambda key: self._heard[key] <= latest, self._heard))
         return silent + [key for key, refused in self._refused.items() if self._heard[key] > latest >= refused.heard]
 
@@ -268,14 +278,15 @@ class Deadlines(Generic[K]):
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._unheard.unheard_s(heard, now)
 
-    def expired(self, now: float) -> Iterator[K]:
+    def expired(self, now: float, held_s: float = 0.0) -> Iterator[K]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
 
-        Exhaust it before anything else is heard or forgotten.
+        With `held_s`, only those whose silence is too long by so much more. Exhaust it before anything else is heard or
+        forgotten.
         """
-        fresh = self._limits(now, self.floor)
-        is_chance_over = now >= self.chance_until + self._times.flush_s
-        carried = self._limits(now, self._gap_floor) if is_chance_over else (float("-inf"), float("-inf"))
+        fresh = self._limits(now, self.floor, held_s)
+        is_chance_over = now >= self.chance_until + self.times.flush_s
+        carried = self._limits(now, self._gap_floor, held_s) if is_chance_over else (float("-inf"), float("-inf"))
         for key, heard in self._heard.items():
             is_carried = heard < self._started
             latest, spent = carried if is_carried else fresh
@@ -287,10 +298,10 @@ class Deadlines(Generic[K]):
             if refused is None or not refused.is_spent or refused.heard <= spent:
                 yield key
 
-    def _limits(self, now: float, floor: float) -> tuple[float, float]:
+    def _limits(self, now: float, floor: float, held_s: float) -> tuple[float, float]:
         """Who was heard later does not expire yet; and later than the second, if refused for too long."""
-        too_long_s = self._too_long_s(now, floor)
-        heard_before, timeout_s = self._absences.heard_before, self._times.timeout_s
+        too_long_s = self._too_long_s(now, floor) + held_s
+        heard_before, timeout_s = self._absences.heard_before, self.times.timeout_s
         return heard_before(too_long_s, now), heard_before(too_long_s + timeout_s, now) if self._refused else 0.0
 
     def expired_count(self, now: float) -> int:
@@ -299,11 +310,11 @@ class Deadlines(Generic[K]):
 
     def silent(self, now: float) -> int:
         """How many have been silent for over two report intervals, to a tick. Quick, however many there are."""
-        return self._count(self._times.silent_after_s, now)
+        return self._count(self.times.silent_after_s, now)
 
     def known(self, now: float) -> tuple[int, int]:
         """Of those heard since HQ was last started (to a tick): how many, and how many are silent as in `silent`."""
-        latest, begun = self._absences.heard_before(self._times.silent_after_s, now), self._tick_of_start()
+        latest, begun = self._absences.heard_before(self.times.silent_after_s, now), self._tick_of_start()
         ticks = [(tick, count) for tick, count in self._counts.items() if tick > begun]
         return sum(c for _, c in ticks), sum(c for tick, c in ticks if (tick + 1) * self._tick_s <= latest)
 
@@ -312,7 +323,7 @@ class Deadlines(Generic[K]):
         return since if since == float("-inf") else self._tick(since)
 
     def _too_long_s(self, now: float, floor: float) -> float:
-        times = self._times
+        times = self.times
         postponed = now < floor + times.flush_s
         return times.timeout_s + times.flush_s + (times.grace_s if postponed else 0.0)
 

@@ -123,12 +123,13 @@ class Expiries:
                 self._silence_agent(draft, entry, verdict, wall_ms)
                 continue
             key = RevisionKey(instance_id, revision_id)
-            receipt = self._receipt(entry.mark(revision_id), deadlines.silence_s(key, self._clock.now()), verdict)
-            draft.expire(revision_id, receipt, wall_ms, is_refused=deadlines.is_refused(key))
+            queue = deadlines.of(key)
+            receipt = self._receipt(entry.mark(revision_id), queue.silence_s(key, self._clock.now()), verdict)
+            draft.expire(revision_id, receipt, wall_ms, is_refused=queue.is_refused(key))
 
     def _silence_agent(self, draft: StatusDraft, entry: Entry, verdict: str, wall_ms: int) -> None:
         tracker, instance_id, now = self._tracker, entry.traits.id, self._clock.now()
-        deadlines = tracker.agents if entry.has_reporter() else tracker.unbegun
+        deadlines = tracker.agents.of(instance_id) if entry.has_reporter() else tracker.unbegun
         silence_s = deadlines.silence_s(instance_id, now) or 0.0
         last = max(entry.marks, key=lambda mark: mark.heard_ms, default=None)
         reason, message = HEARTBEAT_TIMEOUT, f"no report of any revision for {silence_s:.0f} s"

@@ -271,6 +271,7 @@ def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: 
         and sequence >= mark.sequence
         and sequence > 0
         and wanted in traits.revisions
+        and mark.liveness == traits.liveness
     )
     return Heartbeat(traits.uid, entry.status_version, position) if plain else None
 

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from hq import keys as k
-from hq.liveness.deadlines import Deadlines, K, RevisionKey
+from hq.liveness.deadlines import K, RevisionKey
 from hq.liveness.guard import Guard, HoldUse
 from hq.liveness.orders import Orders
+from hq.liveness.queues import Queues
 from hq.liveness.reachability import Reachability
 from hq.liveness.replay import AGENT, Carried, Row, rows_of
 from hq.liveness.tracker import Tracker
@@ -32,6 +33,7 @@ from store.port import Compare, Refused, Store, StoreError, Write
 log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 5.0
+_SOON_S: Final = 0.2
 _AWAY: Final = 3  # rounds that a writer may miss before another one writes
 _PARTS: Final = 16
 _AT_ONCE_BYTES: Final = 1 << 20
@@ -39,6 +41,7 @@ _AT_ONCE: Final = 2_000  # deadlines looked at before other tasks get their turn
 _SAME_MS: Final = 1_000
 _TIMEOUT_S: Final = 3.0
 _CLOCK: Final = "clock"
+KNOWN: Final = b"spec.liveness"
 
 
 _Part = dict[tuple[int, str], Row]  # by uid and revision
@@ -82,6 +85,7 @@ class Presence:
         self._rows: dict[str, _Part] = {}
         self._stored = storage_pb2.PresenceRecord()
         self._clock_at = 0
+        self._is_announced = False
         self._seen_at = float("-inf")
         self._base_s, self._base_at = 0.0, float("-inf")
 
@@ -129,12 +133,21 @@ class Presence:
     async def run(self) -> None:
         """Keep the records for ever."""
         while True:
-            await asyncio.sleep(self._rng.uniform(0.8, 1.0) * self._every_s)
-            if self._tracker.replay is None and self._reachability.is_present:
+            await asyncio.sleep(self._rng.uniform(0.8, 1.0) * self._every_s if self._is_announced else _SOON_S)
+            if self._tracker.replay is None:
                 try:
-                    await self.once()
+                    await self._announce()
+                    if self._reachability.is_present:
+                        await self.once()
                 except (StoreError, TimeoutError) as error:
                     log.info("who is silent could not be stored: %s", error)
+
+    async def _announce(self) -> None:
+        """Say that this replica knows timeouts of instances. Raises StoreError."""
+        if not self._is_announced:
+            put = Write((), ((self._keys.of(k.KNOWS, self._replica), KNOWN),))
+            commit = await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
+            self._is_announced = commit.guarded
 
     async def once(self) -> None:
         """Store what has changed, unless another replica does. Raises StoreError."""
@@ -212,12 +225,13 @@ class Presence:
         for instance_id in agents:
             yield from self._row(of_agents, instance_id, RevisionKey(instance_id, AGENT))
 
-    def _row(self, deadlines: Deadlines[K], key: K, of: RevisionKey) -> Iterator[tuple[int, str, Row]]:
+    def _row(self, queues: Queues[K], key: K, of: RevisionKey) -> Iterator[tuple[int, str, Row]]:
         """Nothing, if it was heard meanwhile, or planned work began there."""
+        deadlines = queues.of(key)
         silence, entry = deadlines.silence(key, self._clock.now()), self._cache.get(of.instance_id)
         if silence is None or entry is None or self._orders.suspension(entry.traits.node):
             return
-        if silence.silent_s + silence.refused_s > self._tracker.times.grace_s:
+        if silence.silent_s + silence.refused_s > deadlines.times.grace_s:
             heard_ms = _ms(self._now_s() - silence.silent_s)
             yield entry.traits.uid, of.revision_id, Row(heard_ms, _ms(silence.refused_s))
 

@@ -123,7 +123,11 @@ class Refusals:
         """What was refused since the last call, and not accepted since, here or elsewhere."""
         revisions, nodes, unjudged = self._revisions, self._nodes, self._unjudged
         self._revisions, self._nodes, self._unjudged = {}, {}, set()
-        refused = self._tracker.deadlines.is_refused
+        deadlines = self._tracker.deadlines
+
+        def refused(key: RevisionKey) -> bool:
+            return deadlines.of(key).is_refused(key)
+
         named = {key: entry for key, entry in revisions.items() if refused(key)}
         coarse = unjudged.union(node for node, keys in nodes.items() if any(map(refused, keys)))
         if len(named) > _NAMED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -129,13 +129,25 @@ class Sweep:
         nodes = [suspended.node for suspended in self._orders.suspensions()]
         self._tracker.suspend(nodes, self._cache.on_node)
         allowed = self._judge(now)
+        if self._verdict.hold:
+            return self._held_too_long(now, done, allowed)
         due = list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
-        agents = chain(self._silent_agents(now, set(due)), self._unbegun(now))
+        silent = self._tracker.agents.expired(now)
+        agents = chain(self._without_ready(silent, set(due)), self._unbegun(now))
         return due + list(islice((key for key in agents if key not in done), allowed))
 
-    def _silent_agents(self, now: float, due: set[RevisionKey]) -> Iterator[RevisionKey]:
-        """Those of instances none of whose revisions is ready, or will be after these expiries."""
-        for instance_id in self._tracker.agents.expired(now):
+    def _held_too_long(self, now: float, done: set[RevisionKey], allowed: int) -> list[RevisionKey]:
+        """What the guard holds, but for no longer than its own timeout. An operator's order holds everything."""
+        if self._verdict.until is None:
+            return []
+        hold_s, tracker = self._guard.rules.hold_s, self._tracker
+        due = list(islice((key for key in tracker.deadlines.held_too_long(now, hold_s) if key not in done), allowed))
+        agents = self._without_ready(tracker.agents.held_too_long(now, hold_s), set(due))
+        return due + list(islice((key for key in agents if key not in done), allowed))
+
+    def _without_ready(self, silent: Iterable[str], due: set[RevisionKey]) -> Iterator[RevisionKey]:
+        """The agents of instances none of whose revisions is ready, or will be after these expiries."""
+        for instance_id in silent:
             entry = self._cache.get(instance_id)
             marks = entry.marks if entry is not None else ()
             if all(not mark.ready or RevisionKey(instance_id, mark.id) in due for mark in marks):
@@ -167,9 +179,7 @@ class Sweep:
             log.warning("expiries proceed again: %s", self._verdict.words)
         allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
         self.waiting = self._tracker.deadlines.expired_count(now) if self._verdict.hold else 0
-        if self._verdict.hold:
-            return 0
-        return min(_MOST, allowed) if self._verdict.limited else _MOST
+        return min(_MOST, allowed) if self._verdict.limited or self._verdict.hold else _MOST
 
     def _census(self) -> Census:
         return self._tracker.census(self._cache.nodes())

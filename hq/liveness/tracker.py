@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from hq.liveness.deadlines import Deadlines, K, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
+from hq.liveness.queues import Queues
 from hq.liveness.replay import Carried, Replay
 from hq.memory.entry import Entry, Event, Mark
+from hq.memory.record import LivenessPair
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 
@@ -44,8 +46,8 @@ class Tracker:
 
     def __init__(self, times: LivenessTimes, clock: Clock) -> None:
         self.times = times
-        self.deadlines = Deadlines[RevisionKey](times)
-        self.agents, self.unbegun = Deadlines[str](times), Deadlines[str](times)
+        self.deadlines, self.agents = Queues[RevisionKey](times), Queues[str](times)
+        self.unbegun = Deadlines[str](times)
         self._clock = clock
         self._suspended: frozenset[str] = frozenset()
         self._expired: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
@@ -71,6 +73,7 @@ class Tracker:
         ready: list[RevisionKey] = []
         agents: list[str] = []
         unbegun: list[str] = []
+        of_ready, of_agents = dict[RevisionKey, LivenessPair](), dict[str, LivenessPair]()
         for entry in entries:
             traits = entry.traits
             if traits.node in suspended:
@@ -79,8 +82,11 @@ class Tracker:
                 (agents if entry.has_reporter() else unbegun).append(traits.id)
             if traits.ready:
                 ready += [RevisionKey(traits.id, mark.id) for mark in entry.marks if mark.ready]
-        self.deadlines.start(ready, now, because, carried.revisions)
-        self.agents.start(agents, now, because, carried.agents)
+            if own := {mark.id: mark.liveness for mark in entry.marks if mark.liveness is not None}:
+                of_ready |= {RevisionKey(traits.id, mark.id): own[mark.id] for mark in entry.marks if mark.id in own}
+                of_agents |= {traits.id: pair} if (pair := self._longest(entry.marks)) is not None else {}
+        self.deadlines.start_all(ready, now, because, carried.revisions, of_ready)
+        self.agents.start_all(agents, now, because, carried.agents, of_agents)
         self.unbegun.start(unbegun, now, because)
         self.replay = None
 
@@ -104,7 +110,7 @@ class Tracker:
         for deadlines in self._all():
             deadlines.gap(began, now, because)
 
-    def _all(self) -> tuple[Deadlines[RevisionKey], Deadlines[str], Deadlines[str]]:
+    def _all(self) -> tuple[Queues[RevisionKey], Queues[str], Deadlines[str]]:
         return self.deadlines, self.agents, self.unbegun
 
     def suspend(self, nodes: Collection[str], entries_on: Callable[[str], Iterable[Entry]]) -> None:
@@ -149,7 +155,9 @@ class Tracker:
         instance_id = after.traits.id
         if after.traits.silent and not (before and before.traits.silent):
             self.agents_silenced += 1
-            if self.agents.unheard_s(instance_id, now) is not None:  # else it may have been silent for months
+            if (
+                self.agents.of(instance_id).unheard_s(instance_id, now) is not None
+            ):  # else it may have been silent for months
                 self._silenced[instance_id] = now
         if after.traits.silent or after.traits.node in self._suspended:
             self.agents.forget(instance_id)
@@ -161,7 +169,7 @@ class Tracker:
         elif instance_id not in self.agents or _has_news(before, after):
             self.unbegun.forget(instance_id)
             self._silenced.pop(instance_id, None)
-            self.agents.heard(instance_id, now)
+            self._hear_agent(after, now)
 
     def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
         """A heartbeat was current."""
@@ -171,16 +179,17 @@ class Tracker:
         if mark.ready:
             self._hear(entry, mark, now)
         if entry.traits.id in self.agents:
-            self.agents.heard(entry.traits.id, now)
+            self._hear_agent(entry, now)
 
     def refused(self, entry: Entry, mark: Mark) -> None:
         """A report of this revision was refused for a reason of HQ's own."""
         if entry.traits.node in self._suspended:
             return
         now = self._clock.now()
-        self.agents.refused(entry.traits.id, now)
+        instance_id, key = entry.traits.id, RevisionKey(entry.traits.id, mark.id)
+        self.agents.of(instance_id).refused(instance_id, now)
         if mark.ready:
-            self.deadlines.refused(RevisionKey(entry.traits.id, mark.id), now)
+            self.deadlines.of(key).refused(key, now)
 
     def census(self, nodes: int) -> Census:
         """What the guard looks at. Declared removals and planned work are in none of the numbers."""
@@ -226,11 +235,35 @@ class Tracker:
             if mark.ready:
                 self._hear(entry, mark, now)
         if not entry.traits.silent and entry.traits.node not in self._suspended:
-            (self.agents if entry.has_reporter() else self.unbegun).heard(entry.traits.id, now)
+            if entry.has_reporter():
+                self._hear_agent(entry, now)
+            else:
+                self.unbegun.heard(entry.traits.id, now)
 
     def _hear(self, entry: Entry, mark: Mark, now: float) -> None:
-        if entry.traits.node not in self._suspended:
-            self.deadlines.heard(RevisionKey(entry.traits.id, mark.id), now)
+        if entry.traits.node in self._suspended:
+            return
+        key, deadlines = RevisionKey(entry.traits.id, mark.id), self.deadlines
+        if mark.liveness is None and not deadlines.others:  # as nearly always
+            deadlines.heard(key, now)
+        else:
+            deadlines.hear(key, now, mark.liveness)
+
+    def _hear_agent(self, entry: Entry, now: float) -> None:
+        marks, agents = entry.marks, self.agents
+        pair = marks[0].liveness if len(marks) == 1 else self._longest(marks)
+        if pair is None and not agents.others:  # as nearly always
+            agents.heard(entry.traits.id, now)
+        else:
+            agents.hear(entry.traits.id, now, pair)
+
+    def _longest(self, marks: Sequence[Mark]) -> LivenessPair | None:
+        """What the most patient reporter of an instance was given; None: the installation's times."""
+        own = [mark.liveness for mark in marks if mark.incarnation and mark.liveness is not None]
+        if not own or any(mark.incarnation and mark.liveness is None for mark in marks):
+            ours_ms = round(self.times.timeout_s * 1000)
+            own = [pair for pair in own if pair[1] > ours_ms]
+        return max(own, key=lambda pair: pair[1], default=None)
 
     def _note(self, version: int, entry: Entry, key: RevisionKey, *, ready: bool) -> None:
         statuses = entry.status().revision  # decoded: transitions are rare

@@ -6,6 +6,7 @@ The version moves when all changes of that version are in: a reader between two 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
@@ -19,7 +20,7 @@ from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Event, Status, build
 from hq.memory.index import Indexes
 from hq.memory.joined_lists import JoinedList, Place
 from hq.memory.query import Query
-from hq.memory.record import Undecodable, decode_spec, decode_status
+from hq.memory.record import LivenessPair, Undecodable, decode_spec, decode_status
 from hq.memory.removed import Removed
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
@@ -38,6 +39,7 @@ class Cache:
         epoch_record: everything the store says about it.
         quarantine: records that could not be decoded.
         removed: what was deleted not long ago.
+        liveness_pairs: the liveness settings in specs, and of how many instances.
         stored_bytes: about how much of the store the records of all instances use.
     """
 
@@ -51,6 +53,7 @@ class Cache:
     def _clear(self) -> None:
         self.version, self.epoch, self.epoch_at, self.stored_bytes = 0, "", 0, 0
         self.epoch_record = storage_pb2.EpochRecord()
+        self.liveness_pairs = Counter[LivenessPair]()
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
@@ -192,6 +195,7 @@ class Cache:
                 self.stored_bytes += entry.stored_bytes()
                 self._by_uid[entry.traits.uid] = self._by_id[instance_id] = entry
                 self._unfiled.append(entry)
+                self._count_pair(entry)
                 return
         changes = {k.SPEC: Change(*half)} if half is not None else {}
         self._take(instance_id, {**changes, k.STATUS: Change(*record)})
@@ -202,6 +206,8 @@ class Cache:
         entries = [Entry.__new__(Entry).recall(one, pool) for one in kept]
         self._by_id.update([(entry.traits.id, entry) for entry in entries])
         self._by_uid.update([(entry.traits.uid, entry) for entry in entries])
+        for entry in entries:
+            self._count_pair(entry)
         self._indexes.file_new(entries)
 
     def advance(self, version: int) -> None:
@@ -292,14 +298,22 @@ class Cache:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
             self.stored_bytes += RECORD_BYTES + len(change.value)
 
+    def _count_pair(self, entry: Entry, by: int = 1) -> None:
+        if (pair := entry.traits.liveness) is not None:
+            self.liveness_pairs[pair] += by
+            if not self.liveness_pairs[pair]:
+                del self.liveness_pairs[pair]
+
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
         # Records that HQ did not write may share a uid: the last one wins.
         if before is not None:
+            self._count_pair(before, -1)
             if self._by_uid.get(before.traits.uid) is before:
                 del self._by_uid[before.traits.uid]
             self.stored_bytes -= before.stored_bytes()
             self.removed.gone(before, after)
         if after is not None:
+            self._count_pair(after)
             self.stored_bytes += after.stored_bytes()
             self._by_uid[after.traits.uid] = self._by_id[instance_id] = after
         else:

@@ -13,6 +13,11 @@ from hqpb.v1 import instance_pb2
 Pool = dict[Any, Any]
 
 
+# How often agents report and how much silence makes a revision not ready, both in milliseconds. A plain tuple, as files
+# keep it.
+LivenessPair = tuple[int, int]
+
+
 class Traits(NamedTuple):
     """The indexed fields of an instance. Watches remember those from before a change."""
 
@@ -23,6 +28,7 @@ class Traits(NamedTuple):
     cluster: str
     labels: tuple[tuple[str, str], ...]
     revisions: tuple[str, ...]
+    liveness: LivenessPair | None  # None: as the installation is set
     ready: bool
     allocated: bool
     silent: bool = False  # HQ has judged that no agent is heard
@@ -44,6 +50,7 @@ def traits_of(
         once(cluster, cluster),
         labels,
         once(revisions, revisions),
+        liveness_pair(pair_of(spec), pool),
         ready,
         spec.HasField("allocation"),
     )
@@ -52,10 +59,27 @@ def traits_of(
 def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
     """The traits, sharing equal parts with others."""
     once = pool.setdefault
-    instance_id, uid, service, node, cluster, labels, revisions, ready, allocated, silent = traits
+    instance_id, uid, service, node, cluster, labels, revisions, liveness, ready, allocated, silent = traits
     service, node, cluster = once(service, service), once(node, node), once(cluster, cluster)
     labels, revisions = _labels(labels, pool), once(revisions, revisions)
-    return Traits(instance_id, uid, service, node, cluster, labels, revisions, ready, allocated, silent)
+    pair = liveness_pair(liveness, pool)
+    return Traits(instance_id, uid, service, node, cluster, labels, revisions, pair, ready, allocated, silent)
+
+
+def pair_of(spec: instance_pb2.InstanceSpec) -> LivenessPair | None:
+    """The liveness settings of a spec; None: as the installation is set."""
+    if not spec.HasField("liveness"):
+        return None
+    settings = spec.liveness
+    return settings.report_interval.ToMilliseconds(), settings.timeout.ToMilliseconds()
+
+
+def liveness_pair(kept: tuple[int, int] | None, pool: Pool) -> LivenessPair | None:
+    """Equal ones are the same. None where a record holds what nobody could be judged by."""
+    if kept is None or kept[0] <= 0 or kept[1] <= 0:
+        return None
+    known: LivenessPair = pool.setdefault(kept, kept)
+    return known
 
 
 def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:
@@ -83,9 +107,10 @@ class Mark:
     Attributes:
         digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
         heard_ms: wall time of the last report or heartbeat, display only; 0: never.
+        liveness: what the reporter was given when it began; None: the times of the installation.
     """
 
-    __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
+    __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "liveness", "ready", "sequence")
 
     def __init__(self, record: storage_pb2.RevisionMark, pool: Pool) -> None:
         self.id: str = pool.setdefault(record.id, record.id)
@@ -96,6 +121,8 @@ class Mark:
         self.digest = record.digest
         self.heard_by: str = pool.setdefault(record.heard_by, record.heard_by)
         self.expired = record.expired
+        interval_ms = record.report_interval_ms
+        self.liveness = liveness_pair((interval_ms, record.timeout_ms), pool) if interval_ms else None
 
     def report(self) -> tuple[int, int]:
         """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
@@ -113,13 +140,15 @@ class Mark:
     def kept(self) -> tuple[Any, ...]:
         """All of it, from which `recalled` makes it again."""
         heard = self.heard_ms, self.heard_by
-        return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest
+        return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest, self.liveness
 
     @classmethod
     def recalled(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
         """The mark that `kept` was called on, perhaps in another process."""
         mark = cls.__new__(cls)
-        name, mark.ready, mark.expired, mark.heard_ms, by, mark.incarnation, mark.sequence, mark.digest = kept
+        name, mark.ready, mark.expired, mark.heard_ms, by, *report, liveness = kept
+        mark.incarnation, mark.sequence, mark.digest = report
+        mark.liveness = liveness_pair(liveness, pool)
         mark.id, mark.heard_by = pool.setdefault(name, name), pool.setdefault(by, by)
         return mark
 
@@ -134,6 +163,8 @@ class Mark:
             digest=self.digest,
             heard_by=self.heard_by,
             expired=self.expired,
+            report_interval_ms=self.liveness[0] if self.liveness else 0,
+            timeout_ms=self.liveness[1] if self.liveness else 0,
         )
 
 

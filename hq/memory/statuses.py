@@ -13,6 +13,7 @@ from typing import NamedTuple
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from hq.memory.entry import NO_REVISION_READY, NOTHING_REPORTED, Entry, Mark, judged_of
+from hq.memory.record import LivenessPair
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -98,11 +99,15 @@ class StatusDraft:
         # A report of "not ready" leaves it expired: it recovers only when it is ready again.
         mark.expired = mark.expired and not mark.ready
 
-    def begin(self, revision_id: str, incarnation: int, heard: Heard) -> None:
-        """A new reporter takes over a revision; its next report is written, whatever it says."""
+    def begin(self, revision_id: str, incarnation: int, heard: Heard, liveness: LivenessPair | None = None) -> None:
+        """A new reporter takes over a revision; its next report is written, whatever it says.
+
+        It is judged by `liveness`, whatever the spec says later; None: as the installation is set.
+        """
         self._revision(revision_id).incarnation = incarnation
         mark = self._marks[revision_id]
         mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
+        mark.report_interval_ms, mark.timeout_ms = liveness or (0, 0)
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
 
     def void(self, revision_id: str) -> None:

@@ -62,9 +62,10 @@ class NodeReports(Reports):
         entry = self._r.cache.get(instance_id)
         if entry is None or any(refusal(entry, instance_id, node, revision_id) for revision_id in begun):
             return None
-        draft, times = self._draft(entry), self._r.tracker.times
+        draft, liveness = self._draft(entry), entry.traits.liveness
+        times = self._r.tracker.deadlines.times_of(liveness)
         for revision_id in begun:
             incarnation = new_word(self._r.rng)
-            draft.begin(revision_id, incarnation, self._heard_now())
+            draft.begin(revision_id, incarnation, self._heard_now(), liveness)
             outcomes[revision_id] = Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
         return outcomes if await self._stored(entry, draft, deadline) else None

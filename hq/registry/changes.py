@@ -26,6 +26,7 @@ DEFAULT_PATHS = (
     "meta.annotations",
     "spec.resource_request",
     "spec.revision",
+    "spec.liveness",
 )
 SCHEDULER_PATHS = ("spec.allocation", "spec.node_name")
 SECRET_PATH = "spec.revision.secret"  # a path, not a password
@@ -97,7 +98,7 @@ def _update_meta(meta: instance_pb2.InstanceMeta, new: instance_pb2.InstanceMeta
 
 
 def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec, paths: frozenset[str]) -> None:
-    for name in ("resource_request", "allocation"):
+    for name in ("resource_request", "allocation", "liveness"):
         if f"spec.{name}" in paths:
             spec.ClearField(name)
             if new.HasField(name):

@@ -53,8 +53,8 @@ class Explain:
     def _revision(
         self, entry: Entry, status: instance_pb2.RevisionStatus, target: instance_pb2.RevisionTarget
     ) -> service_pb2.RevisionExplanation:
-        now, deadlines = self._clock.now(), self._liveness.tracker.deadlines
-        key, mark = RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
+        now, key, mark = self._clock.now(), RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
+        deadlines = self._liveness.tracker.deadlines.of(key)
         told = service_pb2.RevisionExplanation(
             id=status.id,
             target=target,
@@ -71,6 +71,7 @@ class Explain:
         listening_since = deadlines.listening_since(key)
         if listening_since is not None:
             told.not_since.FromMilliseconds(self._clock.wall_ms() - round((now - listening_since) * 1000))
+        self._add_times(told, mark)
         if silence_s is not None and deadline is not None:
             told.silent_for.FromMilliseconds(round(silence_s * 1000))
             told.deadline_in.FromMilliseconds(round((deadline - now) * 1000))
@@ -81,6 +82,13 @@ class Explain:
         left_s = None if deadline is None else deadline - now
         told.summary = self._words(status, mark, silence_s, left_s, told.not_since)
         return told
+
+    def _add_times(self, told: service_pb2.RevisionExplanation, mark: Mark | None) -> None:
+        """What its reporter was given, if there is one."""
+        if mark is not None and mark.incarnation:
+            times = self._liveness.tracker.deadlines.times_of(mark.liveness)
+            told.report_interval.FromMilliseconds(round(times.report_interval_s * 1000))
+            told.timeout.FromMilliseconds(round(times.timeout_s * 1000))
 
     def _words(
         self,

@@ -45,9 +45,19 @@ class Reports:
     def __init__(self, replica: Replica, rng: random.Random) -> None:
         self._r, self._rng = replica, rng
 
-    def next_report_in_s(self) -> float:
+    @property
+    def has_own_times(self) -> bool:
+        """Whether some agents report at intervals of their own."""
+        return bool(self._r.tracker.agents.others)
+
+    def next_report_in_s(self, instance_id: str = "", revision_id: str = "") -> float:
         """When an agent should report next if nothing changes: up to a tenth sooner than the interval, at random."""
-        return self._r.config.report_interval_s * self._rng.uniform(0.9, 1.0)
+        entry = self._r.cache.get(instance_id) if self.has_own_times else None
+        mark = entry.mark(revision_id) if entry is not None else None
+        interval_s = self._r.config.report_interval_s
+        if mark is not None and mark.liveness is not None:
+            interval_s = mark.liveness[0] / 1000
+        return interval_s * self._rng.uniform(0.9, 1.0)
 
     async def begin(self, instance_id: str, revision_id: str, node: str, deadline: float) -> Reporter:
         """Make the caller the reporter of a revision; whoever was it before is fenced.
@@ -60,9 +70,9 @@ class Reports:
             entry = await self._addressed(instance_id, node, revision_id)
             incarnation = new_word(r.rng)
             draft = self._draft(entry)
-            draft.begin(revision_id, incarnation, self._heard_now())
+            draft.begin(revision_id, incarnation, self._heard_now(), entry.traits.liveness)
             if await self._stored(entry, draft, deadline):
-                times = r.tracker.times
+                times = r.tracker.deadlines.times_of(entry.traits.liveness)
                 return Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
 
     async def report(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str = "") -> None:
@@ -206,6 +216,9 @@ class Reports:
         if mark is None or not has_begun(report, mark, is_past=is_past):
             raise NotBegun(subject(report), "reporting of this revision has not begun: call BeginReporting first")
         check_turn(report, mark, digest)
+        if digest == mark.digest and mark.liveness != entry.traits.liveness:
+            # Only of heartbeats, which come spread over the old interval; news is taken first.
+            raise NotBegun(subject(report), "its liveness settings have changed: call BeginReporting again")
         return entry
 
     async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:

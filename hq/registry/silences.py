@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hq.liveness.deadlines import Deadlines, RevisionKey
+from hq.liveness.deadlines import RevisionKey
 from hq.liveness.orders import Orders
+from hq.liveness.queues import Queues
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.memory.fanout import Fanout
@@ -25,7 +26,7 @@ class Silences:
         self,
         cache: Cache,
         fanout: Fanout,
-        deadlines: Deadlines[RevisionKey],
+        deadlines: Queues[RevisionKey],
         clock: Clock,
         freshness: Freshness,
         report_interval_s: float,
@@ -59,7 +60,7 @@ class Silences:
         deadlines, now = self._deadlines, self._clock.now()
         told = service_pb2.InstanceSilence(instance_id=entry.traits.id, uid=entry.traits.uid)
         keys = (RevisionKey(entry.traits.id, mark.id) for mark in entry.marks if mark.ready)
-        known = [unheard_s for key in keys if (unheard_s := deadlines.unheard_s(key, now)) is not None]
+        known = [unheard_s for key in keys if (unheard_s := deadlines.of(key).unheard_s(key, now)) is not None]
         if known:
             told.silent_ms = int(min(known) * 1000) + 1
         told.node_suspended = self._orders.suspension(entry.traits.node) is not None

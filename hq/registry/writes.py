@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq.errors import AlreadyExists, StoreLimit
+from hq.errors import AlreadyExists, LivenessUnavailable, StoreLimit
+from hq.liveness.presence import KNOWN
 from hq.memory.entry import Entry
+from hq.memory.record import LivenessPair, pair_of
 from hq.registry import changes
 from hq.registry.preconditions import Permit, Precondition, Preconditions, anything, check_draft, check_entry
 from hq.replica import Replica
@@ -20,6 +22,8 @@ from serving.errors import NotFound, PermissionDenied
 from store.commit import Conflict
 from store.keys import new_word
 from store.port import Compare, Write
+
+_MOST_PAIRS = 16  # each has a queue of deadlines at every replica
 
 
 class Writes:
@@ -56,6 +60,7 @@ class Writes:
         if spec_at := await self._taken_at(instance_id, request_id):
             return self._repeated(instance_id, request_id, spec_at, permit)
         self._check_room(draft.size_bytes(), 0)
+        self._check_liveness(draft.spec, None)
         plan = changes.creation(draft, request_id, wall_ms)
         if validate_only:
             return changes.as_stored(plan, None, 0)
@@ -168,6 +173,7 @@ class Writes:
                 sure = True
                 continue
             self._check_room(new.size_bytes(), old.size_bytes())
+            self._check_liveness(new.spec, entry.traits.liveness)
             plan = changes.change(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
             if validate_only:
                 return changes.as_stored(plan, entry, entry.version)
@@ -201,6 +207,27 @@ class Writes:
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
         await self._r.catch_up.shown(version)
         return changes.as_stored(plan, entry, version)
+
+    def _check_liveness(self, spec: instance_pb2.InstanceSpec, before: LivenessPair | None) -> None:
+        """An older replica would expire its agents by the installation's times. Raises LivenessUnavailable."""
+        pair = pair_of(spec)
+        if pair is None or pair == before:
+            return
+        if unaware := self._r.events.unaware_of(KNOWN):
+            raise LivenessUnavailable(
+                f"spec.liveness: these replicas of HQ do not say that they know it: {', '.join(sorted(unaware)[:5])}; "
+                "upgrade all of them, then retry after a minute",
+                "spec.liveness",
+            )
+        known = self._r.cache.liveness_pairs
+        if pair not in known and len(known) >= _MOST_PAIRS:
+            told = ", ".join(
+                f"{interval_ms / 1000:g}s/{timeout_ms / 1000:g}s" for interval_ms, timeout_ms in sorted(known)
+            )
+            raise LivenessUnavailable(
+                f"spec.liveness: this installation has {_MOST_PAIRS} different settings already: use one of {told}",
+                "spec.liveness",
+            )
 
     def _check_room(self, new_bytes: int, old_bytes: int) -> None:
         """Keep live data from filling the store, which would stop reports too. Raises StoreLimit if data would grow."""

@@ -29,6 +29,7 @@ from hqpb.v1.instance_pb2 import (
     InstanceRevision,
     InstanceSpec,
     LifecycleHook,
+    LivenessSettings,
     Package,
     PortAllocation,
     PortRequest,
@@ -41,10 +42,13 @@ from hqpb.v1.instance_pb2 import (
 )
 
 MAX_REVISIONS = 64
+MIN_REPORT_INTERVAL_S, MIN_TIMEOUT_S, MAX_LIVENESS_S = 10, 60, 86_400
 
 
 def note_spec(faults: Faults, spec: InstanceSpec, path: str) -> None:
     note_request(faults, spec.resource_request, f"{path}.resource_request")
+    if spec.HasField("liveness"):
+        note_liveness(faults, spec.liveness, f"{path}.liveness")
     note_allocation(faults, spec.allocation, f"{path}.allocation")
     if spec.node_name:
         faults.note(check_id(spec.node_name, f"{path}.node_name"))
@@ -76,6 +80,20 @@ MAX_DISK_BYTES = 1 << 60
 MAX_NETWORK_BYTES_PER_SECOND = 1 << 50
 
 is_host = re.compile(r"[!-~]{1,253}").fullmatch
+
+
+def note_liveness(faults: Faults, liveness: LivenessSettings, path: str) -> None:
+    """A timeout that a lost report or two do not exhaust."""
+    for name, value in (("report_interval", liveness.report_interval), ("timeout", liveness.timeout)):
+        if (violation := check_duration(value, f"{path}.{name}", MAX_LIVENESS_S)) is not None:
+            faults.note(violation)
+            return
+    interval_ms, timeout_ms = liveness.report_interval.ToMilliseconds(), liveness.timeout.ToMilliseconds()
+    if interval_ms < MIN_REPORT_INTERVAL_S * 1000:
+        faults.add(f"{path}.report_interval", f"is too short: use {MIN_REPORT_INTERVAL_S}s at least")
+    least_ms = max(MIN_TIMEOUT_S * 1000, 3 * interval_ms)
+    if timeout_ms < least_ms:
+        faults.add(f"{path}.timeout", f"is too short: use {least_ms / 1000:g}s at least, three report intervals")
 
 
 def note_request(faults: Faults, request: ResourceRequest, path: str) -> None:

@@ -91,16 +91,26 @@ class InstanceMeta(_message.Message):
     def __init__(self, id: _Optional[str] = ..., uid: _Optional[int] = ..., service_id: _Optional[str] = ..., cluster: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., modification_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., status_version: _Optional[int] = ..., annotations: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class InstanceSpec(_message.Message):
-    __slots__ = ("resource_request", "allocation", "node_name", "revision")
+    __slots__ = ("resource_request", "allocation", "node_name", "revision", "liveness")
     RESOURCE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     NODE_NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_FIELD_NUMBER: _ClassVar[int]
     resource_request: ResourceRequest
     allocation: ResourceAllocation
     node_name: str
     revision: _containers.RepeatedCompositeFieldContainer[InstanceRevision]
-    def __init__(self, resource_request: _Optional[_Union[ResourceRequest, _Mapping]] = ..., allocation: _Optional[_Union[ResourceAllocation, _Mapping]] = ..., node_name: _Optional[str] = ..., revision: _Optional[_Iterable[_Union[InstanceRevision, _Mapping]]] = ...) -> None: ...
+    liveness: LivenessSettings
+    def __init__(self, resource_request: _Optional[_Union[ResourceRequest, _Mapping]] = ..., allocation: _Optional[_Union[ResourceAllocation, _Mapping]] = ..., node_name: _Optional[str] = ..., revision: _Optional[_Iterable[_Union[InstanceRevision, _Mapping]]] = ..., liveness: _Optional[_Union[LivenessSettings, _Mapping]] = ...) -> None: ...
+
+class LivenessSettings(_message.Message):
+    __slots__ = ("report_interval", "timeout")
+    REPORT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    report_interval: _duration_pb2.Duration
+    timeout: _duration_pb2.Duration
+    def __init__(self, report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ResourceRequest(_message.Message):
     __slots__ = ("cpu_millicores", "memory_bytes", "disk", "network_bytes_per_second", "port")

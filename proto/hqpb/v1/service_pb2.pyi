@@ -564,10 +564,12 @@ class ReportStatusesResponse(_message.Message):
     def __init__(self, result: _Optional[_Iterable[_Union[ReportResult, _Mapping]]] = ..., next_report_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ReportResult(_message.Message):
-    __slots__ = ("error",)
+    __slots__ = ("error", "next_report_in")
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NEXT_REPORT_IN_FIELD_NUMBER: _ClassVar[int]
     error: ItemError
-    def __init__(self, error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
+    next_report_in: _duration_pb2.Duration
+    def __init__(self, error: _Optional[_Union[ItemError, _Mapping]] = ..., next_report_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ExplainInstanceRequest(_message.Message):
     __slots__ = ("id",)
@@ -598,7 +600,7 @@ class ExplainInstanceResponse(_message.Message):
     def __init__(self, meta: _Optional[_Union[_instance_pb2.InstanceMeta, _Mapping]] = ..., node_name: _Optional[str] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionExplanation, _Mapping]]] = ..., guard: _Optional[_Union[GuardState, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., summary: _Optional[str] = ..., node_suspended_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ...) -> None: ...
 
 class RevisionExplanation(_message.Message):
-    __slots__ = ("id", "target", "installed", "ready", "last_heartbeat_time", "heard_by", "silent_for", "deadline_in", "incarnation", "sequence", "summary", "postponed_because", "not_since")
+    __slots__ = ("id", "target", "installed", "ready", "last_heartbeat_time", "heard_by", "silent_for", "deadline_in", "incarnation", "sequence", "summary", "postponed_because", "not_since", "report_interval", "timeout")
     ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     INSTALLED_FIELD_NUMBER: _ClassVar[int]
@@ -612,6 +614,8 @@ class RevisionExplanation(_message.Message):
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     POSTPONED_BECAUSE_FIELD_NUMBER: _ClassVar[int]
     NOT_SINCE_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     id: str
     target: _instance_pb2.RevisionTarget
     installed: _instance_pb2.Condition
@@ -625,7 +629,9 @@ class RevisionExplanation(_message.Message):
     summary: str
     postponed_because: str
     not_since: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[_instance_pb2.RevisionTarget, str]] = ..., installed: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heard_by: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deadline_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., summary: _Optional[str] = ..., postponed_because: _Optional[str] = ..., not_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    report_interval: _duration_pb2.Duration
+    timeout: _duration_pb2.Duration
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[_instance_pb2.RevisionTarget, str]] = ..., installed: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heard_by: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deadline_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., summary: _Optional[str] = ..., postponed_because: _Optional[str] = ..., not_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class GuardState(_message.Message):
     __slots__ = ("holding", "since", "until", "expected", "silent", "nodes", "max_silent_share", "verdict", "override", "waiting")

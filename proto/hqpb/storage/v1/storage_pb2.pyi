@@ -51,7 +51,7 @@ class JudgedReport(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class RevisionMark(_message.Message):
-    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "expired")
+    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "expired", "report_interval_ms", "timeout_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     HEARD_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +60,8 @@ class RevisionMark(_message.Message):
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     HEARD_BY_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     id: str
     ready: bool
     heard_unix_ms: int
@@ -68,7 +70,9 @@ class RevisionMark(_message.Message):
     digest: int
     heard_by: str
     expired: bool
-    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
+    report_interval_ms: int
+    timeout_ms: int
+    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., expired: _Optional[bool] = ..., report_interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
 
 class SecretsRecord(_message.Message):
     __slots__ = ("write_id", "revision")
