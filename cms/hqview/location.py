@@ -186,7 +186,8 @@ class Location:
                     key = InstanceKey(self.name, silence.instance_id)
                     self._picture.suspend(key, silence.node_suspended)
                     if silence.HasField("silent_ms"):
-                        self._picture.heard(key, asked_at - silence.silent_ms / 1000)
+                        heard_at = asked_at - silence.silent_ms / 1000
+                        self._picture.heard(key, heard_at, silence.report_interval_ms / 1000)
                 if number % _SLICE == 0:
                     await asyncio.sleep(0)
             asked_at = self._clock.now()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
 from cms.hqview.location import Location
+from cms.ledger.hearing import PATIENCE
 from cms.ledger.picture import Picture
 from hqclient import Client
 from serving.clock import Clock
@@ -44,5 +45,5 @@ class Locations:
     def _believe(self, names: Iterable[str]) -> None:
         intervals = [location.report_interval_s for location in self.by_name.values()]
         if longest_s := max(intervals, default=0.0):
-            self._picture.hearing.patience_s = 1.5 * longest_s
+            self._picture.hearing.patience_s = PATIENCE * longest_s
         self._picture.believe(names)

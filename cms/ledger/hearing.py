@@ -8,6 +8,7 @@ from typing import Final
 from cms.ledger.instances import Instance, InstanceKey
 
 TICK_S: Final = 0.1
+PATIENCE: Final = 1.5  # report intervals
 
 
 class Hearing:
@@ -23,13 +24,18 @@ class Hearing:
         self._own_work_ended: dict[InstanceKey, float] = {}
         self._suspended: set[InstanceKey] = set()
 
-    def heard(self, key: InstanceKey, at: float) -> bool:
-        """A report was received at this time or later. Returns whether that is news."""
+    def heard(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> bool:
+        """A report was received at this time or later. Returns whether that is news.
+
+        `interval_s`: how often its agents report, if not as often as others; who reports less often may be silent for
+        longer. Who reports more often is judged by HQ first.
+        """
         if at <= self._at.get(key, float("-inf")):
             return False
         self._forget_tick(key)
         self._at[key] = at
-        tick = self._tick_of[key] = int(at / TICK_S)
+        longer_s = max(0.0, PATIENCE * interval_s - self.patience_s)
+        tick = self._tick_of[key] = int((at + longer_s) / TICK_S)
         self._recent.setdefault(tick, set()).add(key)
         return True
 

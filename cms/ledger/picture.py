@@ -87,9 +87,9 @@ class Picture:
             self._on[instance.host].discard(key)
             self.hearing.forget(key)
 
-    def heard(self, key: InstanceKey, at: float) -> None:
-        """HQ received a report of it at this time or later."""
-        if key in self.instances and self.hearing.heard(key, at):
+    def heard(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
+        """HQ received a report of it at this time or later; `interval_s`: its own report interval, if it has one."""
+        if key in self.instances and self.hearing.heard(key, at, interval_s):
             self._assess(self.instances[key])
 
     def suspend(self, key: InstanceKey, is_suspended: bool) -> None:

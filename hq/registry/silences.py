@@ -63,5 +63,8 @@ class Silences:
         known = [unheard_s for key in keys if (unheard_s := deadlines.of(key).unheard_s(key, now)) is not None]
         if known:
             told.silent_ms = int(min(known) * 1000) + 1
+        if deadlines.others:
+            own = [mark.liveness[0] for mark in entry.marks if mark.ready and mark.liveness is not None]
+            told.report_interval_ms = max(own, default=0)
         told.node_suspended = self._orders.suspension(entry.traits.node) is not None
         return told

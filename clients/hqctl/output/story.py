@@ -212,7 +212,11 @@ def _deadline(revision: pb.RevisionExplanation) -> str:
     if not revision.HasField("deadline_in"):
         return "none"
     left_s = seconds_of(revision.deadline_in)
-    return f"in {span(left_s)}" if left_s >= 0 else f"passed {span(-left_s)} ago"
+    when = f"in {span(left_s)}" if left_s >= 0 else f"passed {span(-left_s)} ago"
+    if not revision.HasField("timeout"):
+        return when
+    interval, timeout = span(seconds_of(revision.report_interval)), span(seconds_of(revision.timeout))
+    return f"{when} (reports every {interval}, timeout {timeout})"
 
 
 def _receipt(receipt: instance_pb2.Receipt) -> Iterator[str]:

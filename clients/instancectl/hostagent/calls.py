@@ -100,10 +100,16 @@ class HostAgentCalls:
 
     def _reported(self, body: bytes) -> Sequence[Any]:
         answer = pb.ReportStatusesResponse.FromString(body)
-        next_s = self._rhythm.next_s(answer.next_report_in.ToTimedelta().total_seconds())
+        return [
+            (result.error if result.HasField("error") else None, self._told(result, answer)) for result in answer.result
+        ]
+
+    def _told(self, result: pb.ReportResult, answer: pb.ReportStatusesResponse) -> pb.ReportStatusResponse:
+        """When its supervisor reports next; an older HQ has said it only of all."""
+        hint = result.next_report_in if result.HasField("next_report_in") else answer.next_report_in
         told = pb.ReportStatusResponse()
-        told.next_report_in.FromMilliseconds(round(next_s * 1000))
-        return [(result.error if result.HasField("error") else None, told) for result in answer.result]
+        told.next_report_in.FromMilliseconds(round(self._rhythm.next_s(hint.ToTimedelta().total_seconds()) * 1000))
+        return told
 
     # --- carried by themselves ---
 

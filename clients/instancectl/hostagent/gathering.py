@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
@@ -144,16 +145,18 @@ def _varint(number: int) -> bytes:
 class ReportRhythm:
     """When the supervisors of a node report next: all at the same moment, so that their heartbeats share one call.
 
-    A supervisor may be told an earlier time than HQ said, never a later one.
+    A supervisor may be told an earlier time than HQ said, never a later one. Those asked to report at intervals that
+    differ by more than a factor of two have moments of their own: the rare ones need not be as busy as the others.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._next_at = 0.0
+        self._next_at: dict[int, float] = {}  # by the binary logarithm of the interval
 
     def next_s(self, hint_s: float) -> float:
         """Seconds until a supervisor that is answered now shall report again; `hint_s`: HQ's own hint."""
-        now = self._clock.now()
-        if self._next_at <= now or self._next_at > now + hint_s:
-            self._next_at = now + hint_s
-        return self._next_at - now
+        now, scale = self._clock.now(), math.frexp(hint_s)[1]
+        next_at = self._next_at.get(scale, 0.0)
+        if next_at <= now or next_at > now + hint_s:
+            next_at = self._next_at[scale] = now + hint_s
+        return next_at - now

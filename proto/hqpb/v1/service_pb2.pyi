@@ -404,16 +404,18 @@ class ListSilencesResponse(_message.Message):
     def __init__(self, silences: _Optional[_Iterable[_Union[InstanceSilence, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., changed_version: _Optional[int] = ...) -> None: ...
 
 class InstanceSilence(_message.Message):
-    __slots__ = ("instance_id", "uid", "silent_ms", "node_suspended")
+    __slots__ = ("instance_id", "uid", "silent_ms", "node_suspended", "report_interval_ms")
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     SILENT_MS_FIELD_NUMBER: _ClassVar[int]
     NODE_SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     instance_id: str
     uid: int
     silent_ms: int
     node_suspended: bool
-    def __init__(self, instance_id: _Optional[str] = ..., uid: _Optional[int] = ..., silent_ms: _Optional[int] = ..., node_suspended: _Optional[bool] = ...) -> None: ...
+    report_interval_ms: int
+    def __init__(self, instance_id: _Optional[str] = ..., uid: _Optional[int] = ..., silent_ms: _Optional[int] = ..., node_suspended: _Optional[bool] = ..., report_interval_ms: _Optional[int] = ...) -> None: ...
 
 class WatchInstancesRequest(_message.Message):
     __slots__ = ("filter", "resume_token", "bookmark_interval")
