@@ -21,6 +21,7 @@ from serving.errors import Retry, ServiceError, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then the watchers are told
 _MAX_BACKOFF_S: Final = 10.0
+_RENEW_S: Final = 1_800.0  # about so long after a snapshot another one is taken: nothing that was lost stays lost
 _MOST_WAITING: Final = 1_000  # messages of one watch
 # Resuming with it brings a snapshot: only the newest state is kept.
 _TOKEN: Final = "host-agent"
@@ -78,6 +79,7 @@ class Picture:
         self._complete = asyncio.Event()
         self._watchers: set[_Watcher] = set()
         self._is_closing = False
+        self._renew_at = float("inf")
         self.trouble = "HQ was not reached yet"
 
     def __len__(self) -> int:
@@ -88,11 +90,14 @@ class Picture:
         progress, failures = WatchProgress(), 0
         while True:
             try:
+                is_due = False
                 async with aclosing(self._stream(progress.resume_token)) as messages:
                     async for message in messages:
                         failures, self.trouble = 0, ""
                         self._take_all(progress.received(message))
-                self._take_all(progress.broke())
+                        if is_due := self._clock.now() >= self._renew_at and bool(progress.resume_token):
+                            break
+                self._take_all(progress.voided("starting over, to compare with HQ") if is_due else progress.broke())
             except Failed as failed:
                 self._complain(failed)
                 is_void = failed.error.code in _VOID and bool(progress.resume_token)
@@ -165,6 +170,7 @@ class Picture:
         if self._building is None:
             return  # the watch was resumed, and nothing was missed
         self._instances, self._building = self._building, None
+        self._renew_at = self._clock.now() + _RENEW_S * self._rng.uniform(0.8, 1.2)
         self._complete.set()
         self._tell_all(self._message(pb.WATCH_KIND_RESYNC, reason="the host agent lost continuity"))
         for watcher in self._watchers:
