@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
+from hqclient import watch
 from hqclient.discovery import Discovery, Endpoint, EndpointChanges, NoEndpoints, NotReady, Origin, Service
 from hqclient.discovery.endpoint_list import MOST_PENDING
 from hqpb.v1 import service_pb2 as pb
-from tests.clients.discovering import discovery, ids, until
+from tests.clients.discovering import QUICK, discovery, ids, until
 from tests.clients.fake_hq import FakeReplica, say
 from tests.clients.telling import History, Step, TellingReplica, as_step, serving
 
@@ -185,6 +187,22 @@ async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: lis
         assert web.resyncs >= 1
     assert [bool(changes.resync) for changes in told] == [False, True]
     assert ([e.instance_id for e in told[1].removed], [e.instance_id for e in told[1].added]) == (["web-1"], ["web-3"])
+
+
+async def test_a_lost_deletion_a_lost_creation_and_both_are_mended_by_starting_over(
+    replicas: list[FakeReplica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_RENEWAL_SHARE", 0)  # a snapshot takes no time here, but some
+    bookmark = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, resume_token="t")
+    for names in (("web-1", "ghost"), ("web-1",), ("web-1", "web-2"), ("web-1", "web-3")):
+        replicas[0].watches.append(say(snapshot(*names), synced(), bookmark))  # and no stream tells of the next ones
+    client = replace(QUICK.client, watch=replace(QUICK.client.watch, renew_s=0.0))
+    told: list[EndpointChanges] = []
+    async with discovery(replicas[:1], settings=replace(QUICK, client=client)).service("web", port="http") as web:
+        web.on_change(told.append)
+        await until(lambda: len(told) >= 3)
+    steps = [([e.instance_id for e in each.removed], [e.instance_id for e in each.added]) for each in told]
+    assert steps[-3:] == [(["ghost"], []), ([], ["web-2"]), (["web-2"], ["web-3"])]
 
 
 # --- picking and using --------------------------------------------------------------------------------------------

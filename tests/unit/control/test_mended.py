@@ -1,0 +1,77 @@
+"""What a controller holds in memory is compared with its store: what was lost on the way is found and mended."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+from google.protobuf import wrappers_pb2
+
+from control import Config, Controller, Kind
+from control.records import Records
+from store.memory import MemoryStore
+from tests.support.controllers import running
+from tests.support.faulty_store import FaultyStore
+from tests.support.virtual_time import VirtualClock, run_virtually
+
+# A pass over a small store takes a minute, and so does the time between two counts.
+SOON_S = 150.0
+NOTE = Kind("note", wrappers_pb2.StringValue)
+Lose = Callable[[Controller, Records[wrappers_pb2.StringValue]], None]
+
+
+class Process:
+    """A controller that keeps notes, and does nothing else."""
+
+    def __init__(self) -> None:
+        self.store = FaultyStore(MemoryStore(), random.Random(1))
+        self.controller = Controller(Config("/notes/v1/", "one"), self.store, VirtualClock(), random.Random(2))
+        self.notes = self.controller.records(NOTE)
+        self.told: list[str] = []
+        self.notes.listen(self.told.append)
+
+    async def write(self, name: str) -> None:
+        change = self.controller.change()
+        change.get(NOTE, name)
+        change.put(NOTE, name, wrappers_pb2.StringValue(value=name))
+        await change.commit(1.0)
+
+
+def lose_deletion(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
+    """Something that the store does not have."""
+    notes.take("ghost", wrappers_pb2.StringValue(value="ghost").SerializeToString(), 3)
+    controller._following._follower.key_count += 1
+
+
+def lose_put(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
+    """The creation of a record was not told."""
+    notes.take("a", None, 3)
+    controller._following._follower.key_count -= 1
+
+
+def swap(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
+    """A deletion and a creation: the number of keys is right."""
+    lose_put(controller, notes)
+    lose_deletion(controller, notes)
+
+
+@pytest.mark.parametrize("lose", [lose_deletion, lose_put, swap])
+def test_what_was_lost_is_found_and_mended_and_told(lose: Lose) -> None:
+    async def story() -> None:
+        process = Process()
+        async with running(process.controller):
+            await asyncio.sleep(5)
+            for name in ("a", "b"):
+                await process.write(name)
+            await asyncio.sleep(5)
+            lose(process.controller, process.notes)
+            assert set(process.notes) != {"a", "b"}
+            process.told.clear()
+            await asyncio.sleep(SOON_S)
+            assert set(process.notes) == {"a", "b"}
+            lost = {"lose_deletion": {"ghost"}, "lose_put": {"a"}, "swap": {"a", "ghost"}}
+            assert set(process.told) == lost[lose.__name__]
+
+    run_virtually(story)
