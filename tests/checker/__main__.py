@@ -21,9 +21,12 @@ def main() -> int:
     parser.add_argument("--stale-after", type=float, default=10.0, metavar="S", help="answers that are older say so")
     parser.add_argument("--liveness-timeout", type=float, metavar="S", help="nobody is expired within (default: any)")
     parser.add_argument("--transit", type=float, default=6.0, metavar="S", help="messages may be under way for so long")
-    arguments = parser.parse_args()
-    limits = Limits(arguments.stale_after, arguments.liveness_timeout, arguments.transit)
-    return max(_check(path, limits) for path in arguments.history)
+    parser.add_argument("--ghost", type=float, metavar="S", help="nothing is shown that was deleted longer ago")
+    parser.add_argument("--gone", type=float, metavar="S", help="nothing is ready that was silent for longer")
+    parser.add_argument("--forgiven", type=float, default=0.0, metavar="S", help="and that each fault forgives beside")
+    a = parser.parse_args()
+    limits = Limits(a.stale_after, a.liveness_timeout, a.transit, a.ghost, a.gone, a.forgiven)
+    return max(_check(path, limits) for path in a.history)
 
 
 def _check(path: Path, limits: Limits) -> int:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tests.checker import converged, durable, etcd, exact, fresh, genuine, heard, kept, refused, settled, watched
+from tests.checker import (
+    converged,
+    durable,
+    etcd,
+    exact,
+    fresh,
+    genuine,
+    ghost,
+    gone,
+    heard,
+    kept,
+    refused,
+    settled,
+    watched,
+)
 from tests.checker.history import Event
 from tests.checker.story import Limits, Story
 from tests.checker.violation import Violation
 
 CHECKS: tuple[Callable[[Story], Iterator[Violation]], ...] = (
     *(durable.check, settled.check, exact.check, fresh.check, genuine.check),
-    *(kept.check, heard.check, refused.check, watched.check, converged.check),
+    *(kept.check, heard.check, refused.check, watched.check, converged.check, ghost.check, gone.check),
 )
 
 

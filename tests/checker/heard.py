@@ -80,7 +80,7 @@ def _in_time(story: Story, past: Past, heard: _Heard, op: Op) -> bool:
 
 def _expiries(story: Story, heard: _Heard, timeout_s: float) -> Iterator[Violation]:
     past = story.pasts[-1]
-    seen_ns = {raw.revision: raw.seen_ns for raw in past.raws if raw.seen_ns}
+    seen_ns = past.seen_ns()
     calls: defaultdict[Subject, list[Op]] = defaultdict(list)
     for op in story.reports:
         if op.outcome == OK and op.write is not None:

@@ -1,11 +1,12 @@
 """A history: what clients of HQ did and were told, and what etcd says happened, as lines of JSON.
 
-Pure data (history_file.py reads and writes it). One line is one of five kinds of event:
+Pure data (history_file.py reads and writes it). One line is one of six kinds of event:
 
 - `Op`: one call of one client and its outcome, or one message of a watch;
 - `Raw`: one revision of etcd, in etcd's order, as an observer of etcd itself saw it;
 - `Range`: everything that lay in etcd at a revision;
 - `Cut`: etcd was restored from a snapshot: what follows (`Raw`s too) belongs to another epoch;
+- `Fault`: something was done to the installation, from when to when;
 - `Final`: what one replica held in memory when all was over.
 
 Times are nanoseconds of one monotonic clock for the whole history. Versions are etcd's revisions; 0 means none.
@@ -187,6 +188,15 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault by its name, from when it was struck until it was healed."""
+
+    name: str
+    began_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
     """What a replica held in memory at the end, at its version."""
 
@@ -196,4 +206,4 @@ class Final:
     items: dict[str, Item]
 
 
-Event = Op | Raw | Range | Cut | Final
+Event = Op | Raw | Range | Cut | Fault | Final

@@ -9,9 +9,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast
 
-from tests.checker.history import Cut, Event, Final, Item, Op, Range, Raw, Read, Seen, Stored, Watched, Write
+from tests.checker.history import Cut, Event, Fault, Final, Item, Op, Range, Raw, Read, Seen, Stored, Watched, Write
 
-_KINDS: dict[str, type[Event]] = {"raw": Raw, "range": Range, "cut": Cut, "final": Final}
+_KINDS: dict[str, type[Event]] = {"raw": Raw, "range": Range, "cut": Cut, "fault": Fault, "final": Final}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -66,6 +66,8 @@ def decoded(line: dict[str, Any]) -> Event:
         return Range(line["revision"], _stored(line["records"]), line.get("gapless", False))
     if kind == "cut":
         return Cut(**line)
+    if kind == "fault":
+        return Fault(**line)
     return Final(line["replica"], line["version"], line["epoch"], _items(line["items"]))
 
 

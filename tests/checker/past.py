@@ -51,6 +51,10 @@ class Line:
         """Whether anything happened in (after, upto]."""
         return bisect_right(self._at, upto) > bisect_right(self._at, after)
 
+    def after(self, revision: int) -> Iterator[Stored]:
+        """What happened to the key behind a revision, oldest first."""
+        yield from self.stored[bisect_right(self._at, revision) :]
+
     def at(self, revision: int) -> Stored | None:
         """The record as it was at a revision; None if there was none."""
         place = bisect_right(self._at, revision)
@@ -164,6 +168,10 @@ class Past:
         shown = line.at(revision)
         made = line.exactly(shown.created) if shown is not None else None
         return made is not None and marker in words_of(made.marks[1])
+
+    def seen_ns(self) -> dict[int, int]:
+        """When the observer got each revision, of those where that is known."""
+        return {raw.revision: raw.seen_ns for raw in self.raws if raw.seen_ns}
 
     def last_change(self) -> int:
         """The newest revision that changed an instance."""

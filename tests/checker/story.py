@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tests.checker.history import OK, READS, REPORTS, WRITES, Cut, Event, Final, Op, Range, Raw
+from tests.checker.history import OK, READS, REPORTS, WRITES, Cut, Event, Fault, Final, Op, Range, Raw
 from tests.checker.past import Past
 
 FOREVER = 1 << 62
@@ -22,11 +22,17 @@ class Limits:
         stale_after_s: an answer that is older says so.
         liveness_timeout_s: nobody is expired within; None: not to be checked.
         transit_s: a source that a gateway follows may be so much older than it says: its messages were under way.
+        ghost_s: an answer that is called fresh shows nothing that was deleted longer ago; None: not to be checked.
+        gone_s: nothing is ready that was silent for longer, and for what faults forgive; None: not to be checked.
+        forgiven_s: each fault forgives the time that it lasts, and this.
     """
 
     stale_after_s: float = 10.0
     liveness_timeout_s: float | None = None
     transit_s: float = 0.0
+    ghost_s: float | None = None
+    gone_s: float | None = None
+    forgiven_s: float = 0.0
 
 
 class Times:
@@ -69,6 +75,7 @@ class Story:
         self.cuts: list[Cut] = []
         self.ops: list[Op] = []
         self.ranges: list[tuple[Past, Range]] = []
+        self.faults: list[Fault] = []
         self.finals: list[Final] = []
         for event in events:
             self._take(event)
@@ -90,6 +97,8 @@ class Story:
             self.pasts.append(Past(raw for raw in self.pasts[-1].raws if raw.revision <= event.revision))
         elif isinstance(event, Range):
             self.ranges.append((self.pasts[-1], event))
+        elif isinstance(event, Fault):
+            self.faults.append(event)
         else:
             self.finals.append(event)
 

@@ -14,7 +14,7 @@ from serving.flags import Duration
 from store.embedded import EmbeddedEtcd
 from tests.control.faults import FaultRun
 from tests.control.judge import violations
-from tests.support.etcd import RELEASES, binary_of
+from tests.support.etcd import RELEASES, newest_of
 
 _FAULT_S = 1.2  # from one fault to the next
 
@@ -34,7 +34,7 @@ def cli(duration: float, seed: int | None, version: str, out: Path | None) -> No
 
 
 async def _run(directory: Path, seed: int, faults: int, version: str) -> int:
-    etcd = EmbeddedEtcd(directory / "etcd", binary=binary_of(version))
+    etcd = EmbeddedEtcd(directory / "etcd", binary=newest_of(version))
     await etcd.start()
     try:
         run = FaultRun(directory, seed, faults, etcd)

@@ -32,7 +32,7 @@ def test_a_seeded_bug_is_found_and_named(bug: Bug) -> None:
 def test_there_are_many_seeded_bugs_and_every_promise_has_one() -> None:
     assert len(ALL) >= 25
     assert {bug.word for bug in ALL} == {
-        *("DURABLE", "SETTLED", "EXACT", "FRESH", "GENUINE", "KEPT", "HEARD", "REFUSED", "CONVERGED"),
+        *("DURABLE", "SETTLED", "EXACT", "FRESH", "GENUINE", "KEPT", "HEARD", "REFUSED", "CONVERGED", "GHOST", "GONE"),
         *("ORDERED", "UNIQUE", "WHOLE", "COMPLETE", "RESUMABLE", "EXPLICIT"),
     }
 

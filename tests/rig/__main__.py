@@ -28,12 +28,12 @@ from tests.rig.installation import MEMBERS, PREFIX
 from tests.rig.nanny_run import LEAST_ROLL_OUTS_PER_MINUTE, NannyRun
 from tests.rig.places import NoNamespaces, Places, apart, on_the_loopback, rig_command
 from tests.rig.report import report
-from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
+from tests.rig.run import RELY_ON, Inconclusive, NotRecovered, Run, Settings
 from tests.rig.soak import soak as soaked
 from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
 from tests.rig.walle_run import LEAST_DNS_FIXES_PER_MINUTE, LEAST_REPAIRS_PER_MINUTE, WalleRun
-from tests.support.etcd import RELEASES, binary_of
+from tests.support.etcd import RELEASES, newest_of
 
 T = TypeVar("T")
 _INSIDE = "RIG_IS_IN_ITS_NAMESPACE"
@@ -68,7 +68,7 @@ def faults(
         seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
         directory = out or Path(tempfile.mkdtemp(prefix="hq-faults-"))
         trust = made_for(directory, places) if tls else PLAIN
-        run = Run(Settings(binary_of(version), directory, seed, duration, gap, places=places, trust=trust), say)
+        run = Run(Settings(newest_of(version), directory, seed, duration, gap, places=places, trust=trust), say)
         if only_schedule:
             click.echo("\n".join(map(str, run.orders())))
             return
@@ -91,7 +91,7 @@ def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
     say(f"soak of {duration:.0f} s over etcd {version}; logs: {directory}")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            flat = runner.run(_interruptible(soaked(binary_of(version), directory, duration, seed, say)))
+            flat = runner.run(_interruptible(soaked(newest_of(version), directory, duration, seed, say)))
     except (asyncio.CancelledError, KeyboardInterrupt) as error:
         click.echo(f"inconclusive: {error!r}", err=True)
         sys.exit(2)
@@ -222,7 +222,7 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
         history = directory / "history.jsonl.gz"
         assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
         notes += [f"etcd's watch repeated itself: {one}" for one in anomalies(run.raws)[:5]]
-        broken += violations_of(history, LIVENESS_TIMEOUT_S)
+        broken += violations_of(history, RELY_ON)
     broken += unforeseen(directory)
     click.echo(report(title, run.nemesis.struck, run.nemesis.failed, run.log.counts, run.log.errors, broken, notes))
     return 1 if broken else 0

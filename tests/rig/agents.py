@@ -37,14 +37,15 @@ class RigAgent:
         """Report for ever."""
         while True:
             try:
-                await self._report()
+                await self.report()
             except HqApiError as error:
                 if error.reason in _STOP:
                     self._begun = None
                     await asyncio.sleep(self._rng.uniform(0, 0.5))
             await asyncio.sleep(self._rng.uniform(0, 2 * pause_s))
 
-    async def _report(self) -> None:
+    async def report(self) -> None:
+        """Report once. Raises HqApiError."""
         if self._begun is None:
             begin = partial(self._client.begin_reporting, self._instance_id, "r1", node=self._node)
             self._begun, self._sequence, self._marker, self._unsettled = await begin(), 0, "", False

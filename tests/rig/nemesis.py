@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.rig.faults import Faults
+from tests.rig.recording import Log, now_ns
 from tests.rig.schedule import Order
 
 
@@ -16,8 +17,8 @@ class Nemesis:
         struck, failed: how many of each kind; a fault that could not be struck (nobody to compact, say) has failed.
     """
 
-    def __init__(self, faults: Faults, say: Callable[[str], None], at_once: int = 3) -> None:
-        self._faults, self._say, self._at_once = faults, say, at_once
+    def __init__(self, faults: Faults, log: Log, say: Callable[[str], None], at_once: int = 3) -> None:
+        self._faults, self._log, self._say, self._at_once = faults, log, say, at_once
         self._active: set[asyncio.Task[None]] = set()
         self._targets: set[tuple[str, int]] = set()
         self._fatal: BaseException | None = None  # no fault may do that: a replica died of itself, say
@@ -65,6 +66,7 @@ class Nemesis:
             self.failed[what] = self.failed.get(what, 0) + 1
             return
         self._targets |= taken
+        began_ns = now_ns()
         try:
             async with self._faults.of(order):
                 self.struck[what] = self.struck.get(what, 0) + 1
@@ -75,6 +77,8 @@ class Nemesis:
             self._say(f"{order}: {error!r}")
         finally:
             self._targets -= taken
+            if not order.kind.records_itself:
+                self._log.fault(what, began_ns)
 
     def _free(self, order: Order) -> Order:
         """The order, at another target if its own is taken."""

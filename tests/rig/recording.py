@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hqclient.errors import HqApiError
-from tests.checker.history import FAILED, OK, UNKNOWN, Op, Read, Watched, Write
+from tests.checker.history import FAILED, OK, UNKNOWN, Fault, Op, Read, Watched, Write
 from tests.checker.history_file import Recorder
 
 T = TypeVar("T")
@@ -78,6 +78,10 @@ class Log:
         """One message of a watch."""
         at = now_ns()
         self._add(Op(0, process, "watch", at, at, OK, "", "", None, None, message))
+
+    def fault(self, name: str, began_ns: int) -> None:
+        """A fault that is healed now."""
+        self._recorder.add(Fault(name, began_ns, now_ns()))
 
     def _add(self, op: Op) -> None:
         self.counts[op.op, op.outcome] += 1

@@ -18,6 +18,7 @@ class Kind:
         shortest_s, longest_s: how long it lasts; short ones are more frequent.
         alone: no other fault is going on meanwhile.
         at_least_once: in every run that is long enough for it.
+        records_itself: it writes its parts into the history; of others the whole is written there.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Kind:
     longest_s: float = 8.0
     alone: bool = False
     at_least_once: bool = False
+    records_itself: bool = False
 
 
 class Order(NamedTuple):

@@ -45,14 +45,14 @@ class Uploader:
     def __init__(self, name: str, client: Client, log: Log, names: Names, rng: random.Random) -> None:
         self._name, self._client, self._log, self._names, self._rng = name, client, log, names, rng
         self._known: dict[str, int] = {}
-        self._choices: dict[Callable[[str], Awaitable[None]], int] = {
+        self._choices: dict[Callable[[str], Awaitable[object]], int] = {
             self._update_exactly: 8,
             self._update: 4,
-            self._create: 3,
+            self.create: 3,
             self._put_revision: 2,
             self._delete_revision: 1,
             self._apply: 1,
-            self._delete: 1,
+            self.delete: 1,
         }
 
     async def run(self, pause_s: float) -> None:
@@ -71,7 +71,8 @@ class Uploader:
     def _marker(self) -> str:
         return f"{self._rng.getrandbits(48):012x}"
 
-    async def _create(self, instance_id: str) -> None:
+    async def create(self, instance_id: str) -> None:
+        """Raises HqApiError."""
         marker = self._marker()
         made = self._names.instance(instance_id, marker)
         answer = await self._write("create", instance_id, lambda: self._client.create(made), marker)
@@ -106,10 +107,13 @@ class Uploader:
         answer = await self._write("delete_revision", instance_id, send, "", version, revision_id)
         self._known[instance_id] = answer.instance.meta.version
 
-    async def _delete(self, instance_id: str) -> None:
+    async def delete(self, instance_id: str) -> int:
+        """The version of the deletion. Raises HqApiError."""
         version = self._known.get(instance_id, 0) if self._rng.random() < 0.5 else 0
-        await self._write("delete", instance_id, lambda: self._client.delete(instance_id, version=version), "", version)
+        send = partial(self._client.delete, instance_id, version=version)
+        answer = await self._write("delete", instance_id, send, "", version)
         self._known.pop(instance_id, None)
+        return version_of(answer)
 
     async def _apply(self, instance_id: str) -> None:
         """One instance: the outcome of the call is that of the item."""

@@ -8,12 +8,9 @@ from tests.checker.check import violations
 from tests.checker.history_file import read_history
 from tests.checker.story import Limits
 
-TRANSIT_S = 6.0  # the rig holds ways and slows them; on a machine with other work everything is late
 
-
-def violations_of(history: Path, liveness_timeout_s: float) -> list[str]:
+def violations_of(history: Path, limits: Limits) -> list[str]:
     """Broken promises, in words."""
-    limits = Limits(liveness_timeout_s=liveness_timeout_s, transit_s=TRANSIT_S)
     return [str(found) for found in violations(read_history(history), limits)]
 
 

@@ -9,6 +9,7 @@ import asyncio
 import copy
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import TracebackType
 
 from hq import keys as k
@@ -191,6 +192,7 @@ def played(scene: Callable[[RecordedRun], Awaitable[None]], replicas: int = 2, s
         async with RecordedRun(seed) as theatre:
             for _ in range(replicas):
                 await theatre.start()
+            theatre.limits = replace(theatre.limits, ghost_s=120.0, gone_s=72.0)
             await scene(theatre)
             return await theatre.end()
 

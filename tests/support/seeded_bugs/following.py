@@ -23,7 +23,7 @@ def deletions_lost_in_a_gap(patch: Patch) -> None:
     patch.setattr(Difference, "gone", lambda _, revision: iter(()))
 
 
-@bug("Memory is never compared with the store.", "CONVERGED", scenes.compacted_by_a_stranger)
+@bug("Memory is never compared with the store.", "GHOST", scenes.compacted_by_a_stranger)
 def memory_not_compared(patch: Patch) -> None:
     patch.setattr(Proof, "run", forever)
 

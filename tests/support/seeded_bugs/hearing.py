@@ -58,6 +58,14 @@ def expiry_too_early(patch: Patch) -> None:
     patch.setattr(Deadlines, "expired", lambda self, now: expired(self, now + 52))
 
 
+@bug("Whoever fell silent stays ready.", "GONE", scenes.silence)
+def nobody_expires(patch: Patch) -> None:
+    async def once(_: Sweep) -> int:
+        return 0
+
+    patch.setattr(Sweep, "once", once)
+
+
 @bug("A report that HQ refuses counts as silence.", "REFUSED", scenes.refused)
 def refusal_is_silence(patch: Patch) -> None:
     patch.setattr(Refusals, "report", lambda *_: None)

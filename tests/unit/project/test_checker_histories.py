@@ -16,6 +16,7 @@ from tests.checker.history import (
     UNKNOWN,
     Cut,
     Event,
+    Fault,
     Final,
     Item,
     Op,
@@ -127,6 +128,61 @@ def test_a_write_is_not_acknowledged_before_it_is_stored() -> None:
     assert broken([*events, *calls]) == {"DURABLE"}
 
 
+S = 1_000_000_000
+DELETED: list[Event] = [
+    *UPDATED,
+    Raw(4, (Stored("delete", "spec/a", 4, 0), Stored("delete", "status/a", 4, 0)), seen_ns=100 * S),
+    write("delete", "", 4, at=100 * S),
+]
+GHOSTS = Limits(stale_after_s=1_000, ghost_s=60)
+
+
+def words(events: Iterable[Event], limits: Limits) -> set[str]:
+    return {violation.word for violation in violations(events, limits)}
+
+
+def test_what_was_deleted_may_not_be_shown_later_than_memory_was_compared() -> None:
+    assert "GHOST" not in words([*DELETED, find(3, A_AT_3, 159 * S)], GHOSTS)
+    late = find(3, A_AT_3, 161 * S)
+    assert words([*DELETED, late], GHOSTS) == {"GHOST"}
+    assert words([*DELETED, late], replace(GHOSTS, ghost_s=None)) == set()
+    assert late.read is not None
+    told_so = replace(late, read=replace(late.read, stale=True))
+    assert words([*DELETED, told_so], GHOSTS) == set()
+    again: list[Event] = [
+        Raw(5, (spec(5, "new", created=5), status(5, created=5))),
+        write("create", "new", 5, at=101 * S),
+    ]
+    assert words([*DELETED, *again, find(5, Item(5, 5, "new;r1=", ""), 161 * S)], GHOSTS) == set()
+
+
+def ready(revision: int, mark: str = "r1=up", at_s: int = 1, word: str = "T", expired: str = "") -> Raw:
+    stored = Stored("put", "status/a", revision, 2, ("7", mark, word, expired))
+    return Raw(revision, (stored,), seen_ns=at_s * S)
+
+
+def report(at_s: int, marker: str = "up") -> Op:
+    return Op(at_s, "agent", "report", at_s * S, at_s * S + 1, OK, "a", write=Write(marker, revision_id="r1"))
+
+
+def test_what_is_dead_may_not_be_ready_for_longer_than_the_timeout_and_what_faults_forgive() -> None:
+    """Reported once at second 1; expired at second 40, or never; seen until second 60."""
+    limits = Limits(gone_s=45, forgiven_s=10)
+    living = [*CREATED, replace(ready(3), seen_ns=S), replace(report(0), return_ns=S + 1)]
+    until_60 = Raw(9, (Stored("put", "fence/r", 9, 9),), seen_ns=60 * S)
+    expiry = ready(4, at_s=40, word="F", expired="r1")
+    assert words([*living, expiry, until_60], limits) == set()
+    assert words([*living, until_60], limits) == {"GONE"}
+    assert words([*living, replace(expiry, seen_ns=50 * S), until_60], limits) == {"GONE"}
+    assert words([*living, replace(report(30), outcome=FAILED), until_60], limits) == set(), "it goes on trying"
+    assert words([*living, Fault("replica killed", 10 * S, 15 * S), until_60], limits) == set()
+    assert words([*living, Fault("replica killed", 10 * S, 13 * S), until_60], limits) == {"GONE"}
+    assert words([*living, Fault("replica killed", 70 * S, 90 * S), until_60], limits) == {"GONE"}
+    gone = Raw(4, (Stored("delete", "spec/a", 4, 0), Stored("delete", "status/a", 4, 0)), seen_ns=40 * S)
+    assert "GONE" not in words([*living, gone, until_60], limits)
+    assert words([*living, until_60], replace(limits, gone_s=None)) == set()
+
+
 def told(kind: str, version: int, *events: Seen, token: bool = True, **more: object) -> Op:
     watched = Watched("w", kind, version, token=token, events=events, **more)  # type: ignore[arg-type]
     return Op(version, "watcher", "watch", 50, 50, OK, watch=watched)
@@ -172,7 +228,16 @@ def test_a_violation_says_what_was_promised_what_happened_and_where_to_look() ->
 @pytest.mark.parametrize("name", ["history.jsonl", "history.jsonl.gz"])
 def test_a_history_is_the_same_when_it_comes_back_from_a_file(tmp_path: Path, name: str) -> None:
     totals = Op(1, "reader", "count", 1, None, OK, read=Read(totals=(2, 1)))
-    events = [*UPDATED, SNAPSHOT, NEWS, totals, Cut(2, 3), Final("r", 3, "e", {"a": A_AT_2}), Range(3, (status(2),))]
+    events = [
+        *UPDATED,
+        SNAPSHOT,
+        NEWS,
+        totals,
+        Cut(2, 3),
+        Fault("f", 1, 2),
+        Final("r", 3, "e", {"a": A_AT_2}),
+        Range(3, (status(2),)),
+    ]
     write_history(tmp_path / name, events)
     assert list(read_history(tmp_path / name)) == events
     assert decoded(encoded(replace(totals, key="a"))) == replace(totals, key="a")

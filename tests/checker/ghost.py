@@ -1,0 +1,39 @@
+"""GHOST: what was deleted is gone everywhere: no replica shows it for longer than a pass of the proof takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.checker.history import OK, Op, Read
+from tests.checker.past import Past
+from tests.checker.story import Story
+from tests.checker.violation import Promise, Violation
+
+GHOST = Promise(
+    "GHOST",
+    "what was deleted is gone everywhere: no fresh answer of any replica shows it later than memory was compared",
+    "store/proof.py (count, compare_all), store/follow.py (where a watch begins anew)",
+)
+
+
+def check(story: Story) -> Iterator[Violation]:
+    if story.limits.ghost_s is None:
+        return
+    bound_ns = round(story.limits.ghost_s * 1e9)
+    seen_ns = {id(past): past.seen_ns() for past in story.pasts}
+    for op in story.reads:
+        past = story.past_of(op.read.epoch) if op.read is not None else None
+        if op.outcome == OK and op.read is not None and past is not None and not op.read.stale:
+            yield from _ghosts(past, seen_ns[id(past)], op, op.read, bound_ns)
+
+
+def _ghosts(past: Past, seen_ns: dict[int, int], op: Op, read: Read, bound_ns: int) -> Iterator[Violation]:
+    for instance_id, item in read.items.items():
+        later = past.specs[instance_id].after(item.version) if instance_id in past.specs else ()
+        deleted = next((stored for stored in later if stored.kind != "put"), None)
+        if deleted is None or deleted.modified not in seen_ns:
+            continue
+        if op.call_ns > seen_ns[deleted.modified] + bound_ns:
+            since_s = (op.call_ns - seen_ns[deleted.modified]) / 1e9
+            what = f"{read.replica} shows {instance_id} {since_s:.0f} s after it was deleted"
+            yield GHOST.broken(f"{what}, at version {deleted.modified}", op)
