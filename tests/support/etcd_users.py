@@ -14,6 +14,11 @@ def require_password(endpoint: str) -> None:
     _call(endpoint, "auth/user/add", {"name": USER, "password": PASSWORD})
     _call(endpoint, "auth/role/add", {"name": "root"})
     _call(endpoint, "auth/user/grant", {"user": USER, "role": "root"})
+    require_password_again(endpoint)
+
+
+def require_password_again(endpoint: str) -> None:
+    """After `forget_users`: the user is known still."""
     _call(endpoint, "auth/enable", {})
 
 
