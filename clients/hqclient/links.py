@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
 
 from hqclient.errors import HqApiError, decode, not_connected
-from hqpb.v1 import admin_pb2_grpc, service_pb2_grpc
-
-if TYPE_CHECKING:
-    from hqpb.v1.admin_pb2_grpc import AdminServiceAsyncStub
-    from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
+from hqpb.v1.admin_stubs import AdminServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
 Version = Callable[[], int]  # of what channels are made with: when it changes, they must be reopened
@@ -35,8 +31,8 @@ DRAIN_S = 30.0
 class Stubs:
     """The services of one replica."""
 
-    instances: InstanceServiceAsyncStub
-    admin: AdminServiceAsyncStub
+    instances: InstanceServiceStub
+    admin: AdminServiceStub
 
 
 def insecure_channel(address: str) -> grpc.aio.Channel:
@@ -125,8 +121,8 @@ class Link:
             self._made_with = self._version()
             self._channel = self._factory(self.address)
             self._stubs = Stubs(
-                service_pb2_grpc.InstanceServiceStub(self._channel),
-                admin_pb2_grpc.AdminServiceStub(self._channel),
+                InstanceServiceStub(self._channel),
+                AdminServiceStub(self._channel),
             )
         try:
             async with asyncio.timeout(self._connect_timeout_s):

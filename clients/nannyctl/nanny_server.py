@@ -39,11 +39,11 @@ class NannyServer(Processes):
 
         Raises HqApiError.
         """
-        from nannypb.v1 import service_pb2_grpc
+        from nannypb.v1 import service_stubs
 
         async def ask(address: str) -> Any:
             async with self.connected(address) as (channel, metadata):
-                stub = service_pb2_grpc.NannyServiceStub(channel)
+                stub = service_stubs.NannyServiceStub(channel)
                 return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
 
         return await self.first(ask)
@@ -69,10 +69,10 @@ class NannyServer(Processes):
             await asyncio.sleep(_SEEN_BAD_S)
 
     async def _stream(self, address: str, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
-        from nannypb.v1 import service_pb2_grpc
+        from nannypb.v1 import service_stubs
 
         async with self.connected(address) as (channel, metadata):
-            async for answer in service_pb2_grpc.NannyServiceStub(channel).WatchService(request, metadata=metadata):
+            async for answer in service_stubs.NannyServiceStub(channel).WatchService(request, metadata=metadata):
                 yield answer.service
 
 

@@ -11,13 +11,14 @@ from typing import Any, Final, TypeVar
 
 import click
 import grpc
+from google.protobuf.message_factory import GetMessageClass
 
 from hqcli.controllers import AWAY, Controller
 from hqcli.exits import Exit, exit_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError, decode
-from wallepb.v1.service_pb2_grpc import WalleServiceStub
+from wallepb.v1 import service_pb2
 
 DEFAULT_PORT = 7471
 Res = TypeVar("Res")
@@ -55,8 +56,7 @@ def call(method: str, request: Any) -> Any:
     for server in connection.servers:
         with _channel(connection, server) as channel:
             try:
-                stub = WalleServiceStub(channel)
-                return getattr(stub, method)(request, timeout=connection.timeout_s, metadata=metadata)
+                return _method(channel, method)(request, timeout=connection.timeout_s, metadata=metadata)
             except grpc.RpcError as failed:
                 known: Any = failed
                 error = decode(known, server)
@@ -66,6 +66,14 @@ def call(method: str, request: Any) -> Any:
                     break
     assert last is not None
     sys.exit(_end(last, writing=not method.startswith(("Get", "List"))))
+
+
+def _method(channel: grpc.Channel, name: str) -> Any:
+    method = service_pb2.DESCRIPTOR.services_by_name["WalleService"].methods_by_name[name]
+    ask, answer = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    return channel.unary_unary(
+        f"/{method.containing_service.full_name}/{name}", ask.SerializeToString, answer.FromString
+    )
 
 
 def _channel(connection: Connection, server: str) -> grpc.Channel:

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import Message
 
 from cmspb.v1 import cms_pb2 as pb
-from cmspb.v1 import cms_pb2_grpc
+from cmspb.v1 import cms_stubs
 from hqclient import Credentials
 from hqclient.links import insecure_channel
 from nanny.rollout.views import Key
@@ -42,7 +42,7 @@ class CmsLeave:
         open_channel = credentials.channel if credentials is not None else insecure_channel
         self._metadata = credentials.metadata if credentials is not None else tuple
         self._channels = [open_channel(address) for address in addresses]
-        self._stubs = [cms_pb2_grpc.CmsServiceStub(channel) for channel in self._channels]
+        self._stubs = [cms_stubs.CmsServiceStub(channel) for channel in self._channels]
 
     async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
         wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True)

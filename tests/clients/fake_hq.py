@@ -9,9 +9,10 @@ from typing import Any
 
 import grpc
 
-from hqpb.v1 import admin_pb2, admin_pb2_grpc, instance_pb2, service_pb2_grpc
+from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import Context, Deed, refuse
+from tests.support.grpcio_server import add_service
 from tests.support.reserved_port import KeptPort
 
 Script = Callable[[pb.WatchInstancesRequest], AsyncIterator[pb.WatchInstancesResponse]]
@@ -40,7 +41,7 @@ class Stored:
         return kept
 
 
-class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.AdminServiceServicer):
+class FakeReplica:
     """One replica. `orders[method]` are deeds done one by one instead of the next answers."""
 
     def __init__(self, stored: Stored, name: str = "fake-1") -> None:
@@ -57,8 +58,8 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
 
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        service_pb2_grpc.add_InstanceServiceServicer_to_server(self, self._server)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(self, self._server)
+        for file, name in ((pb, "InstanceService"), (admin_pb2, "AdminService")):
+            add_service(self._server, file.DESCRIPTOR.services_by_name[name], self)
         self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{self._port.number}')}"
         await self._server.start()
 
@@ -194,7 +195,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
 
 def fake_replica(stored: Stored, name: str = "fake-1") -> FakeReplica:
     """A replica, not started. Calls that no test needs stay unimplemented."""
-    return FakeReplica(stored, name)  # type: ignore[abstract]
+    return FakeReplica(stored, name)
 
 
 # --- watches ------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ class TellingReplica(FakeReplica):
 
 def telling_replica(history: History, name: str = "fake-1") -> TellingReplica:
     """A replica, not started."""
-    return TellingReplica(history, name)  # type: ignore[abstract]
+    return TellingReplica(history, name)
 
 
 def serving(

@@ -13,7 +13,7 @@ import pytest
 
 from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from instancectl.hostagent.agent import HostAgent
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.process import ended, environment
@@ -96,7 +96,7 @@ async def test_a_supervisor_without_an_identity_is_carried_in_the_name_of_its_no
         await eventually(lambda: socket.exists() or agent.done())
         try:
             async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-                stub: service_pb2_grpc.InstanceServiceAsyncStub = service_pb2_grpc.InstanceServiceStub(channel)
+                stub: service_stubs.InstanceServiceStub = service_stubs.InstanceServiceStub(channel)
                 wanted = await stub.GetRevision(pb.GetRevisionRequest(instance_id="web-1", node="n1"))
                 assert [revision.id for revision in wanted.revision] == ["r1"]
                 begin = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")

@@ -9,12 +9,12 @@ import pytest
 from playwright.async_api import Page, expect
 
 from nannypb.v1 import service_pb2 as npb
-from nannypb.v1.service_pb2_grpc import NannyServiceStub
+from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
 from tests.console.real import everything
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as wpb
-from wallepb.v1.service_pb2_grpc import WalleServiceStub
+from wallepb.v1.service_stubs import WalleServiceStub
 
 pytestmark = [needs_chromium, pytest.mark.long]
 

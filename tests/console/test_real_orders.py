@@ -18,7 +18,7 @@ from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
 from hqpb.v1 import instance_pb2 as ipb
 from nannypb.v1 import service_pb2 as npb
-from nannypb.v1.service_pb2_grpc import NannyServiceStub
+from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
 from tests.console.real import ANY_ADDRESS, Everything, everything, process
 from tests.console.scene import Browser, browser_at, console_over
@@ -28,7 +28,7 @@ from tests.support.sample_instances import eventually
 from tests.support.secured import Secured, served
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as wpb
-from wallepb.v1.service_pb2_grpc import WalleServiceStub
+from wallepb.v1.service_stubs import WalleServiceStub
 
 pytestmark = [needs_chromium, pytest.mark.long]
 

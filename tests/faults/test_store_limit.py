@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from itertools import count
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from hqpb.v1.service_stubs import InstanceServiceStub
 from tests.clients.process import ROOT, hqctl
 from tests.faults.test_store_away import fill, relieve
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import Agent, eventually, instance
-
-if TYPE_CHECKING:
-    from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
 QUOTA_BYTES = 16 << 20
@@ -76,6 +73,6 @@ def large(instance_id: str) -> model.Instance:
     return instance(instance_id, text="x" * 16_000)
 
 
-async def create_for_ever(stub: InstanceServiceAsyncStub) -> None:
+async def create_for_ever(stub: InstanceServiceStub) -> None:
     for number in count():
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=large(f"a-{number}")))

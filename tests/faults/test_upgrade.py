@@ -12,7 +12,7 @@ from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from tests.support.arbitrary_messages import varint
@@ -77,7 +77,7 @@ async def test_fields_of_a_newer_version_survive_every_edit_of_this_one(
         assert zone(word) in shown, word
 
 
-async def refused_beside_the_parts(stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+async def refused_beside_the_parts(stub: service_stubs.InstanceServiceStub) -> None:
     """An instance is three parts: what lies beside them has no record, and is refused in words, not lost."""
     beside = instance("beside")
     beside.MergeFromString(zone("beside"))

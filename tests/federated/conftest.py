@@ -19,7 +19,7 @@ from federated.locations.channel import Dialer
 from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
@@ -33,7 +33,7 @@ class RunningGateway:
     """A gateway in the test's own loop, and a client of it."""
 
     gateway: Gateway
-    stub: service_pb2_grpc.InstanceServiceAsyncStub
+    stub: service_stubs.InstanceServiceStub
     addresses: Addresses
     config: Path
     metrics: CollectorRegistry
@@ -57,9 +57,7 @@ async def running_gateway(config: Path) -> AsyncIterator[RunningGateway]:
         addresses = await server.listening
         await locations.started.wait()
         async with grpc.aio.insecure_channel(addresses.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            yield RunningGateway(
-                gateway, service_pb2_grpc.InstanceServiceStub(channel), addresses, config, server.metrics
-            )
+            yield RunningGateway(gateway, service_stubs.InstanceServiceStub(channel), addresses, config, server.metrics)
             server.stop()  # before the channel closes: clients are to hear of it
             await asyncio.wait([serving], timeout=5)
     finally:

@@ -13,8 +13,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from hqapi.requests import CLUSTER_HEADER
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
 from tests.clients.deeds import refuse
+from tests.support.grpcio_server import add_service
 from tests.support.reserved_port import KeptPort
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -33,7 +33,7 @@ class FakeLocation:
         self.oldest_token = 0  # tokens before this one are answered with RESYNC
         self.changed = asyncio.Event()
         self.bookmarks_s: float | None = None  # how often a quiet watch says that it is there; None: never
-        self.replicas = [FakeReplica(self, f"{name}-{n}") for n in range(replicas)]  # type: ignore[abstract]
+        self.replicas = [FakeReplica(self, f"{name}-{n}") for n in range(replicas)]
 
     @property
     def addresses(self) -> list[str]:
@@ -75,7 +75,7 @@ class FakeLocation:
         self.changed = asyncio.Event()
 
 
-class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
+class FakeReplica:
     """One replica.
 
     Attributes:
@@ -102,7 +102,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        service_pb2_grpc.add_InstanceServiceServicer_to_server(self, self._server)
+        add_service(self._server, pb.DESCRIPTOR.services_by_name["InstanceService"], self)
         self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{self._port.number}')}"
         await self._server.start()
 

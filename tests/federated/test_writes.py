@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from hqapi.rules import UPLOAD
-from hqpb.v1 import admin_pb2, admin_pb2_grpc
+from hqpb.v1 import admin_pb2, admin_stubs
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.auth.audit import Audit, LogSink
@@ -211,7 +211,7 @@ async def test_agents_are_sent_to_their_own_location(start_pair: StartPair, name
 async def test_operators_are_told_the_addresses_of_all_locations(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair(timeout="5s")
     async with grpc.aio.insecure_channel(gateway.addresses.grpc) as channel:
-        admin: admin_pb2_grpc.AdminServiceAsyncStub = admin_pb2_grpc.AdminServiceStub(channel)
+        admin: admin_stubs.AdminServiceStub = admin_stubs.AdminServiceStub(channel)
         error = await refused(admin.GetGuard(admin_pb2.GetGuardRequest()))
     assert error.code() is Code.FAILED_PRECONDITION
     assert all(location.addresses[0] in (error.details() or "") for location in (east, west))

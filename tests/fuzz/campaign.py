@@ -16,7 +16,7 @@ import grpc
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1.service_pb2_grpc import InstanceServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 from tests.fuzz import http, requests, verdict
 from tests.fuzz.grpc_call import GrpcAttack, exchange
 from tests.fuzz.verdict import HANG_S, Asked, Got

@@ -14,7 +14,7 @@ import pytest
 from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import instance
@@ -32,7 +32,7 @@ class Agent:
         self._id = instance_id
         self.taken = self.refused = 0
 
-    async def begin(self, stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    async def begin(self, stub: service_stubs.InstanceServiceStub) -> None:
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(self._id, node="node-1")))
         begun = await stub.BeginReporting(
             pb.BeginReportingRequest(instance_id=self._id, revision_id="r1", node="node-1")
@@ -42,7 +42,7 @@ class Agent:
         self._report = pb.ReportStatusRequest(instance_id=self._id, uid=begun.uid, node="node-1", revision=status)
         await self.report(stub)
 
-    async def report(self, stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    async def report(self, stub: service_stubs.InstanceServiceStub) -> None:
         self._report.revision.sequence += 1
         try:
             await stub.ReportStatus(self._report, timeout=5)
@@ -50,13 +50,13 @@ class Agent:
         except grpc.aio.AioRpcError as error:
             self.refused += error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
-    async def go_on(self, stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    async def go_on(self, stub: service_stubs.InstanceServiceStub) -> None:
         while True:
             await self.report(stub)
             await asyncio.sleep(INTERVAL_S / 3)
 
 
-async def readiness(stub: service_pb2_grpc.InstanceServiceAsyncStub, name: str) -> model.Condition:
+async def readiness(stub: service_stubs.InstanceServiceStub, name: str) -> model.Condition:
     """Of its revision, as soon as HQ has heard that the readers left."""
     async with asyncio.timeout(10):
         while True:
@@ -74,7 +74,7 @@ async def readiness(stub: service_pb2_grpc.InstanceServiceAsyncStub, name: str) 
 async def reading(replica: ReplicaProcess) -> AsyncIterator[None]:
     """Readers that wait for a version that does not come, and so take every call there may be."""
 
-    async def read(stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    async def read(stub: service_stubs.InstanceServiceStub) -> None:
         while True:
             try:
                 await stub.GetInstance(pb.GetInstanceRequest(id="web-1", read=FAR), timeout=4)
@@ -100,7 +100,7 @@ async def test_reports_refused_because_readers_took_all_calls_are_not_silence(et
         assert found
         at_door, elsewhere = Agent("web-1"), Agent("web-2")
         async with replica.stub() as stub, grpc.aio.insecure_channel(found[1]) as channel:
-            door = service_pb2_grpc.InstanceServiceStub(channel)
+            door = service_stubs.InstanceServiceStub(channel)
             await at_door.begin(stub)
             await elsewhere.begin(stub)
             async with reading(replica):
@@ -128,7 +128,7 @@ async def test_the_agents_listener_serves_what_agents_need_and_nothing_else(etcd
         found = re.search(r"for agents (\S+)", replica.log_text())
         assert found
         async with replica.stub() as stub, grpc.aio.insecure_channel(found[1]) as channel:
-            door = service_pb2_grpc.InstanceServiceStub(channel)
+            door = service_stubs.InstanceServiceStub(channel)
             await Agent("web-1").begin(stub)
             fetched = await door.GetRevision(
                 pb.GetRevisionRequest(instance_id="web-1", revision_id="r1", node="node-1")

@@ -14,7 +14,7 @@ import pytest
 from hq.config import ReplicaConfig
 from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
@@ -45,7 +45,7 @@ async def server() -> AsyncIterator[Server]:
     await serving
 
 
-async def fill(stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+async def fill(stub: service_stubs.InstanceServiceStub) -> None:
     for number in range(5):
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(f"i-{number}")))
         agent = Agent(stub, f"i-{number}")
@@ -68,7 +68,7 @@ async def test_lookups_answer_in_every_format_with_record_decoding_broken(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with grpc.aio.insecure_channel(server.listening.result().grpc) as channel:
-        stub = service_pb2_grpc.InstanceServiceStub(channel)
+        stub = service_stubs.InstanceServiceStub(channel)
         await fill(stub)
         for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.cache"):
             monkeypatch.setattr(f"{module}.storage_pb2", Broken())

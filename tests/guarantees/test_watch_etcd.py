@@ -18,7 +18,7 @@ from hq.config import ReplicaConfig
 from hq.keys import Keys
 from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
@@ -118,14 +118,14 @@ class Client:
             known = len(self.seen)
             try:
                 async with self._site.channel(number) as channel:
-                    await self._read(service_pb2_grpc.InstanceServiceStub(channel))
+                    await self._read(service_stubs.InstanceServiceStub(channel))
             except grpc.aio.AioRpcError as error:
                 # What comes in the very moment of a shutdown, gRPC breaks off before HQ hears of it.
                 was_unheard = error.code() == grpc.StatusCode.CANCELLED and len(self.seen) == known
                 assert was_unheard or error.code() == grpc.StatusCode.UNAVAILABLE  # noqa: PT017
                 await asyncio.sleep(0.05)
 
-    async def _read(self, stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    async def _read(self, stub: service_stubs.InstanceServiceStub) -> None:
         """For a while; then it leaves in the middle of whatever comes."""
         left = self._chance.randrange(1, 60)
         async for message in stub.WatchInstances(
@@ -155,7 +155,7 @@ async def write(site: Site, chance: random.Random, count: int) -> None:
     for _ in range(count):
         instance_id = f"i-{chance.randrange(INSTANCES)}"
         async with site.channel(chance.randrange(2)) as channel:
-            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            stub = service_stubs.InstanceServiceStub(channel)
             try:
                 await change(stub, instance_id, chance)
             except grpc.aio.AioRpcError as error:
@@ -164,7 +164,7 @@ async def write(site: Site, chance: random.Random, count: int) -> None:
                     raise
 
 
-async def change(stub: service_pb2_grpc.InstanceServiceAsyncStub, instance_id: str, chance: random.Random) -> None:
+async def change(stub: service_stubs.InstanceServiceStub, instance_id: str, chance: random.Random) -> None:
     what = chance.random()
     made = instance(instance_id, service=f"s-{chance.randrange(3)}", node=f"node-{chance.randrange(3)}")
     if what < 0.3:
@@ -197,7 +197,7 @@ async def test_watches_keep_their_promises_through_writers_reconnects_and_a_roll
         await asyncio.gather(*writing)
         async with site.channel(0) as channel:
             strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
-            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            stub = service_stubs.InstanceServiceStub(channel)
             last = (await stub.FindInstances(pb.FindInstancesRequest(read=strong))).sources[0].version
         async with asyncio.timeout(20):
             while min(client.upto for client in clients) < last:

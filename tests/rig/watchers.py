@@ -8,7 +8,7 @@ import random
 import grpc
 
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from tests.checker.history import Watched
 from tests.checker.marks import seen_of
 from tests.rig.recording import Log
@@ -50,7 +50,7 @@ class RigWatcher:
 
     async def _follow(self, channel: grpc.aio.Channel) -> None:
         request = pb.WatchInstancesRequest(filter=self._filter, resume_token=self._token)
-        call = service_pb2_grpc.InstanceServiceStub(channel).WatchInstances(request)
+        call = service_stubs.InstanceServiceStub(channel).WatchInstances(request)
         self._stream += 1
         resumed_from = self._token_version if self._token else None
         self._tell("OPENED", pb.WatchInstancesResponse(), resumed_from)

@@ -1,4 +1,4 @@
-"""A table of methods behind grpc.aio: what clients of our own meet where the server is somebody else's."""
+"""Calls served by grpc.aio: those of a table of methods, or of an object that has their names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from serving import error_statuses
@@ -47,6 +49,20 @@ class GrpcioServer:
     async def stop(self, grace_s: float) -> None:
         """Take no new calls, give those under way `grace_s`."""
         await self._server.stop(grace_s)
+
+
+def add_service(server: aio.Server, service: ServiceDescriptor, served: object) -> None:
+    """Serve what the object has under the names of the service's calls; the others are UNIMPLEMENTED."""
+    handlers: dict[str, Any] = {}
+    for method in service.methods:
+        run = getattr(served, method.name, None)
+        if run is not None:
+            ask, answer = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+            made = (
+                grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
+            )
+            handlers[method.name] = made(run, ask.FromString, answer.SerializeToString)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
 
 
 def _handler(method: Method) -> grpc.RpcMethodHandler[Any, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 
-from hqpb.v1 import admin_pb2_grpc, service_pb2_grpc
+from hqpb.v1 import admin_stubs, service_stubs
 from tests.support.process_ids import wait_until_stopped
 
 START_S = 60.0
@@ -142,16 +142,16 @@ class ReplicaProcess:
         return "https" if self.ca else "http"
 
     @asynccontextmanager
-    async def stub(self) -> AsyncIterator[service_pb2_grpc.InstanceServiceAsyncStub]:
+    async def stub(self) -> AsyncIterator[service_stubs.InstanceServiceStub]:
         """The generated client of InstanceService, on a connection of its own."""
         async with _channel(self.grpc) as channel:
-            yield service_pb2_grpc.InstanceServiceStub(channel)
+            yield service_stubs.InstanceServiceStub(channel)
 
     @asynccontextmanager
-    async def admin(self) -> AsyncIterator[admin_pb2_grpc.AdminServiceAsyncStub]:
+    async def admin(self) -> AsyncIterator[admin_stubs.AdminServiceStub]:
         """The generated client of AdminService."""
         async with _channel(self.grpc) as channel:
-            yield admin_pb2_grpc.AdminServiceStub(channel)
+            yield admin_stubs.AdminServiceStub(channel)
 
 
 class Replicas:

@@ -17,8 +17,8 @@ from hq.config import ReplicaConfig
 from hq.process.server import Server
 from hqapi.rules import DENIED_BY_STATE
 from hqpb.v1 import service_pb2
-from hqpb.v1.admin_pb2_grpc import AdminServiceStub
-from hqpb.v1.service_pb2_grpc import InstanceServiceStub
+from hqpb.v1.admin_stubs import AdminServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 from serving.auth.security import Security, security_of
 from serving.clock import Clock, SystemClock
 from serving.limiting.limits import Limits

@@ -14,7 +14,7 @@ import pytest
 from hq.config import ReplicaConfig
 from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
@@ -96,7 +96,7 @@ async def test_connections_elsewhere_take_no_room_from_agents(server: Server) ->
     strangers = await connected(listening.grpc, 100)
     try:
         async with grpc.aio.insecure_channel(listening.agents) as channel:
-            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            stub = service_stubs.InstanceServiceStub(channel)
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await stub.BeginReporting(
                     pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1"), timeout=10

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hq.main import cli
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1.service_pb2_grpc import InstanceServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 from tests.support.rights_requests import create, report
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.support.token_issuer import Issuer, bearer

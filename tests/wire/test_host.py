@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hqpb.v1.service_pb2_grpc import InstanceServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 from serving.auth.security import security_of
 from serving.clock import SystemClock
 from tests.support.rights_requests import create

@@ -16,7 +16,7 @@ from hq.keys import Keys
 from hq.memory.query import Query
 from hq.process.server import Server
 from hqpb.storage.v1 import storage_pb2
-from hqpb.v1 import admin_pb2, admin_pb2_grpc, service_pb2_grpc
+from hqpb.v1 import admin_pb2, admin_stubs, service_stubs
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
@@ -54,7 +54,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
         addresses = await server.listening
         await server.replica.loading.loaded.wait()
         async with grpc.aio.insecure_channel(addresses.grpc) as channel:
-            stub, admin = service_pb2_grpc.InstanceServiceStub(channel), admin_pb2_grpc.AdminServiceStub(channel)
+            stub, admin = service_stubs.InstanceServiceStub(channel), admin_stubs.AdminServiceStub(channel)
             http = RawHttp(int(addresses.http.rpartition(":")[2]))
             agents = await _instances(stub)
             scraped.look()

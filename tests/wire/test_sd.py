@@ -14,7 +14,7 @@ import pytest
 from hq.process.server import Server
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
@@ -23,7 +23,7 @@ from tests.support.in_process_replica import CONFIG
 from tests.support.sample_instances import Agent, instance
 from tests.wire.raw_http import RawAnswer, RawHttp
 
-Stub: TypeAlias = "service_pb2_grpc.InstanceServiceAsyncStub"
+Stub: TypeAlias = "service_stubs.InstanceServiceStub"
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def server() -> AsyncIterator[Server]:
 @pytest.fixture
 async def stub(server: Server) -> AsyncIterator[Stub]:
     async with grpc.aio.insecure_channel((await server.listening).grpc) as channel:
-        yield service_pb2_grpc.InstanceServiceStub(channel)
+        yield service_stubs.InstanceServiceStub(channel)
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import grpc
 import yaml
 
 from cmspb.v1 import cms_pb2 as cpb
-from cmspb.v1.cms_pb2_grpc import CmsServiceStub
+from cmspb.v1.cms_stubs import CmsServiceStub
 from nannypb.v1 import service_pb2 as npb
-from nannypb.v1.service_pb2_grpc import NannyServiceStub
+from nannypb.v1.service_stubs import NannyServiceStub
 from tools.cloud.parts import NODES, sites
 from tools.demo.setting import node_name
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as wpb
-from wallepb.v1.service_pb2_grpc import WalleServiceStub
+from wallepb.v1.service_stubs import WalleServiceStub
 
 PROJECT: Final = "cloud"
 SERVICE: Final = "shop"

@@ -13,7 +13,7 @@ import grpc
 from hqclient.client import Client, HqApiError
 from hqclient.links import insecure_channel
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1.service_pb2_grpc import InstanceServiceStub
+from hqpb.v1.service_stubs import InstanceServiceStub
 from tools.demo.events import Events
 from tools.demo.view import Turn, View
 

@@ -35,11 +35,11 @@ class Cms(Processes):
 
     async def call(self, method: str, request: Message) -> Any:
         """One call of CmsService or CmsAdminService, at the first process that answers. Raises HqApiError."""
-        from cmspb.v1 import cms_pb2_grpc
+        from cmspb.v1 import cms_stubs
 
         async def ask(address: str) -> Any:
             async with self.connected(address) as (channel, metadata):
-                stubs = (cms_pb2_grpc.CmsServiceStub(channel), cms_pb2_grpc.CmsAdminServiceStub(channel))
+                stubs = (cms_stubs.CmsServiceStub(channel), cms_stubs.CmsAdminServiceStub(channel))
                 stub = next(one for one in stubs if hasattr(one, method))
                 return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
 

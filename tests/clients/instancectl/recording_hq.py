@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from hqpb.v1 import service_pb2_grpc
+from hqpb.v1 import service_stubs
 from instancectl.hostagent.agent import HostAgent
 from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
@@ -127,7 +127,7 @@ async def served(hq: RecordingHq) -> AsyncIterator[str]:
 @asynccontextmanager
 async def carried(
     addresses: Sequence[str], socket: Path, speakers: Sequence[Speaker] = ()
-) -> AsyncIterator[service_pb2_grpc.InstanceServiceAsyncStub]:
+) -> AsyncIterator[service_stubs.InstanceServiceStub]:
     """Calls at a host agent, as gRPC's own client makes them."""
     ending = asyncio.Event()
     agent = HostAgent(NODE, addresses, CredentialFiles(), socket, speakers)
@@ -135,7 +135,7 @@ async def carried(
     try:
         await eventually(lambda: socket.exists() or running.done())
         async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-            yield service_pb2_grpc.InstanceServiceStub(channel)
+            yield service_stubs.InstanceServiceStub(channel)
     finally:
         ending.set()
         await running

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 import pytest
@@ -13,13 +13,11 @@ import pytest
 from hqclient.errors import HqApiError, decode
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from hqpb.v1.service_stubs import InstanceServiceStub
 from serving.errors import NotFound, Retry
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.instancectl.recording_hq import NODE, RecordingHq, carried, instance, report, served
 from tests.support.sample_instances import eventually
-
-if TYPE_CHECKING:
-    from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, which no message of ours has
 
@@ -36,7 +34,7 @@ def socket() -> Iterator[Path]:
 
 
 @pytest.fixture
-async def agent(hq: RecordingHq, socket: Path) -> AsyncIterator[InstanceServiceAsyncStub]:
+async def agent(hq: RecordingHq, socket: Path) -> AsyncIterator[InstanceServiceStub]:
     """A host agent before the recording HQ, as a supervisor calls it."""
     async with served(hq) as address, carried([address], socket) as stub:
         yield stub
@@ -54,7 +52,7 @@ def newer(message: Any) -> Any:
 
 
 async def test_reports_of_many_supervisors_are_one_call_with_the_messages_as_they_came(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     reports = [newer(report(f"i-{n}")) for n in range(20)]
     answers = await asyncio.gather(*(agent.ReportStatus(one) for one in reports))
@@ -68,7 +66,7 @@ def _reports(body: bytes) -> list[pb.ReportStatusRequest]:
     return list(pb.ReportStatusesRequest.FromString(body).report)
 
 
-async def test_a_node_that_is_powered_up_begins_in_one_call(hq: RecordingHq, agent: InstanceServiceAsyncStub) -> None:
+async def test_a_node_that_is_powered_up_begins_in_one_call(hq: RecordingHq, agent: InstanceServiceStub) -> None:
     begin = [pb.BeginReportingRequest(instance_id=f"i-{n}", revision_id="r1", node=NODE) for n in range(20)]
     answers = await asyncio.gather(*(agent.BeginReporting(one) for one in begin))
     assert len({answer.incarnation for answer in answers}) == 20
@@ -76,7 +74,7 @@ async def test_a_node_that_is_powered_up_begins_in_one_call(hq: RecordingHq, age
 
 
 async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     errors = {
         "i-1": pb.ItemError(code=9, reason="FENCED", message="stop"),
@@ -99,7 +97,7 @@ async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
 
 
 async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
-    hq: RecordingHq, socket: Path, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, socket: Path, agent: InstanceServiceStub
 ) -> None:
     deep = report("evil").SerializeToString() + b"\xfb\x3e" * 100 + b"\xfc\x3e" * 100  # groups, as deep as may be
     async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
@@ -110,7 +108,7 @@ async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
 
 
 async def test_get_revision_is_passed_on_with_secrets_unknown_fields_and_the_deadline(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     secret = model.InstanceRevision(id="r1")
     hq.answers["GetRevision"] = lambda _: pb.GetRevisionResponse(revision=[secret]).SerializeToString() + UNKNOWN_FIELD
@@ -121,7 +119,7 @@ async def test_get_revision_is_passed_on_with_secrets_unknown_fields_and_the_dea
     assert 3.0 < hq.left_s[-1] <= 5.0
 
 
-async def test_hqs_refusals_keep_their_details(hq: RecordingHq, agent: InstanceServiceAsyncStub) -> None:
+async def test_hqs_refusals_keep_their_details(hq: RecordingHq, agent: InstanceServiceStub) -> None:
     def gone(_: bytes) -> bytes:
         error = NotFound("there is no instance i-1")
         error.epoch = "e-7"
@@ -134,7 +132,7 @@ async def test_hqs_refusals_keep_their_details(hq: RecordingHq, agent: InstanceS
 
 @pytest.mark.parametrize("node", ["node-2", ""])
 async def test_what_is_of_another_node_is_never_asked_for(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub, node: str
+    hq: RecordingHq, agent: InstanceServiceStub, node: str
 ) -> None:
     calls = (
         agent.GetRevision(pb.GetRevisionRequest(instance_id="i-1", node=node)),
@@ -148,7 +146,7 @@ async def test_what_is_of_another_node_is_never_asked_for(
     assert not hq.asked
 
 
-async def test_an_instance_of_another_node_is_not_passed_on(hq: RecordingHq, agent: InstanceServiceAsyncStub) -> None:
+async def test_an_instance_of_another_node_is_not_passed_on(hq: RecordingHq, agent: InstanceServiceStub) -> None:
     found = instance("i-1")
     hq.answers["GetInstance"] = lambda _: pb.GetInstanceResponse(instance=found).SerializeToString()
     assert (await agent.GetInstance(pb.GetInstanceRequest(id="i-1"))).instance.meta.id == "i-1"
@@ -158,13 +156,13 @@ async def test_an_instance_of_another_node_is_not_passed_on(hq: RecordingHq, age
     assert (await refusal(agent.GetInstance(masked))).reason == "INVALID_REQUEST"
 
 
-async def test_calls_that_are_not_for_supervisors_are_unimplemented(agent: InstanceServiceAsyncStub) -> None:
+async def test_calls_that_are_not_for_supervisors_are_unimplemented(agent: InstanceServiceStub) -> None:
     for call in (agent.FindInstances(pb.FindInstancesRequest()), agent.DeleteInstance(pb.DeleteInstanceRequest())):
         assert (await refusal(call)).code is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_a_report_without_an_answer_is_not_repeated_and_its_outcome_is_open(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     async def never(_: bytes) -> bytes:
         await asyncio.Event().wait()
@@ -178,14 +176,14 @@ async def test_a_report_without_an_answer_is_not_repeated_and_its_outcome_is_ope
 
 
 async def test_a_caller_that_would_wait_for_hours_holds_up_no_call_for_many(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     await asyncio.gather(agent.ReportStatus(report("i-1"), timeout=3_600.0), agent.ReportStatus(report("i-2")))
     assert hq.left_s[-1] <= 10.0
 
 
 async def test_a_call_for_many_goes_by_nobodys_request_id_and_others_by_their_callers(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     mine = (("x-request-id", "mine"),)
     await asyncio.gather(agent.ReportStatus(report("i-1"), metadata=mine), agent.ReportStatus(report("i-2")))
@@ -226,12 +224,12 @@ async def next_of(call: Any) -> tuple[str, list[str]]:
     return pb.WatchKind.Name(got.kind).removeprefix("WATCH_KIND_"), names
 
 
-def watch_of(agent: InstanceServiceAsyncStub, *names: str, token: str = "") -> Any:
+def watch_of(agent: InstanceServiceStub, *names: str, token: str = "") -> Any:
     return agent.WatchInstances(pb.WatchInstancesRequest(filter={"instance_id": names}, resume_token=token))
 
 
 async def test_one_watch_by_node_serves_all_supervisors_each_with_its_own_instance(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     await eventually(lambda: hq.streams)
     assert hq.watched[0].filter == pb.InstanceFilter(node_name=[NODE])
@@ -255,7 +253,7 @@ async def test_one_watch_by_node_serves_all_supervisors_each_with_its_own_instan
 
 
 async def test_lost_continuity_is_told_to_everybody_with_the_state_as_it_is(
-    hq: RecordingHq, agent: InstanceServiceAsyncStub
+    hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     await eventually(lambda: hq.streams)
     for told in (message(pb.WATCH_KIND_SNAPSHOT, put("i-1"), token=""), message(pb.WATCH_KIND_SYNCED)):
@@ -269,7 +267,7 @@ async def test_lost_continuity_is_told_to_everybody_with_the_state_as_it_is(
 
 @pytest.mark.parametrize(("ids", "nodes"), [([], []), ([], [NODE]), (["i-1"], [NODE])])
 async def test_a_watch_must_name_its_own_instances_and_nothing_else(
-    agent: InstanceServiceAsyncStub, ids: list[str], nodes: list[str]
+    agent: InstanceServiceStub, ids: list[str], nodes: list[str]
 ) -> None:
     where = pb.InstanceFilter(instance_id=ids, node_name=nodes)
     call = agent.WatchInstances(pb.WatchInstancesRequest(filter=where))
@@ -278,7 +276,7 @@ async def test_a_watch_must_name_its_own_instances_and_nothing_else(
 
 
 async def test_a_watch_names_a_few_instances_since_each_costs_a_look_at_who_may(
-    agent: InstanceServiceAsyncStub,
+    agent: InstanceServiceStub,
 ) -> None:
     error = await refusal(watch_of(agent, *("i-1",) * 101).read())
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter.instance_id")
