@@ -38,11 +38,6 @@ run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C 
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.run
 
-.PHONY: demo
-demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)
-	@$(bootstrap) run
-	@exec $(VENV)/python -m tools.demo
-
 .PHONY: cloud
 cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances (TROUBLE=1: broken; Ctrl-C stops it)
 	@$(bootstrap) run

@@ -3,30 +3,83 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
+import sys
 import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from google.protobuf.message import Message
 
 from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
-from tests.acceptance.test_demo import demo
 from tests.support.process_ids import has_ended
 from tests.support.sample_instances import eventually
 from tests.support.walle.running import call_json
 from wallepb.v1.service_pb2 import GetHostRequest
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENV = {
+    **{k: v for k, v in os.environ.items() if not k.startswith("HQ_")},
+    "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
+    "PYTHONUNBUFFERED": "1",
+}
 PARTS = ("cms", "nanny", "walle", "console", "xds", "dns", "consul")
+
+
+class Running:
+    """A running cloud."""
+
+    def __init__(self, process: asyncio.subprocess.Process, data: Path, out: Path) -> None:
+        self.process, self.data, self._out = process, data, out
+
+    def output(self) -> str:
+        return self._out.read_text()
+
+    async def shows(self, pattern: str, timeout_s: float = 60.0) -> None:
+        """Wait until a line of the output is like this."""
+        await eventually(lambda: re.search(pattern, self.output()), timeout_s, what=f"{pattern}\n{self.output()}")
+
+    def children(self) -> list[psutil.Process]:
+        """Every process that it has started, and those that these have."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    async def ends(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        async with asyncio.timeout(60):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def running_cloud(tmp_path: Path, *flags: str) -> AsyncIterator[Running]:
+    data, out = tmp_path / "cloud", tmp_path / "out"
+    with out.open("wb") as to:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tools.cloud", *flags, "--data", str(data)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=to,
+            stderr=to,
+            env=ENV,
+            cwd=ROOT,
+        )
+    try:
+        yield Running(process, data, out)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
-    async with demo(tmp_path, "tools.cloud") as cloud:
+    async with running_cloud(tmp_path) as cloud:
         await cloud.shows("Ctrl-C stops everything", 110)
         addresses = dict(re.findall(r"^  (\w+) +(?:gRPC and HTTP )?(127\S+)", cloud.output(), re.MULTILINE))
         assert {*PARTS, "gateway", "east", "north", "west"} <= addresses.keys()
@@ -54,7 +107,7 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_trouble_lasts_and_pages_tell_why_how_to_go_back_and_who_blocks(tmp_path: Path) -> None:
-    async with demo(tmp_path, "tools.cloud", "--trouble") as cloud:
+    async with running_cloud(tmp_path, "--trouble") as cloud:
         await cloud.shows("Ctrl-C stops everything", 200)
         found = re.search(r"^  console +(127\S+)", cloud.output(), re.MULTILINE)
         assert found is not None
@@ -99,3 +152,22 @@ async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> No
 
     await eventually(is_rebooted, 200)
     assert not (broken / "east-n03").exists()
+
+
+async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
+    async with running_cloud(tmp_path) as cloud:
+        await cloud.shows("starting three locations")
+        await eventually(lambda: len(cloud.children()) > 3, what="the first processes")
+        children = cloud.children()
+        assert await cloud.ends(signal.SIGINT) == 0, cloud.output()
+        await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")
+        assert not cloud.data.exists()
+
+
+@pytest.mark.long
+async def test_sigkill_leaves_no_process_behind(tmp_path: Path) -> None:
+    async with running_cloud(tmp_path) as cloud:
+        await cloud.shows("gateway +gRPC and HTTP")
+        children = cloud.children()
+        await cloud.ends(signal.SIGKILL)
+        await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")

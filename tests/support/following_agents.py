@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 
 from hqclient import Changes, Client, SnapshotPart
 from hqpb.v1 import service_pb2 as pb
-from tools.demo.events import Events
-from tools.demo.nodes import Node
+from tools.cloud.nodes import Node
 
 
 @asynccontextmanager
@@ -34,6 +33,6 @@ async def _play(client: Client, services: Iterable[str], rng: random.Random) -> 
             for instance in changed:
                 name = instance.spec.node_name
                 if name not in nodes:
-                    nodes[name] = Node(name, client, rng, Events())
+                    nodes[name] = Node(name, client, rng)
                     tasks.create_task(nodes[name].run())
                 nodes[name].told(instance)

@@ -15,7 +15,7 @@ from cmspb.v1.cms_stubs import CmsServiceStub
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tools.cloud.parts import NODES, sites
-from tools.demo.setting import node_name
+from tools.cloud.setting import node_name
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_stubs import WalleServiceStub

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import signal
 import sys
@@ -16,17 +15,15 @@ from hqclient import Client
 from hqpb.v1 import service_pb2 as pb
 from store.embedded import EtcdFailed, EtcdNotFound
 from tools.cloud import contents
+from tools.cloud.children import Child, ChildFailed
+from tools.cloud.ground import GroundTaken, ground
 from tools.cloud.parts import BROKEN, HOSTS_PER_RACK, NODES, PARTS, Known, Part
-from tools.demo.children import Child, ChildFailed
-from tools.demo.events import Events
-from tools.demo.ground import GroundTaken, ground
-from tools.demo.locations import Refused
-from tools.demo.setting import PER_SERVICE, ROOT, SERVICES, START_S, node_name
-from tools.demo.stage import Stage
+from tools.cloud.setting import PER_SERVICE, ROOT, SERVICES, START_S, node_name
+from tools.cloud.stage import Refused, Stage
 
 _DATA = ".hq-cloud"
 _LOOK_S = 0.5
-_EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError, grpc.aio.AioRpcError, TimeoutError)
+_EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, Refused, OSError, grpc.aio.AioRpcError, TimeoutError)
 _NEXT = """
 three things to try in the browser, http://{console}
   1. Services fall below their floor; Problems says which and why:
@@ -87,7 +84,7 @@ class Cloud:
 
     def __init__(self, directory: Path, *, trouble: bool) -> None:
         self._directory, self._trouble = directory, trouble
-        self._stage = Stage(directory, random.Random(), Events(), NODES)
+        self._stage = Stage(directory, random.Random(), NODES)
         self._children: list[Child] = []
 
     async def run(self) -> None:
@@ -121,9 +118,8 @@ class Cloud:
         broken.mkdir()
         while True:
             await asyncio.sleep(_LOOK_S)
-            with contextlib.suppress(Refused):  # still starting
-                for crew in self._stage.cast.crews.values():
-                    crew.silence_only({file.name for file in broken.iterdir()})
+            for crew in self._stage.crews.values():
+                crew.silence_only({file.name for file in broken.iterdir()})
 
     async def _start_parts(self) -> None:
         stage, started = self._stage, dict[str, str]()

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
-from tools.demo.setting import SERVICES, node_name
+from tools.cloud.setting import SERVICES, node_name
 
 NODES: Final = {"east": 15, "north": 15, "west": 10}
 HOSTS_PER_RACK: Final = 5

@@ -1,4 +1,4 @@
-"""What the demo is made of: names, numbers and times."""
+"""What the cloud is made of: names, numbers and times."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
 LOCATIONS: Final = ("east", "north", "west")
 SERVICES: Final = ("web", "api", "cart", "mail", "auth")
-NODES_PER_LOCATION: Final = 10
-NODES: Final = dict.fromkeys(LOCATIONS, NODES_PER_LOCATION)
 PER_SERVICE: Final = 20  # instances of each service in each location
 REPLICAS: Final = 2
 FIRST_REVISION: Final = "r1"
@@ -25,7 +23,7 @@ def node_name(location: str, number: int) -> str:
     return f"{location}-n{number:02}"
 
 
-def instances_of(location: str, nodes: int = NODES_PER_LOCATION) -> list[instance_pb2.Instance]:
+def instances_of(location: str, nodes: int) -> list[instance_pb2.Instance]:
     """All instances that shall run there, spread over so many nodes, each with its first revision wanted READY."""
     return [_instance(location, service, i, nodes) for service in SERVICES for i in range(PER_SERVICE)]
 

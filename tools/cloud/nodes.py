@@ -10,8 +10,7 @@ import time
 from hqclient.client import Client, HqApiError
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from tools.demo.agents import Agent, Life, earliest
-from tools.demo.events import Events
+from tools.cloud.agents import Agent, Life, earliest
 
 _CALL_S = 4.0
 _RETRY_S = (0.5, 1.5)
@@ -26,11 +25,11 @@ class Node:
         silent: it says nothing and hears nothing, as a host that lost its network.
     """
 
-    def __init__(self, name: str, client: Client, rng: random.Random, events: Events) -> None:
+    def __init__(self, name: str, client: Client, rng: random.Random) -> None:
         self.name = name
         self.agents: dict[str, Agent] = {}
         self.silent = False
-        self._client, self._rng, self._events = client, rng, events
+        self._client, self._rng = client, rng
         self._specs: dict[str, instance_pb2.InstanceSpec] = {}
         self._news = asyncio.Event()
         self._unsettled = False  # the last reports were not answered
@@ -103,13 +102,12 @@ class Node:
             return _FIRST_INTERVAL_S
         answer = await self._client.report_many([report for _, report in said], timeout_s=_CALL_S)
         self._unsettled = False
-        for (life, report), result in zip(said, answer.result, strict=True):
+        for (life, _), result in zip(said, answer.result, strict=True):
             if result.HasField("error"):
-                self._refused(life, report, result.error)
+                self._on_refusal(life, result.error)
         return answer.next_report_in.ToMilliseconds() / 1000 or _FIRST_INTERVAL_S
 
-    def _refused(self, life: Life, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
+    def _on_refusal(self, life: Life, error: pb.ItemError) -> None:
         if error.reason in ("FENCED", "NOT_BEGUN"):
             life.incarnation = 0
             self._news.set()
-            self._events.say(f"agent {report.instance_id}: {error.message}")

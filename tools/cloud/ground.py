@@ -1,4 +1,4 @@
-"""The directory of a running demo: one demo at a time in it, and it goes with the demo."""
+"""The directory of a running cloud: one at a time in it, and it goes with the cloud."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_MARK = "demo.lock"
+_MARK = "cloud.lock"
 _TRIES = 80
 _AGAIN_S = 0.1
 
@@ -21,10 +21,10 @@ class GroundTaken(Exception):
 
 @contextlib.contextmanager
 def ground(directory: Path) -> Iterator[Path]:
-    """An empty directory of our own, removed at the end; what a killed demo left there is removed before.
+    """An empty directory of our own, removed at the end; what a killed cloud left there is removed before.
 
     Raises:
-        GroundTaken: another demo runs there, or it holds what no demo has put there.
+        GroundTaken: another cloud runs there, or it holds what no cloud has put there.
     """
     mark = directory / _MARK
     if directory.exists() and not mark.exists() and any(directory.iterdir()):
@@ -48,7 +48,7 @@ def _lock(descriptor: int, directory: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
-        raise GroundTaken(f"a demo runs in {directory} (pid {holder}): stop it or name another --data") from None
+        raise GroundTaken(f"a cloud runs in {directory} (pid {holder}): stop it or name another --data") from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 

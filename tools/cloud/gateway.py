@@ -1,4 +1,4 @@
-"""The gateway of the demo: `hq-federated` over all locations, from a config file as an operator would write it."""
+"""The gateway of the cloud: `hq-federated` over all locations, from a config file as an operator would write it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from tools.demo.children import Child
-from tools.demo.locations import Location
+from tools.cloud.children import Child
+from tools.cloud.locations import Location
 
 _LISTENING = r"listening: gRPC (\S+), HTTP (\S+)"
 _TIMEOUT = "1s"

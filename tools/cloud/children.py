@@ -1,4 +1,4 @@
-"""A process of the demo that never outlives it, not even when the demo dies of SIGKILL."""
+"""A process of the cloud that never outlives it, not even when the cloud dies of SIGKILL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from store.embedded import etcd_parent
-from tools.demo.setting import ROOT, START_S
+from tools.cloud.setting import ROOT, START_S
 
 GRACE_S = 4.0
 POLL_S = 0.05

@@ -1,5 +1,0 @@
-"""`python -m tools.demo`."""
-
-from tools.demo.main import cli
-
-cli()
