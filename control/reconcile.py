@@ -159,7 +159,7 @@ class Reconciler:
 
     async def _failed(self, due: Due, key: str, error: Exception) -> None:
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
-        longest_s = min(BACKOFF_S[0] * 2 ** (attempt - 1), BACKOFF_S[1])
+        longest_s = min(BACKOFF_S[0] * 2.0 ** min(attempt - 1, 30), BACKOFF_S[1])
         due.hold(key, self._clock.now() + self._rng.uniform(longest_s / 2, longest_s))
         text = str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
         log.warning(

@@ -187,3 +187,16 @@ async def test_a_failure_is_a_record_that_every_process_reads() -> None:
         await asyncio.sleep(60.0)
         assert "a" not in two.controller.failures("work")
         await two.kill()
+
+
+@in_virtual_time
+async def test_a_key_that_fails_for_days_is_still_repeated() -> None:
+    runs: Counter[str] = Counter()
+
+    async def run(key: str) -> None:
+        runs[key] += 1
+        raise RuntimeError("HQ is away")
+
+    async with serving(run, lambda: ["a"]):
+        await asyncio.sleep(1_200 * BACKOFF_S[1])  # 2 to the power of the attempts is beyond what a float holds
+    assert runs["a"] > 1_100
