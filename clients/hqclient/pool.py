@@ -7,6 +7,7 @@ import random
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from hqclient.backoff import backoff_limit_s
 from hqclient.clock import Clock
 from hqclient.links import ChannelFactory, Link, Stubs, Version, never_renewed
 
@@ -96,7 +97,7 @@ class Replicas:
         if replica.is_set_aside and now < replica.probe_at:
             return
         replica.failures += 1
-        backoff_s = min(self._max_backoff_s, self._first_backoff_s * 2.0 ** min(replica.failures - 1, 30))
+        backoff_s = backoff_limit_s(replica.failures, self._first_backoff_s, self._max_backoff_s)
         replica.probe_at = now + backoff_s * self._rng.uniform(0.5, 1.0)
 
     def away_s(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import grpc
 
+from hqclient.backoff import backoff_limit_s
 from hqclient.errors import UNSURE_REASONS, HqApiError
 
 BLAMABLE_WAIT_S = 1.0
@@ -138,11 +139,8 @@ class Retries:
         return self._wait_s(error.retry_delay_s or 0.0)
 
     def _wait_s(self, asked_s: float) -> float:
-        jittered = self._rng.random() * backoff_limit_s(self._settings, self._rounds)
+        settings = self._settings
+        limit_s = backoff_limit_s(self._rounds, settings.first_backoff_s, settings.max_backoff_s)
+        jittered = self._rng.random() * limit_s
         # HQ gives everybody the same delay: spread the retries over an extra fifth of it.
         return max(jittered, asked_s * (1.0 + 0.2 * self._rng.random()))
-
-
-def backoff_limit_s(settings: RetrySettings, rounds: int) -> float:
-    """Upper limit of the wait after `rounds` failed rounds (1, 2, ...), in seconds."""
-    return min(settings.max_backoff_s, settings.first_backoff_s * 2.0 ** min(rounds - 1, 30))

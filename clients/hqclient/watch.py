@@ -11,11 +11,12 @@ from typing import Self
 
 import grpc
 
+from hqclient.backoff import backoff_limit_s
 from hqclient.calls import MetadataSource, cancelled_from_outside
 from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
 from hqclient.pool import Pool, Replica
-from hqclient.retry import RetrySettings, backoff_limit_s, blames_endpoint
+from hqclient.retry import RetrySettings, blames_endpoint
 from hqclient.watch_items import Interrupted, Synced, WatchItem, WatchProgress
 from hqpb.v1 import service_pb2
 
@@ -220,7 +221,9 @@ class Watch:
         self._failures = 1 if lasted_s >= self._settings.stable_s else self._failures + 1
         if not self._pool.replicas.has_more_than(self._tried):
             self._tried.clear()
-        jittered = self._rng.random() * backoff_limit_s(self._settings.backoff, self._failures)
+        backoff = self._settings.backoff
+        limit_s = backoff_limit_s(self._failures, backoff.first_backoff_s, backoff.max_backoff_s)
+        jittered = self._rng.random() * limit_s
         return max(jittered, error.retry_delay_s or 0.0)
 
 

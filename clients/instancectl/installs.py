@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hqclient.backoff import backoff_limit_s
 from instancectl.clock import Clock
 from instancectl.content import PrepareFailed
 from instancectl.content.prepare import Preparer
@@ -143,7 +144,7 @@ class Installs:
         install.verdict = verdict
         self._changed()
         try:
-            await self._clock.sleep(min(_MAX_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(install.failures - 1, 30)))
+            await self._clock.sleep(backoff_limit_s(install.failures, _FIRST_RETRY_S, _MAX_RETRY_S))
         finally:
             install.is_resting, install.task = False, None
         self._changed()

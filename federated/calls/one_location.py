@@ -11,6 +11,7 @@ from federated.clock import Clock
 from federated.encoded import scan
 from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
 from federated.locations.locations import Locations
+from hqclient.backoff import backoff_limit_s
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ServiceError
@@ -212,7 +213,7 @@ class Follower:
         """Wait before the next stream, longer each time until one has lasted for two seconds."""
         self._short = self._short + 1 if self._clock.now() - self._began < _STEADY_S else 0
         in_vain = max(self._failures, self._short, 1)
-        limit_s = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(in_vain - 1, 10))
+        limit_s = backoff_limit_s(in_vain, _FIRST_WAIT_S, _MAX_WAIT_S)
         await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
 
     def _trouble(self, words: str) -> list[Portion]:

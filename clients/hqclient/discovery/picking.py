@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from hqclient.backoff import backoff_limit_s
 from hqclient.clock import Clock
 from hqclient.discovery.endpoint import Endpoint, Key
 from hqclient.discovery.endpoint_list import EndpointList
@@ -133,7 +134,7 @@ class Ejections:
         if now > record.until + settings.max_s:
             record.times = 0
         record.times += 1
-        pause_s = min(settings.max_s, settings.first_s * 2.0 ** min(record.times - 1, 30))
+        pause_s = backoff_limit_s(record.times, settings.first_s, settings.max_s)
         record.until = now + pause_s * self._rng.uniform(0.8, 1.2)
 
     def succeeded(self, endpoint: Endpoint) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from hqclient.backoff import backoff_limit_s
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import RestartPolicy
 from instancectl.processes.children import Exit
@@ -41,9 +42,9 @@ class Restarts:
         if ran_for_s >= self._settings.stable_s:
             self._failures = 0
         self._failures += 1
-        limit_s = self._settings.first_backoff_s * 2.0 ** min(self._failures - 1, 30)
+        limit_s = backoff_limit_s(self._failures, self._settings.first_backoff_s, self._settings.max_backoff_s)
         # Half of it is jitter, so that instances that fail together do not come back together.
-        return min(limit_s, self._settings.max_backoff_s) * self._rng.uniform(0.5, 1.0)
+        return limit_s * self._rng.uniform(0.5, 1.0)
 
     def _starts_again(self, end: Exit) -> bool:
         if self._policy == instance_pb2.RESTART_POLICY_NEVER:

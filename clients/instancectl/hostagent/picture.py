@@ -12,6 +12,7 @@ from typing import Final
 
 import grpc
 
+from hqclient.backoff import backoff_limit_s
 from hqclient.clock import Clock
 from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
 from hqpb.v1 import instance_pb2
@@ -20,6 +21,7 @@ from instancectl.hostagent.upstream import Failed
 from serving.errors import Retry, ServiceError, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then the watchers are told
+_FIRST_BACKOFF_S: Final = 0.1
 _MAX_BACKOFF_S: Final = 10.0
 _RENEW_S: Final = 1_800.0  # about so long after a snapshot another one is taken: nothing that was lost stays lost
 _MOST_WAITING: Final = 1_000  # messages of one watch
@@ -103,8 +105,8 @@ class Picture:
                 is_void = failed.error.code in _VOID and bool(progress.resume_token)
                 self._take_all(progress.voided(str(failed)) if is_void else progress.broke())
                 failures += 1
-            most_s = min(_MAX_BACKOFF_S, 0.1 * 2.0 ** min(failures, 10))
-            await self._clock.sleep(most_s * self._rng.uniform(0.5, 1.0))
+            limit_s = backoff_limit_s(failures + 1, _FIRST_BACKOFF_S, _MAX_BACKOFF_S)
+            await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
 
     async def watch(self, ids: Collection[str], *, resumes: bool) -> AsyncIterator[pb.WatchInstancesResponse]:
         """The current instances with these ids, then every change. Raises ServiceError."""
