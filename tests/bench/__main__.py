@@ -158,11 +158,12 @@ def _keep(results: Results, out: Path | None) -> None:
 @click.option("--results", type=click.Path(path_type=Path), default=_RESULTS, show_default=True)
 @click.option("--page", type=click.Path(path_type=Path), default=_PAGE, show_default=True)
 def make_report(results: Path, page: Path) -> None:
-    """Make the tables and plots of docs/performance.md from the results."""
+    """Make the tables and plots of docs/performance.md, measurements.md and scale.md from the results."""
     from tests.bench import plots
 
     found = loaded(results)
-    report.write({**report.blocks(found), "peers": peers.block(found)}, page)
+    report.write({**report.first_blocks(found), "peers": peers.block(found)}, page)
+    report.write(report.all_blocks(found), page.with_name("measurements.md"))
     try:
         report.write(scale.blocks(found), page.with_name("scale.md"))
     except LookupError as error:

@@ -123,6 +123,24 @@ _TRANSPORT = (  # a case, what it is held against, and how many times that it sh
 )
 _OTHERS = {"empty": "an empty handler", "plain": "plain text", "etcd": "etcd's range"}
 
+# What a reader of one page wants to know; all others are on the page of measurements.
+FIRST = (
+    "Get, gRPC, 16 connections x 8, of an empty handler",
+    "Find 100, gRPC, 16 connections x 8, of an empty handler",
+    "Get, gRPC, TLS and tokens, of an empty handler",
+    "Find 100, gRPC, TLS and tokens, of an empty handler",
+    "Get, HTTP/1.1 json, of an empty handler",
+    "Idle watch: memory",
+    "Heartbeats in ReportStatuses of 50",
+    "etcd transactions for heartbeats, per replica, at full load",
+    "Acknowledged at one replica, visible at another, under 1,000 heartbeats/s, p99",
+    "1,000 watchers of one service, 100 changes/s: delivery p99",
+    "1,000,000 instances: memory each beyond the encoded bytes",
+    "1,000,000 instances: ready to serve",
+    "Leader of etcd killed: writes again",
+    "Heartbeats at the agents' listener beside the worst abuse: p99",
+    "DNS answers on one core",
+)
 FIGURES = (
     *(
         Figure(f"{case}, of {_OTHERS[other]}", target, "times", True, "transport", _ratio(case, other, "transport"))

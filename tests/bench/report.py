@@ -1,4 +1,4 @@
-"""docs/performance.md: tables are made from the results, between marks; the words around them are written by hand."""
+"""docs/performance.md and measurements.md: tables are made from the results, the text is written by hand."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.figures import FIGURES
+from tests.bench.figures import FIGURES, FIRST, Figure
 from tests.bench.results import Comparison, Results
-from tests.bench.stats import short
+from tests.bench.stats import Spread, short
 from tests.bench.table import slopes
 
 
@@ -23,15 +23,44 @@ def write(made_blocks: Mapping[str, str], page: Path) -> None:
     page.write_text(words)
 
 
-def blocks(results: Results) -> dict[str, str]:
-    """Each table by name, in Markdown."""
+def first_blocks(results: Results) -> dict[str, str]:
+    """The tables of what matters, by name, in Markdown; the peers' is their case's."""
     return {
+        "goals": _goals(results),
         "header": table([("", ""), *results.header.items()]),
+    }
+
+
+def all_blocks(results: Results) -> dict[str, str]:
+    """The tables of every row, by name, in Markdown."""
+    return {
         "figures": _figures(results),
         "comparisons": _comparisons(results),
         "facts": _facts(results),
         "slopes": table([("case", "exponent"), *((kind, f"{power:.2f}") for kind, power in slopes(results).items())]),
     }
+
+
+def _goals(results: Results) -> str:
+    """How many goals are reached, those that are not, and the most important ones."""
+    found = {figure: figure.find(results) for figure in FIGURES}
+    missed = [figure for figure in FIGURES if not figure.is_reached(found[figure])]
+    rows = [("what", "goal", "measured"), *(_goal(f, found[f]) for f in FIGURES if f.what in FIRST)]
+    text = f"{len(FIGURES) - len(missed)} of {len(FIGURES)} goals are reached. These matter most:\n\n{table(rows)}"
+    if missed:
+        rest = [(_full_name(f), *_goal(f, found[f])[1:]) for f in missed]
+        text += "\n\nNot reached:\n\n" + table([("what", "goal", "measured"), *rest])
+    return text
+
+
+def _full_name(figure: Figure) -> str:
+    """With the name of the row above that "…" stands for."""
+    above = [other.what for other in FIGURES[: FIGURES.index(figure)] if not other.what.startswith("…")]
+    return figure.what.replace("…", f"{above[-1]},") if figure.what.startswith("…") else figure.what
+
+
+def _goal(figure: Figure, found: Spread | None) -> tuple[str, ...]:
+    return figure.what, figure.told_target(), figure.told(found)
 
 
 def _figures(results: Results) -> str:

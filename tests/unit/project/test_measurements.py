@@ -1,0 +1,37 @@
+"""The figures on the pages are those of the results: none is typed in, none is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.bench import peers, report
+from tests.bench.figures import FIGURES, FIRST
+from tests.bench.results import loaded
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+RESULTS = loaded(DOCS / "performance" / "results.json")
+
+
+def made(page: str) -> dict[str, str]:
+    """The tables on the page, by name."""
+    text = (DOCS / page).read_text()
+    return dict(re.findall(r"<!-- made: (\w+) -->\n(.*?)\n<!-- end -->", text, re.DOTALL))
+
+
+def test_the_first_page_has_the_peers_and_the_goals_of_the_results() -> None:
+    assert made("performance.md") == {**report.first_blocks(RESULTS), "peers": peers.block(RESULTS)}
+    assert next(iter(made("performance.md"))) == "peers"
+
+
+def test_the_second_page_has_every_row() -> None:
+    assert made("measurements.md") == report.all_blocks(RESULTS)
+
+
+def test_goals_on_the_first_page_are_goals() -> None:
+    names = [figure.what for figure in FIGURES]
+    assert [names.count(what) for what in FIRST] == [1] * len(FIRST)
+
+
+def test_the_first_page_is_one_that_is_read() -> None:
+    assert len((DOCS / "performance.md").read_text().splitlines()) <= 160
