@@ -11,7 +11,7 @@ from tests.support.recorded_run import played
 from tests.support.seeded_bugs import ALL
 from tests.support.seeded_bugs.bug import Bug, Scene
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "reliability.md"
+DOCS = Path(__file__).parent.parent.parent / "docs" / "evidence.md"
 SCENES = list(dict.fromkeys(bug.scene for bug in ALL))
 
 

@@ -17,7 +17,7 @@ class Bug(NamedTuple):
     """One bug.
 
     Attributes:
-        says: what HQ does wrong, as the table of docs/reliability.md has it.
+        says: what HQ does wrong, as the table of docs/evidence.md has it.
         word: of the promise that is found broken.
         seed: puts the bug into HQ for as long as the patch lasts.
         replicas: how many play.

@@ -1,4 +1,4 @@
-"""The figures on the pages are those of the results: none is typed in, none is left out."""
+"""The figures on the pages are those of the results; each promise has its evidence."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ def test_the_first_page_has_the_peers_and_the_goals_of_the_results() -> None:
 
 def test_the_second_page_has_every_row() -> None:
     assert made("measurements.md") == report.all_blocks(RESULTS)
+
+
+def test_each_promise_has_its_evidence() -> None:
+    promises, evidence = ((DOCS / name).read_text() for name in ("reliability.md", "evidence.md"))
+    numbers = re.findall(r"^(\d+)\. ", promises, re.MULTILINE)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert re.findall(r"^\| (\d+) \| .* \|$", evidence.partition("\n## The rig")[0], re.MULTILINE) == numbers
 
 
 def test_goals_on_the_first_page_are_goals() -> None:
