@@ -91,6 +91,10 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
 	$(VENV)/python tools/lock.py $(UPGRADE)
 
+.PHONY: release
+release: setup ## Wheels, sdists, SBOM, changes and checksums of this commit, in dist/release (OUT=DIR)
+	@$(VENV)/python -m tools.release $(or $(OUT),dist/release)
+
 .PHONY: judges
 judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: one); tools go to ~/.cache/hq-judges
 	@$(VENV)/python -m tests.judges --install

@@ -1,4 +1,8 @@
-"""What pyproject.toml cannot say: with SERVING_COMPILE=1 the transport is compiled by mypyc (decision 104)."""
+"""What pyproject.toml cannot say.
+
+The servers need the library of their own version. With SERVING_COMPILE=1 the transport is compiled by mypyc
+(decision 104).
+"""
 
 import os
 from pathlib import Path
@@ -33,4 +37,10 @@ def _extensions() -> list[Extension]:
     return made
 
 
-setup(ext_modules=_extensions())
+def _requirements() -> list[str]:
+    lines = Path("requirements/run.in").read_text().splitlines()
+    others = [line.partition("#")[0].strip() for line in lines]
+    return [*filter(None, others), f"hq-client=={Path('VERSION').read_text().strip()}"]
+
+
+setup(ext_modules=_extensions(), install_requires=_requirements())

@@ -23,6 +23,7 @@ VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "hq-stamp.json"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 PACKAGES = (".", "proto", "clients")  # folders of packages
+DESCRIPTION = tuple(ROOT / name for name in ("pyproject.toml", "setup.py", "VERSION"))
 # What has no wheel: pure Python, built with the setuptools of build.txt.
 FROM_SOURCE = "etcd3"
 
@@ -66,7 +67,7 @@ def interpreter() -> str:
 
 def fingerprint(profile: str) -> str:
     digest = hashlib.sha256(interpreter().encode())
-    for path in (*requirement_files(profile), ROOT / "pyproject.toml", Path(__file__)):
+    for path in (*requirement_files(profile), *DESCRIPTION, Path(__file__)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     digest.update(
         repr(sorted(str(found) for folder in PACKAGES for found in (ROOT / folder).glob("*/__init__.py"))).encode()

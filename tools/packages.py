@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "distributions" / "hq-client"
 CLIENT_PACKAGES = (ROOT / "clients" / "hqclient", ROOT / "proto" / "hqpb")
+CLIENT_FILES = ("LICENSE", "VERSION")
 
 
 def main() -> None:
@@ -26,7 +27,8 @@ def build(target: Path) -> tuple[Path, Path]:
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder) / "hq-client"
         shutil.copytree(CLIENT, stage)
-        shutil.copy2(ROOT / "LICENSE", stage)
+        for name in CLIENT_FILES:
+            shutil.copy2(ROOT / name, stage)
         for package in CLIENT_PACKAGES:
             shutil.copytree(package, stage / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         return built(stage, target / "hq-client"), built(ROOT, target / "hq-registry")

@@ -1,12 +1,19 @@
 """The two distributions: what a team imports, and everything else."""
 
 import re
+import sysconfig
 import tomllib
+from importlib.metadata import Distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[3]
 CLIENT = tomllib.loads((ROOT / "distributions" / "hq-client" / "pyproject.toml").read_text())["project"]
 _ROOT_FILE = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION = (ROOT / "VERSION").read_text().strip()
+# Not the folder *.egg-info of an earlier build, which the root of the tree may hold.
+[INSTALLED] = Distribution.discover(name="hq-registry", path=[sysconfig.get_path("purelib")])
 SERVER, TOOL = _ROOT_FILE["project"], _ROOT_FILE["tool"]
 
 
@@ -19,9 +26,23 @@ def test_the_library_takes_the_ranges_that_are_locked_and_tested() -> None:
     assert set(CLIENT["dependencies"]) <= set(listed("run.in"))
 
 
-def test_the_servers_depend_on_the_library_of_their_own_version() -> None:
-    assert listed("own.in") == [f"{CLIENT['name']}=={CLIENT['version']}"]
-    assert CLIENT["version"] == SERVER["version"]
+def test_the_servers_depend_on_the_library_of_their_own_version_and_on_what_is_locked() -> None:
+    wanted = [line for line in INSTALLED.requires or () if "extra ==" not in line]
+    assert f"{CLIENT['name']}=={VERSION}" in wanted
+    assert {Requirement(line) for line in wanted} == {
+        *map(Requirement, listed("run.in")),
+        Requirement(f"{CLIENT['name']}=={VERSION}"),
+    }
+
+
+def test_the_version_is_written_in_one_place_and_the_changelog_begins_with_it() -> None:
+    for project in (CLIENT, SERVER):
+        assert "version" not in project
+        assert "version" in project["dynamic"]
+    assert INSTALLED.version == VERSION
+    heading = re.search(r"^## (\S+?)(,|$)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    assert heading[1] == VERSION
 
 
 def test_both_may_be_used_under_the_licence_of_the_repository() -> None:
