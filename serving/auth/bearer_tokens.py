@@ -182,7 +182,8 @@ class Tokens:
             raise Unauthenticated(f"the token is valid for more than {hours} from now: get one that expires earlier")
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the token is not valid yet (nbf): check the clocks, or wait")
-        return Identity(name, Kind.TOKEN, expires_at + skew_s, key)
+        token_id = claims.get("jti", "")
+        return Identity(name, Kind.TOKEN, expires_at + skew_s, key, token_id if isinstance(token_id, str) else "")
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from serving.clock import Clock
 from serving.errors import Unauthenticated
@@ -17,16 +20,37 @@ _UNREADABLE: Final = (
     *(ValueError, TypeError, OverflowError),
     *(x509.DuplicateExtension, x509.UnsupportedGeneralNameType, x509.InvalidVersion),
 )
+VERIFIED_BY: Final = b"verified by sha256:"
+"""What a transport writes behind a certificate in PEM form, before the fingerprint of the CA that TLS found."""
 _SPIFFE: Final = re.compile(r"spiffe://([a-z0-9._-]{1,255})((?:/[A-Za-z0-9._-]+)+)")
 
 
 class Certificates:
     """Names callers by their certificates. Those seen are remembered, so that the next call costs a lookup."""
 
-    def __init__(self, trust_domain: str, clock: Clock) -> None:
+    def __init__(self, trust_domain: str, clock: Clock, bundle: bytes = b"") -> None:
+        """`bundle`: the CAs in force (PEM); empty: whatever TLS let in."""
         self._trust_domain, self._clock = trust_domain, clock
         self._known: dict[bytes, Identity] = {}
         self._clear: dict[bytes, None] = {}
+        self.use(bundle)
+
+    def use(self, bundle: bytes) -> None:
+        """Put other CAs in force: connections that others have let in prove nothing any more."""
+        listed = x509.load_pem_x509_certificates(bundle) if bundle else []
+        self._authorities = {fingerprint(one.public_bytes(Encoding.DER)): one for one in listed}
+        self._known.clear()
+
+    def accepts(self, identity: Identity) -> bool:
+        """Whether the CA that verified its certificate is still in force."""
+        return not self._authorities or identity.key in self._authorities
+
+    def is_withdrawn(self, pem: bytes) -> bool:
+        """Whether the CA of a certificate, whoever it names, is no longer in force."""
+        try:
+            return bool(self._authorities) and not self._authority(pem)
+        except _UNREADABLE:
+            return False
 
     def check_clear(self, pem: bytes) -> None:
         """Check that it names nobody, or one: where a token says who calls, that is all it has to do.
@@ -63,7 +87,33 @@ class Certificates:
         uris, expires_at = _read(pem)
         if len(uris) != 1:
             raise Unauthenticated(_wanted(f"this one has {len(uris) or 'none'}"))
-        return Identity(spiffe_id(uris[0], self._trust_domain), Kind.CERTIFICATE, expires_at)
+        name, authority = spiffe_id(uris[0], self._trust_domain), self._authority(pem)
+        if self._authorities and not authority:
+            raise Unauthenticated(f"the CA of the certificate of {name} was withdrawn: reconnect with a new one")
+        serial = x509.load_pem_x509_certificate(pem).serial_number
+        return Identity(name, Kind.CERTIFICATE, expires_at, authority, f"{serial:x}")
+
+    def _authority(self, pem: bytes) -> str:
+        """The fingerprint of the CA above a certificate, if it is in force."""
+        _, known, verified_by = pem.rpartition(VERIFIED_BY)
+        if known:
+            found = verified_by.decode()
+            return found if found in self._authorities else ""
+        certificate = x509.load_pem_x509_certificate(pem)
+        return next((mark for mark, one in self._authorities.items() if _is_issuer(one, certificate)), "")
+
+
+def fingerprint(der: bytes) -> str:
+    """The SHA-256 of a certificate, in hexadecimal digits."""
+    return hashlib.sha256(der).hexdigest()
+
+
+def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 def _read(pem: bytes) -> tuple[list[str], float]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from serving.auth.audit import Audit, Denials, Line
-from serving.auth.bearer_tokens import Tokens
+from serving.auth.bearer_tokens import Keys, Tokens
 from serving.auth.certificates import Certificates
 from serving.auth.policy import Policy
+from serving.auth.revocations import Revocations
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
 from serving.errors import FailedPrecondition, OutOfReach, PermissionDenied, ServiceError, Unauthenticated
@@ -19,6 +21,8 @@ from serving.rights.access import Access, Grants, Identity, Kind
 from serving.rights.rules import Record, Rule
 
 _REMEMBERED: Final = 65_536
+_SPREAD_S: Final = 60.0
+_LEAST_ENDS_PER_S: Final = 100.0  # a handshake takes a millisecond
 DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _UNSURE: Final = ("OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DOWN", "UNKNOWN")  # it may have been stored
 _SCHEME: Final = "bearer "
@@ -34,6 +38,7 @@ class Gate:
     Attributes:
         denied: how many calls were denied, by reason.
         tokens, certificates: None: this kind of proof is not accepted.
+        revision: grows with each change of what is in force.
         denials: lines about what was denied or refused, on their way to the audit log.
     """
 
@@ -56,6 +61,9 @@ class Gate:
         self._policy, self._audit, self._clock, self._cluster = policy, audit, clock, cluster
         self._decided: dict[Rule, dict[str, Access]] = {}
         self._leases: dict[_Lease, None] = {}
+        self._revoked: Revocations | None = None
+        self._ends_per_s = _LEAST_ENDS_PER_S
+        self.revision = 0
         self.denied: Counter[str] = Counter()
         self.denials = Denials(audit.record, clock)
 
@@ -73,6 +81,12 @@ class Gate:
 
     def identify(self, call: Call) -> Identity:
         """Who calls, by the token or, without one, by the certificate. Raises Unauthenticated."""
+        identity = self._proven(call)
+        if self._revoked is not None:
+            self._revoked.check(identity)
+        return identity
+
+    def _proven(self, call: Call) -> Identity:
         sent = call.all_headers("authorization")
         pem = call.certificate() if self.certificates is not None else b""
         if sent:
@@ -140,29 +154,77 @@ class Gate:
             del self._leases[lease]
 
     def end_leases(self) -> None:
-        """End the streams whose caller's credentials have expired, or who is no longer authorized."""
+        """End the streams whose caller's credentials have expired or were withdrawn, or who is no longer authorized.
+
+        Call it once a second: many end over a minute, as each comes back with a handshake.
+        """
+        due: list[tuple[_Lease, ServiceError]] = []
         for lease in [lease for lease in self._leases if lease.error is None]:
             try:
                 self._still(lease.access)
             except ServiceError as error:
-                lease.end(error)
+                due.append((lease, error))
+        self._ends_per_s = max(self._ends_per_s, len(due) / _SPREAD_S) if due else _LEAST_ENDS_PER_S
+        for lease, why in due[: math.ceil(self._ends_per_s)]:
+            lease.end(why)
 
     def _still(self, access: Access) -> None:
         identity = access.identity
-        if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
-            proof = "token" if identity.kind is Kind.TOKEN else "certificate"
+        if identity is None:
+            return
+        proof = identity.kind.value
+        if identity.expires_at * 1000 < self._clock.wall_ms():
             raise Unauthenticated(f"the {proof} of {identity.name} has expired: retry with a new one")
-        if identity is not None and identity.key and self.tokens is not None and not self.tokens.accepts(identity):
-            raise Unauthenticated(f"the key that signed the token of {identity.name} was withdrawn: get a new token")
-        if identity is not None and self.access(identity, access.rule).grants != access.grants:
-            raise PermissionDenied(f"the permissions of {identity.name} have changed: call again")
+        proofs = self.tokens if identity.kind is Kind.TOKEN else self.certificates
+        if proofs is not None and not proofs.accepts(identity):
+            signer = "key that signed the token" if identity.kind is Kind.TOKEN else "CA of the certificate"
+            raise Unauthenticated(f"the {signer} of {identity.name} was withdrawn: get a new {proof}")
+        if self._revoked is not None:
+            self._revoked.check(identity)
+        granted = self.access(identity, access.rule).grants
+        for role, scopes in access.grants.items():
+            if not all(any(now.includes(scope) for now in granted.get(role, ())) for scope in scopes):
+                raise PermissionDenied(f"the permissions of {identity.name} have changed: call again")
+
+    def has_withdrawn(self, pem: bytes) -> bool:
+        """Whether a certificate that a connection was opened with is not to be accepted any more."""
+        certificates = self.certificates
+        if certificates is None or certificates.is_withdrawn(pem):
+            return certificates is not None
+        try:
+            if self._revoked is not None:
+                self._revoked.check(certificates.identity(pem))
+        except Unauthenticated:
+            return True
+        return False
 
     # --- what is in force ---------------------------------------------------------------------------------------------
 
     def use(self, policy: Policy) -> None:
         """Put another policy in force."""
         self._policy = policy
+        self._changed()
+
+    def use_keys(self, keys: Keys) -> None:
+        """Put other keys of tokens in force."""
+        if self.tokens is not None:
+            self.tokens.use(keys)
+        self._changed()
+
+    def use_authorities(self, bundle: bytes) -> None:
+        """Put other CAs of clients' certificates in force."""
+        if self.certificates is not None:
+            self.certificates.use(bundle)
+        self._changed()
+
+    def use_revoked(self, revoked: Revocations) -> None:
+        """Accept no longer what this lists."""
+        self._revoked = revoked
+        self._changed()
+
+    def _changed(self) -> None:
         self._decided.clear()
+        self.revision += 1
 
     # --- the record ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
 from serving.auth.gate import DENIALS, Gate
 from serving.auth.policy import parse
+from serving.auth.revocations import parse_revoked
 from serving.auth.tls import ServerTls
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.clock import Clock
@@ -40,13 +41,20 @@ class Security:
 
     def __init__(self, gate: Gate | None, tls: ServerTls | None, audit: Audit, files: list[Reloading]) -> None:
         self.gate, self.tls, self.audit = gate, tls, audit
-        self._files = [*files, *((file, _nothing) for file in (tls.files if tls else ()))]
+        self._files = [*((file, _nothing) for file in (tls.files if tls else ())), *files]
 
     async def keep(self) -> None:
         """Follow the files and the clock until cancelled."""
         while True:
             await asyncio.sleep(_REREAD_S)
             self.refresh()
+
+    def follow_authorities(self, gate: Gate, bundle: WatchedFiles[bytes]) -> None:
+        """Let the gate know of other CAs in the bundle of clients' certificates."""
+        self._files = [
+            (file, (lambda: gate.use_authorities(bundle.current)) if file is bundle else use)
+            for file, use in self._files
+        ]
 
     def close(self) -> None:
         """The process ends."""
@@ -130,6 +138,7 @@ _FILES: Final = {
     "--client-ca": "Accept client certificates of this CA (PEM) as identities.",
     "--jwks": "Accept tokens (JWT) signed by one of these public keys.",
     "--policy": "Policy: which identity has which role (YAML).",
+    "--revoked": "Refuse the tokens, certificates and identities in this file (YAML: tokens, serials, subjects).",
     "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",
 }
 COMMON_TEXT: Final = (
@@ -219,14 +228,19 @@ def security_of(
     audit = Audit(FileSink(Path(given["audit_log"])) if given["audit_log"] else LogSink(), clock)
     if not given["policy"]:
         return Security(None, tls, audit, []) if tls else None
+    certificates = None
+    if tls is not None and tls.client_ca is not None and not forwards:
+        certificates = Certificates(given["trust_domain"], clock, tls.client_ca.current)
     try:
-        certificates = Certificates(given["trust_domain"], clock) if given["client_ca"] and not forwards else None
         gate, files = _gate(given, certificates, audit, clock, cluster, denied_by_state)
     except BadSecurity:
         audit.close()
         raise
     audit.record(_START)
-    return Security(gate, tls, audit, files)
+    made = Security(gate, tls, audit, files)
+    if certificates is not None and tls is not None and tls.client_ca is not None:
+        made.follow_authorities(gate, tls.client_ca)
+    return made
 
 
 def _gate(
@@ -238,15 +252,20 @@ def _gate(
     denied_by_state: Collection[str],
 ) -> tuple[Gate, list[Reloading]]:
     policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
-    if not given["jwks"]:
-        gate = Gate(policy.current, None, certificates, audit, clock, cluster, denied_by_state)
-        return gate, [(policy, lambda: gate.use(policy.current))]
-    keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
-    common = bool(given.get("common_audience"))
-    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"], common)
-    tokens = Tokens(keys.current, demands, clock)
+    tokens, files = None, list[Reloading]()
+    if given["jwks"]:
+        keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
+        common = bool(given.get("common_audience"))
+        demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"], common)
+        tokens = Tokens(keys.current, demands, clock)
+        files.append((keys, lambda: gate.use_keys(keys.current)))
     gate = Gate(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
-    return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tokens.use(keys.current))]
+    files.append((policy, lambda: gate.use(policy.current)))
+    if given.get("revoked"):
+        revoked = WatchedFiles("revoked", (Path(given["revoked"]),), lambda contents: parse_revoked(contents[0]))
+        gate.use_revoked(revoked.current)
+        files.append((revoked, lambda: gate.use_revoked(revoked.current)))
+    return gate, files
 
 
 _NEEDS: Final = (
@@ -258,6 +277,7 @@ _NEEDS: Final = (
     ("jwks", ("issuer", "audience", "policy")),
     ("issuer", ("jwks",)),
     ("audit_log", ("policy",)),
+    ("revoked", ("policy",)),
 )
 
 

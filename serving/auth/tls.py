@@ -35,13 +35,14 @@ class ServerTls:
 
     Attributes:
         files: to be read again now and then.
+        client_ca: the CAs for certificates of clients (PEM); None: there are none.
     """
 
     def __init__(self, cert: Path, key: Path, client_ca: Path | None, clock: Clock) -> None:
         """Raises BadSecurity."""
         self._pair = WatchedFiles("tls-cert", (cert, key), _reader(cert, key, clock))
-        self._client_ca = WatchedFiles("client-ca", (client_ca,), _authority) if client_ca else None
-        self.files: list[WatchedFiles[Any]] = [self._pair, *([self._client_ca] if self._client_ca else [])]
+        self.client_ca = WatchedFiles("client-ca", (client_ca,), _authority) if client_ca else None
+        self.files: list[WatchedFiles[Any]] = [self._pair, *([self.client_ca] if self.client_ca else [])]
 
     @property
     def expires_at(self) -> float:
@@ -73,16 +74,16 @@ class ServerTls:
         context.options |= ssl.OP_NO_RENEGOTIATION
         with _as_file(pair.chain + b"\n" + pair.key) as path:
             context.load_cert_chain(path, password=_NO_PASSWORD)
-        if self._client_ca is not None:
+        if self.client_ca is not None:
             context.verify_mode = clients
-            context.load_verify_locations(cadata=self._client_ca.current.decode())
+            context.load_verify_locations(cadata=self.client_ca.current.decode())
             # Resumed, a connection would keep the identity of one whose certificate nobody verifies again.
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
         return context
 
     def _state(self) -> tuple[object, object]:
-        return self._pair.current, self._client_ca.current if self._client_ca else None
+        return self._pair.current, self.client_ca.current if self.client_ca else None
 
 
 def _context() -> ssl.SSLContext:

@@ -40,6 +40,15 @@ class Scope:
             return self
         return Scope(self.services, self.nodes, None, self.checks) if cluster in self.clusters else None
 
+    def includes(self, other: Scope) -> bool:
+        """Whether whatever is within the other one is within this."""
+        return (
+            _includes(self.services, other.services)
+            and _includes(self.nodes, other.nodes)
+            and _includes(self.clusters, other.clusters)
+            and _includes(self.checks, other.checks)
+        )
+
     def covers(self, service: str, node: str, cluster: str = "") -> bool:
         """Whether an instance of this service on this node is within it; `cluster` empty: nobody knows where."""
         return (
@@ -152,6 +161,11 @@ class Access:
             yield from self.grants.get(role, ())
 
 
+def _includes(wide: Patterns | None, narrow: Patterns | None) -> bool:
+    # A `*` in the narrow one can only be met by a `*` in the wide one, which takes whatever the narrow one takes there.
+    return wide is None or (narrow is not None and all(word in wide for word in narrow.words))
+
+
 def _proven(allowed: Patterns | None, named: Collection[str]) -> bool:
     return allowed is None or (bool(named) and all(one in allowed for one in named))
 
@@ -174,10 +188,12 @@ class Identity:
     Attributes:
         name: the SPIFFE id of the certificate, or the subject of the token.
         expires_at: Unix time in seconds at which the proof ends; any allowance for skew is included.
-        key: which of the issuer's keys signed the token, by its contents; certificates have none.
+        key: which key signed the token, or which CA verified the certificate, by its contents; empty: not known.
+        id: of the token (jti), or the serial number of the certificate; empty: it has none.
     """
 
     name: str
     kind: Kind
     expires_at: float
     key: str = ""
+    id: str = ""

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from serving.auth.certificates import VERIFIED_BY, fingerprint
 from serving.h2.frames import PREFACE
 from serving.limiting.peers import Peer, peer_of
 from serving.sockets import set_tcp
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 _PER_TURN: Final = 4  # connections taken before others have their turn (decision 063)
 _MAX_SURPLUS = 256  # beyond the limits that may still shake hands; more are closed at once. Not Final: a test sets it
+_DER: Final = 2  # _ssl.ENCODING_DER
 _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptors
 
 
@@ -41,9 +43,7 @@ class Arrival(asyncio.Protocol):
         self.is_made = True
         self._core.arrivals.add(transport)
         if secure is not None:
-            der = secure.getpeercert(True)
-            pem = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
-            self._peer = self._peer._replace(certificate=pem, is_secure=True)
+            self._peer = self._peer._replace(certificate=_certificate(secure), is_secure=True)
         patience_s = SURPLUS_S if self._surplus else self._core.limits.slow_request_s
         self._timer = self._core.loop.call_later(patience_s, self._core.turns.wait, self._late)
         if secure is not None and secure.selected_alpn_protocol() == "h2":
@@ -76,6 +76,19 @@ class Arrival(asyncio.Protocol):
         self._transport.set_protocol(cast("asyncio.Protocol", connection))
         connection.data_received(self._begun)
         return connection
+
+
+def _certificate(secure: Any) -> bytes:
+    """The certificate that the client showed, and which CA verified it; empty: it showed none."""
+    der = secure.getpeercert(True)
+    if not der:
+        return b""
+    pem = ssl.DER_cert_to_PEM_cert(der).encode()
+    try:  # up to Python 3.12 only the object inside tells; a resumed session has no chain
+        chain = getattr(secure, "_sslobj", secure).get_verified_chain()
+    except (AttributeError, ssl.SSLError):
+        return pem
+    return pem + VERIFIED_BY + fingerprint(chain[-1].public_bytes(_DER)).encode() if chain else pem
 
 
 class Acceptor:

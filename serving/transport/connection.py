@@ -16,6 +16,8 @@ from serving.limiting.turns import Turns
 from serving.transport.router import Router
 
 _TICK_S: Final = 1.0
+_RETIRE_S: Final = 60.0
+_MOST_GAP_S: Final = 0.01  # a handshake takes a millisecond
 LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer
 SURPLUS_S: Final = 0.5  # for a connection too many to begin its request, so that it is refused in its own HTTP
 _SPARED_S: Final = 5.0  # for its answer, if it asks for our health
@@ -28,6 +30,8 @@ class Core:
         self.loop = asyncio.get_running_loop()
         self.turns = Turns()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
+        self._gate = shared.security.gate if shared.security is not None else None
+        self._revision = 0  # of the gate, at which connections were looked at
         self.connections: set[Connection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
         self.accepted, self.date_line = 0, b""  # the line is for HTTP/1.1, of this second
@@ -62,11 +66,23 @@ class Core:
         """Give all connections the time, about once a second."""
         while True:
             self.date_line, now = b"date: %s\r\n" % formatdate(usegmt=True).encode(), self.loop.time()
+            self._retire_withdrawn(now)
             for number, connection in enumerate([*self.connections], 1):
                 connection.tick(now)
                 if number % 100 == 0:
                     await self.turns.next()
             await asyncio.sleep(self.tick_s)
+
+    def _retire_withdrawn(self, now: float) -> None:
+        """Let go, over a minute, of connections whose certificates were withdrawn: their next handshake looks anew."""
+        if self._gate is None or self._gate.revision == self._revision:
+            return
+        self._revision = self._gate.revision
+        shown = [one for one in self.connections if one.peer.certificate]
+        ending = [one for one in shown if self._gate.has_withdrawn(one.peer.certificate)]
+        gap_s = min(_MOST_GAP_S, _RETIRE_S / max(1, len(ending)))
+        for number, connection in enumerate(ending):
+            connection.retire(now + number * gap_s)
 
 
 class Connection:  # an asyncio.Protocol, but for its base, which is not compiled and would slow down each attribute
@@ -86,6 +102,10 @@ class Connection:  # an asyncio.Protocol, but for its base, which is not compile
         if surplus:
             self._retire_at = self.loop.time() - 1  # no more than one request
             self.loop.call_later(SURPLUS_S, core.turns.wait, self._surplus_late)
+
+    def retire(self, at: float) -> None:
+        """Take no more requests from then on, on the loop's clock."""
+        self._retire_at = min(self._retire_at, at)
 
     def has_no_place(self, head: Head) -> bool:
         """Of one too many: turn it away, unless it asks how we are: clients in numbers must not make us look dead."""
