@@ -54,7 +54,7 @@ class Server:
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
         contents = Contents(snapshots, chunks, locations)
         writer = Writer(locations, shared.clock)
-        effects = Effects(controller, events, writer, leave)
+        effects = Effects(controller, events, writer, leave, locations)
         worker = Worker(controller, events, pictures, contents, effects, drift_every_s)
         services = controller.records(kinds.SERVICE)
         work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)

@@ -7,18 +7,20 @@ from dataclasses import replace
 from typing import Final
 
 from nanny.actions.effects import Effects, keys_of, messages_of
-from nanny.actions.progress_clock import ProgressClock
-from nanny.actions.stages import stages_of, update_evidence
+from nanny.actions.progress_clock import Meter, ProgressClock
+from nanny.actions.stages import ailing_instances, restarts_of, stages_of
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Event
-from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
+from nanny.rollout.judge import Findings, is_calm
+from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
 from nanny.rollout.views import Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched
 from nannypb.v1.records_pb2 import ActionRecord
 
 SOON_S: Final = 0.5
+REPORTS_S: Final = 2.0
 SHRINK_AFTER_S: Final = 30.0
 AT_ONCE: Final = 200
 """Instances that one step writes: more of them would keep orders waiting."""
@@ -33,22 +35,22 @@ class Activation:
     async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
         record = self._effects.record(subject, running)
-        progress = progress_of(record)
-        stages = stages_of(subject, content, own=progress.batch)
-        if not running.number:
-            progress = _forgiving(progress, stages)
-        evidence = self._progress.evidence(subject.id, running.number)
-        relapses = update_evidence(evidence, subject, content, stages) - progress.failed
-        if running.number and relapses:
-            record.failed.extend(messages_of(sorted(relapses)))
-            await self._effects.store(subject, running, record)
-            progress = progress_of(record)
-        to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))
-        mark = evidence.progress, progress.batch, record.granted, to_switch, frozenset(subject.away)
-        stalled_s = self._progress.stalled_s(subject.id, running.number, mark)
+        meter = self._progress.meter(subject.id, record)
+        if not record.begun:
+            _begin(subject, running, content, record)
+        stages = meter.evidence.settled(stages_of(subject, content, own=keys_of(record.batch)), fell_of(record))
+        findings = meter.evidence.update(
+            stages, restarts_of(subject, content), progress_of(record), meter.now_s, subject.policy.soak_s
+        )
+        if running.number and any(findings):
+            _note(record, findings)
+        progress = progress_of(record) if running.number else _forgiving(progress_of(record), stages)
+        _measure(meter, subject, record, stages, progress, is_disturbed=bool(findings.fell or findings.failed))
+        meter.save(record)
+        await self._effects.store(subject, running, record)
         if progress.batch and not record.granted:
-            return await self._ask(subject, running, record, stalled_s)
-        step = next_step(subject.policy, stages, progress, stalled_s)
+            return await self._ask(subject, running, record, meter.stalled_s)
+        step = next_step(subject.policy, stages, progress, meter.stalled_s, meter.calm_s)
         return await self._do(step, subject, running, content, record)
 
     async def _do(
@@ -61,12 +63,32 @@ class Activation:
                 return await self._switch(subject, running, content, record, instances)
             case GiveBack(failed):
                 return await self._give_back(subject, running, record, failed)
-            case Finished(why):
-                return await self._end(subject, running, record, Event.DONE, why)
-            case Failed(why) if running.number:
-                return await self._end(subject, running, record, Event.FAILED, why)
-            case Failed(why) | Wait(why):
+            case Wait(why):
                 return await self._say(subject, running, record, why)
+            case Prove() | Finished() | Failed():
+                return await self._conclude(step, subject, running, record)
+
+    async def _conclude(
+        self, step: Prove | Finished | Failed, subject: Subject, running: Running, record: ActionRecord
+    ) -> float | None:
+        """The first batch, or all of it, is over. A repair has neither."""
+        if isinstance(step, Failed):
+            if running.number:
+                return await self._end(subject, running, record, Event.FAILED, step.why)
+            return await self._say(subject, running, record, step.why)
+        if not running.number:
+            return None
+        # A host that died lately is still called ready: each has to have reported since.
+        if silent := await self._effects.silent(subject, step.instances):
+            location, name = min(silent)
+            more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+            await self._say(subject, running, record, f"waits for a report of {name} ({location}){more}")
+            return REPORTS_S
+        if isinstance(step, Finished):
+            return await self._end(subject, running, record, Event.DONE, step.why)
+        record.proven = True
+        await self._effects.store(subject, running, record)
+        return 0.0
 
     async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
         """While the service is paused: a batch that is ready gives its leave back. Nothing else is done."""
@@ -84,6 +106,7 @@ class Activation:
     ) -> float:
         record.batch.extend(messages_of(batch))
         asks = bool(costs) and bool(self._effects.leave.address)
+        record.calm_ms = record.stalled_ms = 0
         record.granted = not asks
         if asks:
             record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
@@ -148,7 +171,7 @@ class Activation:
         if not running.number:
             return None
         done = f"active; left out: {why}" if outcome is Event.DONE and why else why
-        await self._effects.end(subject, running, outcome, done)
+        await self._effects.end(subject, running, outcome, done, record.ailing)
         return None
 
     async def _say(self, subject: Subject, running: Running, record: ActionRecord, why: str) -> float:
@@ -170,13 +193,52 @@ def _ends(task_id: str) -> str:
 
 def progress_of(record: ActionRecord) -> Progress:
     """The progress stored in the record."""
-    failed = frozenset(keys_of(record.failed))
-    return Progress(keys_of(record.batch), record.batches_done, failed, record.at_most)
+    return Progress(
+        keys_of(record.batch),
+        record.batches_done,
+        frozenset(keys_of(record.failed)),
+        fell_of(record),
+        frozenset(keys_of(record.ailing)),
+        record.at_most,
+        record.proven,
+        record.trusted,
+    )
+
+
+def fell_of(record: ActionRecord) -> frozenset[Key]:
+    return frozenset(keys_of(record.fell))
+
+
+def _begin(subject: Subject, running: Running, content: Content, record: ActionRecord) -> None:
+    """Note what is so before anything is switched. What was active last has proven itself; a roll-back inherits."""
+    is_back = subject.service.rolling_back
+    record.begun = True
+    record.trusted = record.proven = not running.number or subject.service.last_active == running.snapshot
+    ailing = keys_of(subject.record.ailing) if is_back else sorted(ailing_instances(subject, content))
+    record.ailing.extend(messages_of(ailing))
+
+
+def _note(record: ActionRecord, findings: Findings) -> None:
+    fell = (fell_of(record) | findings.fell) - findings.recovered
+    del record.fell[:]
+    record.fell.extend(messages_of(sorted(fell)))
+    record.failed.extend(messages_of(sorted(findings.failed)))
+
+
+def _measure(
+    meter: Meter, subject: Subject, record: ActionRecord, stages: Stages, progress: Progress, *, is_disturbed: bool
+) -> None:
+    to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))
+    meter.note_mark(
+        (meter.evidence.progress, progress.batch, record.granted, to_switch, frozenset(subject.away), record.proven)
+    )
+    is_calm_now = not progress.batch and is_calm(stages, progress)
+    meter.note_calm(is_calm=is_calm_now, is_disturbed=is_disturbed or bool(to_switch))
 
 
 def _forgiving(progress: Progress, stages: Stages) -> Progress:
     """A repair does not wait for instances that went down by themselves, although they leave less room."""
-    down = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING) - set(progress.batch)
+    down = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from control import Controller, Events, Refused
 from control.errors import EventRefused
+from hqclient import Client
 from nanny.actions import reports
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running, SnapshotState
@@ -15,6 +16,7 @@ from nanny.automaton.states import Current, Event
 from nanny.records import kinds
 from nanny.rollout.views import Key
 from nanny.world.leave import Answer, Hold, Leave
+from nanny.world.silences import silent_instances
 from nanny.world.writing import Write, Writer, Written
 from nannypb.v1 import records_pb2
 from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, InstanceKey, ServiceEvent
@@ -33,9 +35,16 @@ _OUTCOMES: Final = {
 class Effects:
     """Effects of the acting process. `leave` approves them; `events` receives the outcomes of actions."""
 
-    def __init__(self, controller: Controller, events: Events[ServiceEvent], writer: Writer, leave: Leave) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        events: Events[ServiceEvent],
+        writer: Writer,
+        leave: Leave,
+        locations: Mapping[str, Client],
+    ) -> None:
         self.controller, self.leave = controller, leave
-        self._events, self._writer = events, writer
+        self._events, self._writer, self._locations = events, writer, locations
         self.ended = dict.fromkeys(_OUTCOMES, 0)
 
     def record(self, subject: Subject, running: Running) -> ActionRecord:
@@ -88,14 +97,27 @@ class Effects:
         answer = await self.leave.ask(task, subject.id, instances, comment)
         return await self.leave.confirm(task) if answer.granted else answer
 
-    async def end(self, subject: Subject, running: Running, outcome: Event, message: str = "") -> None:
-        """The action is over: store that as an event like any other, once."""
+    async def silent(self, subject: Subject, keys: Set[Key]) -> set[Key]:
+        """Those of these instances that have not reported in the last interval, as HQ says now."""
+        return await silent_instances(self._locations, subject.id, keys) if keys else set()
+
+    async def end(
+        self,
+        subject: Subject,
+        running: Running,
+        outcome: Event,
+        message: str = "",
+        ailing: Sequence[InstanceKey] = (),
+    ) -> None:
+        """The action is over: store that as an event like any other, once. `ailing`: see ActionEnd."""
         self.ended[outcome] += 1
         level = logging.WARNING if outcome is Event.FAILED else logging.INFO
         log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
         end = ActionEnd(
             snapshot_id=running.snapshot, number=running.number, outcome=_OUTCOMES[outcome], message=message[:1_000]
         )
+        if outcome is Event.FAILED:
+            end.ailing.extend(ailing)
         event = ServiceEvent(ended=end)
         try:
             await self._events.submit(subject.id, event, request_id=f"end-{running.snapshot}-{running.number}")

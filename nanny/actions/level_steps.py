@@ -59,7 +59,10 @@ class LevelSteps:
 
     async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
         deadline_s = subject.policy.progress_deadline_s
-        stalled_s = self._progress.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
+        meter = self._progress.meter(subject.id, record)
+        meter.note_mark((look.done, len(look.waiting), frozenset(look.away)))
+        meter.save(record)
+        stalled_s = meter.stalled_s
         is_late = stalled_s >= deadline_s
         if look.is_over or _may_go_on(subject, running, look, is_late=is_late):
             outcome = Event.FAILED if look.left else Event.DONE
@@ -110,7 +113,7 @@ def _may_go_on(subject: Subject, running: Running, look: Look, *, is_late: bool)
     if state is None or state.target is not Target.ACTIVE or running.action not in (Action.GENERATE, Action.PREPARE):
         return False
     waits = len(look.waiting)
-    allowed = subject.policy.max_failures.of(look.done + waits) if is_late else 0
+    allowed = subject.policy.failures(look.done + waits) if is_late else 0
     return bool(look.done) and not look.writes and waits <= allowed
 
 

@@ -1,36 +1,97 @@
-"""How long actions have made no progress, by this process's clock. A new process starts at 0, which only delays."""
+"""How long actions have made no progress, and have been calm. Time counts only while this process acts on them.
+
+What was counted is kept in the action's record, so that processes that restart again and again get there, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
 
 from nanny.rollout.judge import Evidence
+from nannypb.v1.records_pb2 import ActionRecord
 from serving.clock import Clock
+
+_LONGEST_STEP_S: Final = 10.0
+"""Actions are looked at at least so often: what is longer, this process slept or did something else."""
+_SAVED_EVERY_S: Final = 30.0
+_UNMARKED: Final = object()
+
+
+@dataclass(slots=True)
+class Meter:
+    """Of one action.
+
+    Attributes:
+        now_s: for how long this process has acted on it.
+        stalled_s: for how long the mark has been unchanged.
+        calm_s: for how long it was calm since the last disturbance.
+        evidence: what a roll-out has seen until now.
+    """
+
+    stalled_s: float
+    calm_s: float
+    now_s: float = 0.0
+    evidence: Evidence = field(default_factory=Evidence)
+    _elapsed_s: float = 0.0
+    _read_at: float | None = None
+    _mark: Hashable = _UNMARKED
+
+    def advance(self, clock_s: float) -> None:
+        """Count the time since the last look."""
+        passed_s = clock_s - self._read_at if self._read_at is not None else 0.0
+        self._elapsed_s = min(passed_s, _LONGEST_STEP_S)
+        self._read_at = clock_s
+        self.now_s += self._elapsed_s
+
+    def stand_still(self) -> None:
+        """What passes until the next look does not count."""
+        self._read_at = None
+
+    def note_mark(self, mark: Hashable) -> None:
+        """Something has moved if the mark is another one. Another process goes on with what this one counted."""
+        is_same = self._mark is _UNMARKED or self._mark == mark
+        self.stalled_s = self.stalled_s + self._elapsed_s if is_same else 0.0
+        self._mark = mark
+
+    def note_calm(self, *, is_calm: bool, is_disturbed: bool) -> None:
+        if is_disturbed:
+            self.calm_s = 0.0
+        elif is_calm:
+            self.calm_s += self._elapsed_s
+
+    def save(self, record: ActionRecord) -> bool:
+        """Bring the record up to date, but not at every look. Return whether it changed."""
+        far = max(abs(self.stalled_s - record.stalled_ms / 1000), abs(self.calm_s - record.calm_ms / 1000))
+        if far < _SAVED_EVERY_S:
+            return False
+        record.stalled_ms, record.calm_ms = int(self.stalled_s * 1000), int(self.calm_s * 1000)
+        return True
 
 
 class ProgressClock:
-    """One watch for each action, and its evidence; what is forgotten (at a pause) starts again at 0."""
+    """The meters of all actions of this process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._marks: dict[tuple[str, int], tuple[Hashable, float]] = {}
-        self._evidence: dict[tuple[str, int], Evidence] = {}
+        self._meters: dict[tuple[str, int], Meter] = {}
 
-    def stalled_s(self, service: str, number: int, mark: Hashable) -> float:
-        """For how long the mark has been unchanged."""
-        now = self._clock.now()
-        known, since = self._marks.get((service, number), (None, now))
-        if known != mark:
-            since = now
-        self._marks[service, number] = mark, since
-        return now - since
+    def meter(self, service: str, record: ActionRecord) -> Meter:
+        """The meter of an action, with the time until now."""
+        key = service, record.number
+        if key not in self._meters:
+            self._meters[key] = Meter(record.stalled_ms / 1000, record.calm_ms / 1000)
+        self._meters[key].advance(self._clock.now())
+        return self._meters[key]
 
-    def evidence(self, service: str, number: int) -> Evidence:
-        """What a roll-out has seen until now."""
-        return self._evidence.setdefault((service, number), Evidence())
+    def pause(self, service: str) -> None:
+        """Its actions are paused: their times stand still."""
+        for key, meter in self._meters.items():
+            if key[0] == service:
+                meter.stand_still()
 
     def forget(self, service: str) -> None:
-        """Its actions are paused or over."""
-        for known in (self._marks, self._evidence):
-            for key in [key for key in known if key[0] == service]:
-                del known[key]
+        """Its actions are over."""
+        for key in [key for key in self._meters if key[0] == service]:
+            del self._meters[key]

@@ -26,6 +26,21 @@ def is_silent(instance: Instance) -> bool:
     return status.agent.status != _TRUE if status.HasField("agent") else not status.revision
 
 
+def has_never_reported(instance: Instance) -> bool:
+    """No agent has reported since it was created or moved: that may still come, and may be the fault of the order."""
+    agent = instance.status.agent
+    if not instance.status.HasField("agent"):
+        return not instance.status.revision
+    return agent.status == instance_pb2.CONDITION_STATUS_UNKNOWN or (
+        agent.status != _TRUE and agent.reason == "NeverReported"
+    )
+
+
+def should_serve(instance: Instance) -> bool:
+    """Some revision is wanted READY."""
+    return any(revision.target == READY for revision in instance.spec.revision)
+
+
 def is_installed(instance: Instance, revision: str) -> bool:
     status = status_of(instance, revision)
     return status is not None and status.installed.status == _TRUE
@@ -63,13 +78,8 @@ def why_not(instance: Instance, revision: str) -> str:
 def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: float) -> Stage:
     """Where an instance stands on the way to a revision. `ready_s`: of the revision; negative: it is not ready."""
     if target_of(instance, revision) == READY:
-        if is_ready(instance, revision):
-            long_enough = ready_s >= min_ready_s and has_seen(instance, revision)
-            return Stage.DONE if long_enough else Stage.SETTLING
-        if is_silent(instance):
-            return Stage.LOST
-        return Stage.UNDER_WAY if has_seen(instance, revision) or is_ready(instance) else Stage.UNHEARD
-    if is_silent(instance):
+        return _switched_stage(instance, revision, ready_s, min_ready_s)
+    if _is_dead(instance):
         return Stage.SILENT
     is_unprepared = target_of(instance, revision) == INSTALLED and not is_installed(instance, revision)
     if not is_ready(instance):
@@ -80,6 +90,21 @@ def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: flo
     if wanted and not has_seen(instance, wanted):
         return Stage.UNSEEN
     return Stage.UNPREPARED if is_unprepared else Stage.UP
+
+
+def _switched_stage(instance: Instance, revision: str, ready_s: float, min_ready_s: float) -> Stage:
+    if is_ready(instance, revision):
+        return Stage.DONE if ready_s >= min_ready_s and has_seen(instance, revision) else Stage.SETTLING
+    if _is_dead(instance):
+        return Stage.GONE if has_seen(instance, revision) else Stage.LOST
+    if has_never_reported(instance) or has_seen(instance, revision):
+        return Stage.UNDER_WAY
+    return Stage.UNTOUCHED if is_ready(instance) else Stage.UNHEARD
+
+
+def _is_dead(instance: Instance) -> bool:
+    """Heard of before, and not any more."""
+    return is_silent(instance) and not has_never_reported(instance)
 
 
 def is_settled(instance: Instance) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Set
+from collections.abc import Collection, Mapping, Set
 from typing import Final
 
 from nanny.actions import reports
 from nanny.actions.subject import Subject
-from nanny.rollout.judge import Evidence
 from nanny.rollout.views import SWITCHED, Key, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY, switched
@@ -44,18 +43,23 @@ def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> 
     return stages
 
 
-def update_evidence(evidence: Evidence, subject: Subject, content: Content, stages: Stages) -> set[Key]:
-    """Add what HQ shows now to the evidence; the instances that fell since."""
+def restarts_of(subject: Subject, content: Content) -> Mapping[Key, int]:
+    """How often the containers of the snapshot's revision were started again; instances without any are absent."""
     instances = subject.instances
 
     def judge(key: Key) -> int | None:
         return reports.restarts_of(instances[key], content.id) if key in instances else None
 
     tally = subject.picture.tally(("restarts", content.id), judge)
-    restarts = {key: count for count, keys in tally.groups().items() if count for key in keys}
-    relapses = evidence.relapses(stages, restarts)
-    evidence.update(stages, restarts)
-    return relapses
+    return {key: count for count, keys in tally.groups().items() if count for key in keys}
+
+
+def ailing_instances(subject: Subject, content: Content) -> set[Key]:
+    """Those that should be ready and are not; nobody, if none of them is."""
+    instances = {key: subject.instances[key] for key in content.placements if key in subject.instances}
+    serving = {key for key, instance in instances.items() if reports.should_serve(instance)}
+    ailing = {key for key in serving if not reports.is_ready(instances[key])}
+    return ailing if ailing < serving else set()
 
 
 def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
@@ -81,7 +85,7 @@ def _stage(
     stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
     if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
         # Labels, ports or the revision itself differ from the description: written again, at the same cost.
-        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and reports.is_ready(instance):
+        if stage in (Stage.SETTLING, Stage.UNDER_WAY, Stage.UNTOUCHED) and reports.is_ready(instance):
             return Stage.UNSEEN
         return Stage.UP if reports.is_ready(instance) else Stage.DOWN
     return stage

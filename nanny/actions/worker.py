@@ -58,7 +58,7 @@ class Worker:
             return None
         service = service_of(record)
         if service.paused:
-            self._progress.forget(service_id)
+            self._progress.pause(service_id)
             return await self._paused(service_id, record)
         async with self.picture(service_id) as picture:
             subject = await self._with_holds(self._subject(service_id, record, picture))

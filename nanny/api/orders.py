@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -14,6 +14,7 @@ from control.amounts import Amount
 from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.contents import Contents
 from nanny.records import kinds
+from nanny.rollout.policy import DEADLINE_S
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted
 from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content
@@ -152,8 +153,7 @@ def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
             faults.append(Violation(f"info.rollout.{name}", str(error)))
     if policy.max_unavailable in ("0", "0%"):
         faults.append(Violation("info.rollout.max_unavailable", "is 0: no instance could ever be switched"))
-    long = [name for name in ("progress_deadline_s", "min_ready_s") if getattr(policy, name) > _MOST_SECONDS]
-    faults += [Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds") for name in long]
+    faults += _time_faults(policy)
     faults += [
         Violation(f"info.rollout.{field}[{number}]", f"unknown location {name}; known: {', '.join(sorted(locations))}")
         for field, names in (("location", policy.location), ("leave_out", policy.leave_out))
@@ -164,6 +164,20 @@ def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
         faults.append(Violation("info.description", f"is longer than {_LONGEST_WORDS} characters"))
     if faults:
         raise InvalidRequest(*faults)
+
+
+def _time_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
+    for name in ("progress_deadline_s", "min_ready_s", "soak_s"):
+        if getattr(policy, name) > _MOST_SECONDS:
+            yield Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds")
+    deadline_s = policy.progress_deadline_s or int(DEADLINE_S)
+    for name in ("min_ready_s", "soak_s"):
+        if getattr(policy, name) >= deadline_s:
+            yield Violation(
+                f"info.rollout.{name}",
+                f"is {getattr(policy, name)} s, which is not below progress_deadline_s ({deadline_s} s): good "
+                "roll-outs would fail; raise the deadline or lower this",
+            )
 
 
 def check_mask(mask: FieldMask) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from control import Controller, Events
-from nanny.actions.effects import keys_of
+from nanny.actions.activation import progress_of
 from nanny.actions.levels import Level, levels_of
 from nanny.actions.stages import stages_of
 from nanny.actions.subject import Subject
@@ -16,7 +16,7 @@ from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
 from nanny.rollout.plan import failures
-from nanny.rollout.views import Stage, Stages
+from nanny.rollout.views import Progress, Stage, Stages
 from nanny.snapshots.content import Content
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ActionRecord, ServiceEvent, TupleRecord
@@ -24,7 +24,7 @@ from nannypb.v1.records_pb2 import ActionRecord, ServiceEvent, TupleRecord
 STATE_NUMBER: Final[Mapping[ServiceState, int]] = {
     state: pb.ServiceState.Value(f"SERVICE_STATE_{state.upper()}") for state in ServiceState
 }
-_LEFT: Final = (Stage.SILENT, Stage.HELD, Stage.LOST, Stage.AWAY)
+_LEFT: Final = (Stage.SILENT, Stage.HELD, Stage.LOST, Stage.GONE, Stage.AWAY)
 
 
 class Shown:
@@ -103,8 +103,8 @@ class Shown:
 def by_location(subject: Subject, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
     """Fill in the progress of a tuple's action, location by location."""
     stages = _stages(subject, content, Action(state.action.action))
-    noted = keys_of(stored.failed) if stored.number == state.action.number else ()
-    failed = failures(stages, set(noted)) - stages.get(Stage.DONE, set())
+    progress = progress_of(stored) if stored.number == state.action.number else Progress()
+    failed = failures(stages, progress) - stages.get(Stage.DONE, set())
     counts = {stage: Counter(key[0] for key in keys - failed) for stage, keys in stages.items()}
     totals, failed_in = Counter(key[0] for key in content.placements), Counter(key[0] for key in failed)
     for location in sorted({*totals, *subject.picture.seen}):
@@ -117,7 +117,7 @@ def by_location(subject: Subject, content: Content, state: pb.SnapshotState, sto
                 location=location,
                 total=totals[location],
                 done=count(Stage.DONE),
-                under_way=count(Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING),
+                under_way=count(Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLING),
                 left=count(*_LEFT),
                 failed=failed_in[location],
                 error=_error(subject, location),

@@ -253,6 +253,9 @@ def _ended(moved: _Moved) -> None:
     after = moved.step.ended(moved.before, end.snapshot_id, end.number, _OUTCOMES[end.outcome])
     if after is moved.before:
         raise Refused(f"action {end.number} is over")
+    if not (after.rolling_back and moved.before.rolling_back):
+        del moved.record.ailing[:]
+        moved.record.ailing.extend(end.ailing if after.rolling_back else ())
     moved.to(after, end.snapshot_id, end.message)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from control.amounts import Amount
 from nanny.automaton.service import Service, SnapshotState
 from nanny.automaton.states import Current, Target
-from nanny.rollout.policy import TEN_PERCENT, Policy
+from nanny.rollout.policy import DEADLINE_S, TEN_PERCENT, Policy, default_min_ready_s, default_soak_s
 from nannypb.v1 import records_pb2, service_pb2
 
 CURRENT: Mapping[int, Current] = {
@@ -67,11 +67,13 @@ def tuple_of(record: records_pb2.ServiceRecord, snapshot: str) -> records_pb2.Tu
 def policy_of(service_id: str, record: records_pb2.ServiceRecord) -> Policy:
     """How its roll-outs go."""
     told = record.info.rollout
+    deadline_s = float(told.progress_deadline_s or DEADLINE_S)
     return Policy(
         max_unavailable=Amount.parse(told.max_unavailable) if told.max_unavailable else TEN_PERCENT,
         max_failures=Amount.parse(told.max_failures) if told.max_failures else TEN_PERCENT,
-        progress_deadline_s=float(told.progress_deadline_s or 600),
-        min_ready_s=float(told.min_ready_s) if told.HasField("min_ready_s") else 10.0,
+        progress_deadline_s=deadline_s,
+        min_ready_s=float(told.min_ready_s) if told.HasField("min_ready_s") else default_min_ready_s(deadline_s),
+        soak_s=float(told.soak_s) if told.HasField("soak_s") else default_soak_s(deadline_s),
         locations=tuple(told.location),
         leave_out=frozenset(told.leave_out),
         rolls_back=told.roll_back,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import Final
 
+from nanny.rollout.judge import expected, is_calm
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
 
@@ -34,6 +36,13 @@ class GiveBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Prove:
+    """The first batch has soaked: go on, once each of these has reported in the last interval."""
+
+    instances: frozenset[Key]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do yet; look again later. `why` is for people."""
 
@@ -42,9 +51,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every instance is as it should be, except those `left`, which `why` explains."""
+    """Every instance is as it should be, except those `left`, which `why` explains.
+
+    Attributes:
+        instances: each of these must have reported in the last interval.
+    """
 
     why: str = ""
+    instances: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +68,34 @@ class Failed:
     why: str
 
 
-Step = Begin | Switch | GiveBack | Wait | Finished | Failed
+Step = Begin | Switch | GiveBack | Prove | Wait | Finished | Failed
 
 
-def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float = 0.0) -> Step:
     """Decide what comes next.
 
     Args:
         stalled_s: how long nothing has been completed since the batch began, without pauses.
+        calm_s: how long everybody who is expected to be done has been, since the last switch or fall.
     """
     stages = _with_lost(stages, progress)
     if excess := _excess(policy, stages, progress):
-        return Failed(f"{excess.who} restarted, or did not stay ready, after they were done ({excess.count})")
+        return Failed(f"{excess.who} restarted, or did not stay ready ({excess.count})")
     if progress.batch:
         return _in_batch(policy, stages, progress, stalled_s)
-    late = sorted(at(stages, *_NOT_YET) - progress.failed)
+    if hold := _hold(policy, stages, progress):
+        return Wait(hold)
+    late = _due(stages, progress, at(stages, *_NOT_YET))
     if late:  # switched in an earlier batch or by somebody else
         return _late(policy, stages, progress, stalled_s, late)
-    return _next_batch(policy, stages, progress, stalled_s)
+    if not progress.proven and (step := _soak(policy, stages, progress, stalled_s, calm_s)) is not None:
+        return step
+    return _next_batch(policy, stages, progress, stalled_s, calm_s)
 
 
-_NOT_YET = (Stage.UNDER_WAY, Stage.UNHEARD, Stage.SETTLING)
-NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
+_NOT_YET: Final = (Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLING)
+NOT_SWITCHED: Final = frozenset(Stage) - SWITCHED - {Stage.AWAY}
+_DEAD: Final = (Stage.UNHEARD, Stage.UNTOUCHED, Stage.LOST, Stage.GONE)
 
 
 def _with_lost(stages: Stages, progress: Progress) -> Stages:
@@ -85,9 +105,14 @@ def _with_lost(stages: Stages, progress: Progress) -> Stages:
     return {**stages, Stage.UNHEARD: unheard - lost, Stage.LOST: at(stages, Stage.LOST) | lost} if lost else stages
 
 
-def failures(stages: Stages, failed: Set[Key]) -> set[Key]:
-    """Those of `failed` that say something about the snapshot: a node that died before it saw the switch does not."""
-    return set(failed) - at(stages, Stage.UNHEARD, Stage.LOST)
+def _due(stages: Stages, progress: Progress, among: Set[Key]) -> list[Key]:
+    """Those of them that are waited for: nobody waits for what was ailing, or counts as a failure already."""
+    return sorted(among - progress.failed - progress.fell - progress.ailing)
+
+
+def failures(stages: Stages, progress: Progress) -> Set[Key]:
+    """What speaks against the snapshot: not what was ailing, nor a node that says nothing."""
+    return (progress.failed | progress.fell) - progress.ailing - at(stages, *_DEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +126,29 @@ class _Excess:
 def _excess(policy: Policy, stages: Stages, progress: Progress, late: Sequence[Key] = ()) -> _Excess | None:
     """Too many failures, with these that are late; None: they are within the policy.
 
-    The first batch may have none. Those that could not be prepared were in no batch.
+    In the first batch one that failed for good is too many; one that fell counts. Those that could not be prepared were
+    in no batch.
     """
-    failed = failures(stages, progress.failed | set(late))
-    allowed = policy.max_failures.of(_total(stages))
-    if switched := failed - at(stages, Stage.UNPREPARED):
-        allowed = policy.failures(_total(stages), progress.batches_done)
-        failed = failed if allowed else switched
+    failed = failures(stages, progress) | (set(late) - progress.ailing - at(stages, *_DEAD))
+    allowed = policy.failures(_total(stages))
+    if not progress.proven:
+        final = (failed & (progress.failed | set(late))) - at(stages, Stage.UNPREPARED)
+        failed, allowed = (final, 0) if final else (failed, allowed)
     if len(failed) <= allowed:
         return None
     return _Excess(_some(sorted(failed)), f"{len(failed)} failed, {allowed} allowed")
+
+
+def _hold(policy: Policy, stages: Stages, progress: Progress) -> str:
+    """Why a revision that may kill hosts stays where it is until people look; empty: it does not."""
+    gone = sorted(at(stages, Stage.GONE) - progress.ailing)
+    allowed = max(1, policy.failures(_total(stages)))
+    if progress.trusted or len(gone) <= allowed:
+        return ""
+    return (
+        f"holds: {_some(gone)} fell silent after they were switched ({len(gone)}, {allowed} allowed). Look at their "
+        "hosts; it goes on when they report again, and any other order replaces it"
+    )
 
 
 def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
@@ -122,23 +160,60 @@ def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
         where = sorted({location for location, _ in away})
         waits = f"waits for location {', '.join(where)}, which does not answer (it has {_some(away)})"
         return Wait(f"{waits}; {policy.go_on_without(where)}")
-    late = sorted(batch.intersection(at(stages, *_NOT_YET)) - progress.failed)
+    late = _due(stages, progress, batch & at(stages, *_NOT_YET))
     return _late(policy, stages, progress, stalled_s, late) if late else GiveBack()
 
 
 def _late(
-    policy: Policy, stages: Stages, progress: Progress, stalled_s: float, late: Sequence[Key], to_be: str = "ready"
+    policy: Policy, stages: Stages, progress: Progress, stalled_s: float, waiting: Sequence[Key], to_be: str = "ready"
 ) -> Step:
-    if stalled_s < policy.progress_deadline_s:
-        return Wait(f"waits for {_some(late)} to become {to_be}")
+    """Wait for these, up to the deadline. One that is ready has its time to settle on top of it.
+
+    No deadline ends the wait for an agent that still serves and has not seen its switch: HQ says when it is silent.
+    """
+    deadline_s = policy.progress_deadline_s
+    never = at(stages, Stage.UNTOUCHED)
+    if stalled_s < deadline_s + policy.min_ready_s:
+        never = never | at(stages, Stage.SETTLING)
+    late = [key for key in waiting if key not in never]
+    if stalled_s < deadline_s or not late:
+        return Wait(f"waits for {_some(waiting)} to become {to_be}")
     if excess := _excess(policy, stages, progress, late):
-        first = "in the first batch " if not progress.batches_done and to_be == "ready" else ""
-        deadline = f"{first}within {policy.progress_deadline_s:g} s"
-        return Failed(f"{excess.who} did not become {to_be} {deadline} ({excess.count})")
+        first = "in the first batch " if not progress.proven and to_be == "ready" else ""
+        return Failed(f"{excess.who} did not become {to_be} {first}within {deadline_s:g} s ({excess.count})")
     return GiveBack(tuple(late))
 
 
-def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+def _soak(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step | None:
+    """The first batch has to stay done for a while; None: another one begins, and as the first one if nobody was."""
+    due = expected(stages, progress)
+    is_over = stalled_s >= policy.soak_s + policy.progress_deadline_s
+    if is_calm(stages, progress) and calm_s >= policy.soak_s:
+        return Prove(frozenset(due))
+    fell = (progress.fell - progress.ailing - progress.failed) & at(stages, *SWITCHED)
+    if is_over or not (due or fell):
+        return None
+    seen = f"; {_some(sorted(fell))} did not stay ready" if fell else ""
+    return Wait(f"watches the first instances for {policy.soak_s:g} s before it goes on ({calm_s:.0f} s calm{seen})")
+
+
+def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step:
+    if not progress.proven:
+        well = {stage: keys if stage in SWITCHED else keys - progress.ailing for stage, keys in stages.items()}
+        if (step := _candidates(policy, well, progress)) is not None:
+            return step
+    if (step := _candidates(policy, stages, progress)) is not None:
+        return step
+    if at(stages, Stage.UP, Stage.SILENT):
+        used = "because max_unavailable is used up by instances that are not ready or still changing"
+        return Wait(f"waits, {used}; see `nanny instances {policy.service}`")
+    if unprepared := sorted(at(stages, Stage.UNPREPARED) - progress.failed):
+        return _late(policy, stages, progress, stalled_s, unprepared, "installed")
+    return _nothing_left(policy, stages, progress, stalled_s, calm_s)
+
+
+def _candidates(policy: Policy, stages: Stages, progress: Progress) -> Begin | None:
+    """The next batch among these; None: there is none, or no room for it."""
     if down := _in_order(policy, stages, Stage.DOWN):
         return Begin(down[:LARGEST_BATCH], ())
     # These are lost already, or nearly: an earlier roll-out took them within its limits.
@@ -146,55 +221,55 @@ def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: f
         return Begin(leaving, leaving)
     room = _room(policy, stages, progress)
     costly = _of_first_location(_in_order(policy, stages, Stage.UP) or _in_order(policy, stages, Stage.SILENT))
-    if costly and room > 0:
-        batch = costly[: min(room, LARGEST_BATCH)]
-        return Begin(batch, batch)
-    if costly:
-        failed = f" ({_some(sorted(progress.failed))})" if progress.failed else ""
-        used = f"because max_unavailable is used up by instances that are not ready{failed} or still changing"
-        why = f"{used}; see `nanny instances {policy.service}`"
-        if stalled_s < policy.progress_deadline_s:
-            return Wait(f"waits, {why}")
-        return Failed(f"stopped: no instance could be switched for {policy.progress_deadline_s:g} s, {why}")
-    if unprepared := sorted(at(stages, Stage.UNPREPARED) - progress.failed):
-        return _late(policy, stages, progress, stalled_s, unprepared, "installed")
-    return _nothing_left(policy, stages, progress, stalled_s)
+    if not costly or room <= 0:
+        return None
+    batch = costly[: min(room, LARGEST_BATCH)]
+    return Begin(batch, batch)
 
 
 def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
-    """How many more may be taken away. Instances that failed by themselves do not count; those that we broke do."""
-    taken = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNSEEN)
+    """How many more may be taken away. Who failed by itself takes none, nor does a failure that is tolerated."""
+    tolerated = progress.failed | progress.fell | progress.ailing
+    taken = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.UNSEEN) - tolerated
     serving = taken | at(stages, Stage.DONE, Stage.SETTLING, Stage.UP)
     room = policy.unavailable(max(len(serving), 1)) - len(taken)
     return min(room, progress.at_most) if progress.at_most else room
 
 
-def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step:
     if at(stages, Stage.AWAY, Stage.HELD, Stage.UNSEEN):
         where = {location for location, _ in at(stages, Stage.AWAY)}
         hint = f"; {policy.go_on_without(where)}" if where else ""
         return Wait(f"waits for the rest: {_left(stages, progress)}{hint}")
-    if _total(stages) and not at(stages, Stage.DONE):
+    done = at(stages, Stage.DONE)
+    if _total(stages) and not done:
         if stalled_s < policy.progress_deadline_s:
             return Wait("waits for the first agent to report")
         return Failed(f"no instance became ready within {policy.progress_deadline_s:g} s: {_left(stages, progress)}")
-    return Finished(_left(stages, progress))
+    due = expected(stages, progress)
+    if due and calm_s < policy.soak_s and stalled_s < policy.soak_s + policy.progress_deadline_s:
+        return Wait(f"watches all instances for {policy.soak_s:g} s before it ends ({calm_s:.0f} s calm)")
+    return Finished(_left(stages, progress), frozenset(due))
 
 
 def _left(stages: Stages, progress: Progress) -> str:
     away = at(stages, Stage.AWAY)
     where = ", ".join(sorted({location for location, _ in away}))
-    failed, done, unprepared = failures(stages, progress.failed), at(stages, Stage.DONE), at(stages, Stage.UNPREPARED)
-    told = {
+    done, unprepared = at(stages, Stage.DONE), at(stages, Stage.UNPREPARED)
+    failed = failures(stages, progress)
+    ailing = (progress.ailing & at(stages, *SWITCHED)) - done - at(stages, Stage.LOST, Stage.GONE)
+    parts = {
         f"in locations that do not answer ({where})": away,
         "held by others": at(stages, Stage.HELD),
         "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
         "whose agents have not reported": at(stages, Stage.LOST),
+        "whose agents are silent since they were switched": at(stages, Stage.GONE),
         "not installed, so that they were not switched": unprepared,
         "not ready": failed - done - unprepared,
+        "not ready as before": ailing,
         "that failed and are ready now": failed & done,
     }
-    return ", ".join(f"{len(keys)} {what}" for what, keys in told.items() if keys)
+    return ", ".join(f"{len(keys)} {what}" for what, keys in parts.items() if keys)
 
 
 def _total(stages: Stages) -> int:

@@ -11,12 +11,13 @@ Key = tuple[str, str]
 
 
 class Stage(enum.StrEnum):
-    """Where an instance stands. The first four are switched: HQ wants this snapshot READY there."""
+    """Where an instance stands. In those of SWITCHED, HQ wants this snapshot READY there."""
 
     DONE = "done"  # its agent has seen that, and it has been ready long enough
     SETTLING = "settling"  # ready, but not long enough yet
     UNDER_WAY = "under way"  # not ready yet
     UNHEARD = "unheard"  # nothing is ready there, and its agent has not been heard of since the switch
+    UNTOUCHED = "untouched"  # its agent has not seen the switch, and what ran there before is still ready
     DOWN = "down"  # not switched and not ready: switching it costs nothing
     UP = "up"  # not switched and ready
     LEAVING = "leaving"  # not switched; an earlier order is replacing what serves there by a third revision
@@ -24,11 +25,14 @@ class Stage(enum.StrEnum):
     UNPREPARED = "unprepared"  # not switched, and its agent has not installed the snapshot yet: it comes last
     SILENT = "silent"  # not switched; its agent is silent, so it may or may not serve
     HELD = "held"  # others hold it: it comes later, which is no failure
-    LOST = "lost"  # switched, but its agent is silent: it is left alone
+    LOST = "lost"  # switched, but its agent was silent before it saw that: it is left alone
+    GONE = "gone"  # its agent saw the switch, and is silent since: the revision may have taken the host with it
     AWAY = "away"  # its location does not answer: nothing is known, nothing can be written
 
 
-SWITCHED = frozenset({Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNHEARD, Stage.LOST})
+SWITCHED = frozenset(
+    {Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.LOST, Stage.GONE}
+)
 
 
 Stages = Mapping[Stage, Set[Key]]
@@ -47,12 +51,20 @@ class Progress:
     Attributes:
         batch: switched, or about to be; empty: there is no current batch.
         batches_done: how many were given back.
-        failed: instances that did not become ready within the deadline, also those that turn out to be lost; and those
-            that broke after they were done.
+        failed: instances that failed for good: they missed the deadline or kept restarting. Also those that were waited
+            for in vain and turn out to be lost.
+        fell: instances that were done, and then restarted or were not ready; until they were done for a whole soak.
+        ailing: instances that should have been ready when the order began, and were not: they count for nothing.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
+        proven: a batch has soaked, or this has served before: later batches need not be waited for as the first one is.
+        trusted: it was ACTIVE last, so whatever goes wrong now is not its doing.
     """
 
     batch: tuple[Key, ...] = ()
     batches_done: int = 0
     failed: frozenset[Key] = field(default_factory=frozenset)
+    fell: frozenset[Key] = field(default_factory=frozenset)
+    ailing: frozenset[Key] = field(default_factory=frozenset)
     at_most: int = 0
+    proven: bool = False
+    trusted: bool = False

@@ -94,7 +94,7 @@ async def _many_services(bench: Bench, nanny: NannyServer) -> None:
 
 async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> None:
     """Agents that take a second; Nanny shall add little to that."""
-    info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable="10%", min_ready_s=MIN_READY_S))
+    info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable="10%", min_ready_s=MIN_READY_S, soak_s=0))
     await nanny.call("CreateService", pb.CreateServiceRequest(service_id="wide", info=info))
     took = [0.0, 0.0]
     async with following_agents(client, ["wide"], random.Random(1)):

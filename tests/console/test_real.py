@@ -32,7 +32,7 @@ revisions:
 async def test_a_service_is_rolled_out_paused_changed_and_rolled_back_on_its_page() -> None:
     async with everything() as at, chromium() as browser, grpc.aio.insecure_channel(at.nanny) as channel:
         nanny = NannyServiceStub(channel)
-        info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, max_unavailable="1"))
+        info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
         await nanny.CreateService(npb.CreateServiceRequest(service_id="site", info=info))
         first = await _snapshot(nanny, "v1")
         async with screen(browser, at.browser.base) as shown:

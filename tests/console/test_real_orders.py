@@ -298,7 +298,7 @@ async def _taken(call: Any, request: Any) -> Any:
 
 async def _service(nanny: Any) -> str:
     """Its one snapshot."""
-    info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, max_unavailable="1"))
+    info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
     await _taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
     content = CONTENT.format(title="v1").encode()
     made = await _taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))

@@ -66,8 +66,8 @@ class Reader:
 class Location:
     """An installation of HQ on the shared etcd: replicas that may be killed, and started again on their addresses."""
 
-    def __init__(self, directory: Path, name: str, etcd: str, prefix: str, replicas: int) -> None:
-        words = ("serve", "--etcd", etcd, "--prefix", f"{prefix}hq-{name}/", "--cluster", name)
+    def __init__(self, directory: Path, name: str, etcd: str, prefix: str, replicas: int, *flags: str) -> None:
+        words = ("serve", "--etcd", etcd, "--prefix", f"{prefix}hq-{name}/", "--cluster", name, *flags)
         self.replicas = [
             Program(
                 "hq.main",
@@ -102,10 +102,11 @@ class Location:
 class Cloud:
     """Everything together. Orders go to whichever Nanny answers."""
 
-    def __init__(self, directory: Path, etcd: str, prefix: str) -> None:
+    def __init__(self, directory: Path, etcd: str, prefix: str, *hq_flags: str) -> None:
         self.directory, self._etcd, self._prefix = directory, etcd, prefix
         self.locations = {
-            name: Location(directory, name, etcd, prefix, 2 if name == LOCATIONS[0] else 1) for name in LOCATIONS
+            name: Location(directory, name, etcd, prefix, 2 if name == LOCATIONS[0] else 1, *hq_flags)
+            for name in LOCATIONS
         }
         self.agents: dict[str, Ctl] = {}
         self.nannies: list[Program] = []
@@ -173,7 +174,7 @@ class Cloud:
         return found
 
     async def create(self, **rollout: Any) -> None:
-        info = ParseDict({"rollout": rollout}, pb.InfoAttributes())
+        info = ParseDict({"rollout": {"soakS": 1, **rollout}}, pb.InfoAttributes())
         await self._acting()
         await self.call("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info))
 
@@ -314,10 +315,10 @@ def _current(service: pb.Service, snapshot: str) -> int:
 
 @asynccontextmanager
 async def cloud_of(
-    directory: Path, etcd: str, prefix: str, per_location: int, *, with_cms: bool = False
+    directory: Path, etcd: str, prefix: str, per_location: int, *hq_flags: str, with_cms: bool = False
 ) -> AsyncIterator[tuple[Cloud, Reader]]:
     """Everything runs, and the reader reads."""
-    cloud = Cloud(directory, etcd, prefix)
+    cloud = Cloud(directory, etcd, prefix, *hq_flags)
     reading = None
     try:
         await cloud.start(per_location, with_cms=with_cms)

@@ -99,7 +99,9 @@ async def _all_ready(client: Client) -> bool:
 
 async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(scene: Scene) -> None:
     before = await scene.versions()
-    adopted = await scene.run("service", "create", "web", "--adopt", "--max-unavailable", "1", "--min-ready-time", "0")
+    adopted = await scene.run(
+        "service", "create", "web", "--adopt", "--max-unavailable", "1", "--min-ready-time", "0", "--soak", "0"
+    )
     assert "Online" in adopted.out
     shown = (await scene.run("service", "show", "web", "-o", "json")).json["service"]
     assert [(one["snapshotId"], one["current"], one["target"]) for one in shown["snapshot"]] == [
@@ -130,7 +132,7 @@ async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(s
 
 
 async def test_drift_is_shown_while_nothing_may_be_done_and_gone_once_it_is_mended(scene: Scene) -> None:
-    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0")
+    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0")
     frozen = await scene.run("control", "freeze", "-m", "to look at it")
     assert "to look at it" in frozen.out
     moved = (await scene.hq.get("web-1")).instance
@@ -153,7 +155,7 @@ async def test_drift_is_shown_while_nothing_may_be_done_and_gone_once_it_is_mend
 
 
 async def test_pause_and_one_instance(scene: Scene) -> None:
-    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0")
+    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0")
     paused = await scene.run("pause", "web", "-m", "looking")
     assert "paused by ann: looking" in paused.out
     await scene.run("instances", "web", "--set", "web-0", "--target", "PREPARED")
@@ -169,7 +171,9 @@ async def test_pause_and_one_instance(scene: Scene) -> None:
 
 
 async def test_a_location_is_left_out_and_taken_back_in(scene: Scene) -> None:
-    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--max-unavailable", "2")
+    await scene.run(
+        "service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0", "--max-unavailable", "2"
+    )
     await scene.run("snapshot", "add", "web", "-f", scene.description("v2"))
     assert "leaves out ams" in (await scene.run("service", "leave-out", "web", "ams", "-m", "no power")).out
     before = await scene.versions()

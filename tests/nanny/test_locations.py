@@ -90,7 +90,8 @@ def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_i
         assert {write.key[0] for write in look.writes} == {"ams"}
         assert not look.away
     assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(batch=(KEYS[2],)), 0) != Wait("")
-    assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(), 0) == Finished("")
+    end = next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(proven=True), 0, 300.0)
+    assert end == Finished("", frozenset({KEYS[0]}))
 
 
 def test_a_location_that_takes_no_writes_for_now_keeps_those_of_others_not_waiting() -> None:

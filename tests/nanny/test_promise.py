@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from hqpb.v1 import service_pb2 as hq_pb
 from nanny.snapshots.wanted import INSTALLED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.cloud import LOCATIONS, Cloud, Reader, cloud_of
@@ -226,4 +229,42 @@ async def test_reboots_by_the_cms_in_the_middle_of_a_roll_out_share_its_floor(tm
         reboots = asyncio.gather(*(cloud.reboot(f"{location}-1") for location in LOCATIONS))
         await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=150.0)
         await asyncio.wait_for(reboots, 60.0)
+        assert_held(reader)
+
+
+async def test_a_revision_that_crashes_after_each_start_is_stopped_at_its_first_batch_beside_a_dead_host(
+    tmp_path: Path, etcd: SharedEtcd
+) -> None:
+    """Six hosts, one of them dead: it fails neither the roll-out nor the way back."""
+    flags = ("--liveness-timeout", "8s")
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, *flags) as (cloud, reader):
+        await cloud.create(maxUnavailable="1", minReadyS=1, soakS=12, progressDeadlineS=60, rollBack=True)
+        v1 = await first(cloud, reader)
+        reader.floor = len(NAMES) - 3  # of those: one away, one tolerated failure, and the dead one
+        reader.during = "beside a dead host"
+        await cloud.agents["vla-1"].kill()
+        for pid in cloud.agents["vla-1"].processes():
+            os.kill(pid, signal.SIGKILL)
+        v2 = await cloud.add("v2", NAMES)
+        await cloud.target(v2)
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+        reader.during = "a crashing revision"
+        bad = await cloud.add("bad", NAMES, "sleep 4; exit 1")
+        await cloud.target(bad)
+        await cloud.until(bad, pb.CURRENT_STATE_ACTIVATING)
+        switched: set[str] = set()
+
+        async def is_rolled_back() -> bool:
+            for location in cloud.locations.values():
+                where = hq_pb.InstanceFilter(service_id=["web"])
+                async for page in location.client.find(where):
+                    switched.update(one.meta.id for one in page.instances if target_of(one, bad) == READY)
+            orders = {one.snapshot_id: one.order for one in (await cloud.service()).snapshot}
+            return orders[bad].outcome == pb.ORDER_OUTCOME_ROLLED_BACK
+
+        await eventually(is_rolled_back, 120.0, "it is caught and rolled back")
+        assert len(switched) == 1, switched
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+        await cloud.target(v1)
+        await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
         assert_held(reader)

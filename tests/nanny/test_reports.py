@@ -36,7 +36,8 @@ def instance(wanted: str, ready: str, *, seen: bool = True, reason: str = "Ready
         ("new", "new", False, 20.0, Stage.SETTLING),
         ("new", "", True, -1.0, Stage.UNDER_WAY),
         ("new", "", False, -1.0, Stage.UNHEARD),
-        ("new", "old", False, -1.0, Stage.UNDER_WAY),
+        ("new", "old", False, -1.0, Stage.UNTOUCHED),
+        ("new", "old", True, -1.0, Stage.UNDER_WAY),
         ("old", "old", True, -1.0, Stage.UP),
         ("old", "", True, -1.0, Stage.DOWN),
         ("other", "old", False, -1.0, Stage.LEAVING),
@@ -53,7 +54,17 @@ def test_an_instance_that_nobody_has_heard_of_is_silent() -> None:
     assert is_silent(Instance())
     assert is_silent(instance("old", "", reason="HeartbeatTimeout"))
     assert stage_of(instance("old", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.SILENT
-    assert stage_of(instance("new", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.LOST
+    assert stage_of(instance("new", "", seen=False, reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.LOST
+    assert stage_of(instance("new", "", reason="HeartbeatTimeout"), "new", -1.0, 10.0) is Stage.GONE
+
+
+@pytest.mark.parametrize("begun", [Condition(), Condition(status=FALSE, reason="NeverReported")])
+def test_one_that_has_never_reported_is_waited_for_and_can_fail(begun: Condition) -> None:
+    for wanted, stage in (("new", Stage.UNDER_WAY), ("old", Stage.UNPREPARED)):
+        made = instance(wanted, "")
+        del made.status.revision[:]
+        made.status.agent.CopyFrom(begun)
+        assert stage_of(made, "new", -1.0, 10.0) is stage
 
 
 def test_what_is_not_installed_yet_comes_last_unless_something_is_on_its_way_there() -> None:

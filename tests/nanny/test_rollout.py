@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from control.amounts import Amount
-from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
+from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key, Progress, Stage, Stages
 
 LONG = 1e9
 ONE = Policy(max_unavailable=Amount(1), max_failures=Amount(1))
+PROVEN = Progress(proven=True)
 
 
 def views(**stages: str) -> Stages:
@@ -37,7 +38,7 @@ def test_those_not_ready_go_first_and_cost_nothing() -> None:
 
 def test_a_batch_takes_no_more_than_may_be_unavailable() -> None:
     policy = Policy(max_unavailable=Amount(2))
-    step = next_step(policy, views(a1="up", a2="up", a3="up", a4="done"), Progress(), 0)
+    step = next_step(policy, views(a1="up", a2="up", a3="up", a4="done"), PROVEN, 0)
     assert step == Begin((("a", "a1"), ("a", "a2")), (("a", "a1"), ("a", "a2")))
 
 
@@ -47,11 +48,12 @@ def test_ten_per_cent_of_three_is_one() -> None:
     assert len(step.batch) == 1
 
 
-def test_what_is_not_ready_after_a_switch_leaves_less_room() -> None:
+def test_a_tolerated_failure_takes_no_room_nor_does_one_that_was_ailing() -> None:
     policy = Policy(max_unavailable=Amount(2), max_failures=Amount(50, is_percent=True))
-    failed = Progress(batches_done=1, failed=frozenset({("a", "a1")}))
-    step = next_step(policy, views(a1="under way", a2="up", a3="up", a4="up"), failed, 0)
-    assert step == Begin((("a", "a2"),), (("a", "a2"),))
+    a1 = frozenset({("a", "a1")})
+    for progress in (replace(PROVEN, failed=a1), replace(PROVEN, fell=a1), replace(PROVEN, ailing=a1)):
+        step = next_step(policy, views(a1="under way", a2="up", a3="up", a4="up"), progress, 0)
+        assert step == Begin((("a", "a2"), ("a", "a3")), (("a", "a2"), ("a", "a3")))
 
 
 def test_locations_go_in_the_order_given() -> None:
@@ -67,12 +69,46 @@ def test_a_batch_whose_location_went_away_is_not_over_and_no_other_one_begins() 
 
 
 def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_failures() -> None:
-    assert isinstance(next_step(ONE, views(a1="done", a2="held", b1="away"), Progress(), LONG), Wait)
-    step = next_step(ONE, views(a1="done", a2="silent", a3="up"), Progress(), 0)
+    assert isinstance(next_step(ONE, views(a1="done", a2="held", b1="away"), PROVEN, LONG, LONG), Wait)
+    step = next_step(ONE, views(a1="done", a2="silent", a3="up"), PROVEN, 0)
     assert step == Begin((("a", "a3"),), (("a", "a3"),))
-    step = next_step(ONE, views(a1="done", a2="silent"), Progress(), 0)
+    step = next_step(ONE, views(a1="done", a2="silent"), PROVEN, 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),)), "last, and at the price of one that serves"
-    assert next_step(ONE, views(a1="done", a2="lost"), Progress(), 0) == Finished("1 whose agents have not reported")
+    done = Finished("1 whose agents have not reported", frozenset({("a", "a1")}))
+    assert next_step(ONE, views(a1="done", a2="lost"), PROVEN, 0, LONG) == done
+
+
+def test_the_first_batch_soaks_before_the_second_and_all_of_it_at_the_end() -> None:
+    seen = views(a1="done", a2="up", a3="up")
+    assert isinstance(next_step(ONE, seen, Progress(), 299, 299), Wait)
+    assert next_step(ONE, seen, Progress(), 300, 300) == Prove(frozenset({("a", "a1")}))
+    assert isinstance(next_step(ONE, seen, PROVEN, 0), Begin)
+    assert isinstance(next_step(ONE, views(a1="done", a2="done"), PROVEN, 299, 299), Wait)
+    assert isinstance(next_step(ONE, views(a1="done", a2="done"), PROVEN, 300, 300), Finished)
+
+
+def test_a_batch_in_which_nobody_proved_itself_leaves_the_next_one_as_first() -> None:
+    step = next_step(ONE, views(a1="lost", a2="up", a3="up"), Progress(), 0)
+    assert step == Begin((("a", "a2"),), (("a", "a2"),))
+    flapping = Progress(fell=frozenset({("a", "a1")}))
+    six = views(a1="done", a2="up", a3="up", a4="up", a5="up")
+    assert isinstance(next_step(ONE, six, flapping, 899), Wait)
+    assert isinstance(next_step(ONE, six, flapping, 900), Begin)
+
+
+def test_what_was_ailing_is_in_no_first_batch_and_after_it_comes_first() -> None:
+    ailing = Progress(ailing=frozenset({("a", "a2")}))
+    seen = views(a1="up", a2="down", a3="up")
+    assert next_step(ONE, seen, ailing, 0) == Begin((("a", "a1"),), (("a", "a1"),))
+    assert next_step(ONE, seen, replace(ailing, proven=True), 0) == Begin((("a", "a2"),), ())
+
+
+def test_hosts_that_fall_silent_after_the_switch_hold_a_roll_out_and_no_way_back() -> None:
+    seen = views(a1="gone", a2="gone", a3="up")
+    held = next_step(ONE, seen, PROVEN, LONG)
+    assert isinstance(held, Wait)
+    assert "a1 (a), a2 (a) fell silent after they were switched" in held.why
+    assert isinstance(next_step(ONE, seen, replace(PROVEN, trusted=True), 0), Begin)
 
 
 def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:
@@ -82,8 +118,8 @@ def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None
 
 
 def test_an_instance_whose_agent_has_not_seen_the_newest_spec_leaves_less_room() -> None:
-    assert isinstance(next_step(ONE, views(a1="up", a2="unseen"), Progress(), 0), Wait)
-    assert isinstance(next_step(ONE, views(a1="done", a2="unseen"), Progress(), 0), Wait)
+    assert isinstance(next_step(ONE, views(a1="up", a2="unseen"), PROVEN, 0), Wait)
+    assert isinstance(next_step(ONE, views(a1="done", a2="unseen"), PROVEN, 0), Wait)
     two = replace(ONE, max_unavailable=Amount(2))
     assert next_step(two, views(a1="up", a2="unseen"), Progress(), 0) == Begin((("a", "a1"),), (("a", "a1"),))
 
@@ -109,7 +145,7 @@ def test_a_bad_revision_stops_at_the_first_batch() -> None:
 
 
 def test_a_later_batch_may_fail_in_part() -> None:
-    progress = Progress(batch=(("a", "a2"),), batches_done=1)
+    progress = Progress(batch=(("a", "a2"),), batches_done=1, proven=True)
     step = next_step(ONE, views(a1="done", a2="under way", a3="up"), progress, 600)
     assert step == GiveBack((("a", "a2"),))
 
@@ -128,10 +164,22 @@ def test_what_died_before_it_saw_the_switch_is_waited_for_once_and_is_no_failure
     world = views(a1="unheard", a2="up", a3="up")
     assert isinstance(next_step(ONE, world, batch, 599), Wait)
     assert next_step(ONE, world, batch, 600) == GiveBack((("a", "a1"),))
-    after = Progress(batches_done=1, failed=frozenset({("a", "a1")}))
+    after = Progress(batches_done=1, failed=frozenset({("a", "a1")}), proven=True)
     assert next_step(ONE, world, after, 0) == Begin((("a", "a2"),), (("a", "a2"),))
-    done = next_step(ONE, views(a1="unheard", a2="done", a3="done"), after, 0)
-    assert done == Finished("1 whose agents have not reported")
+    done = next_step(ONE, views(a1="unheard", a2="done", a3="done"), after, 0, LONG)
+    assert done == Finished("1 whose agents have not reported", frozenset({("a", "a2"), ("a", "a3")}))
+
+
+def test_an_agent_that_still_serves_and_has_not_seen_its_switch_is_waited_for_until_hq_calls_it_silent() -> None:
+    batch = Progress(batch=(("a", "a1"),))
+    assert isinstance(next_step(ONE, views(a1="untouched", a2="up"), batch, LONG), Wait)
+    assert next_step(ONE, views(a1="lost", a2="up"), batch, LONG) == GiveBack()
+
+
+def test_a_deadline_is_for_those_not_ready_and_settling_has_its_time_on_top() -> None:
+    batch = Progress(batch=(("a", "a1"),))
+    assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 609), Wait)
+    assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 610), Failed)
 
 
 # The model: what the world may do, and what must hold whatever it does.
@@ -174,6 +222,8 @@ def obeyed(world: World, step: Step) -> World:
         case GiveBack(failed):
             done = replace(progress, batch=(), batches_done=min(progress.batches_done + 1, 2))
             return replace(world, progress=replace(done, failed=progress.failed | set(failed)))
+        case Prove():
+            return replace(world, progress=replace(progress, proven=True))
     return world
 
 
@@ -200,18 +250,18 @@ def test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(up: int, 
         _holds(first, world, allowed)
         seen_views = sorted_out(world.stages)
         nexts = list(happenings(world))
-        steps = [next_step(policy, seen_views, world.progress, stalled_s) for stalled_s in (0.0, LONG)]
+        steps = [next_step(policy, seen_views, world.progress, stalled_s, stalled_s) for stalled_s in (0.0, LONG)]
         nexts += [obeyed(world, step) for step in steps]
         for after in nexts:
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
-        last = next_step(policy, seen_views, world.progress, LONG)
+        last = next_step(policy, seen_views, world.progress, LONG, LONG)
         assert not isinstance(last, Wait), f"{world} waits for ever: {last}"
 
 
 def _holds(first: World, world: World, allowed: int) -> None:
-    floor = len(first.serving) - allowed - len(world.by_itself)
+    floor = len(first.serving) - allowed - len(world.progress.failed) - len(world.by_itself)
     assert len(world.serving & first.serving) + len(world.serving - first.serving) >= floor, world
 
 
@@ -234,7 +284,7 @@ def test_a_good_revision_reaches_every_instance_with_full_batches() -> None:
     world, steps = start(40, 0, "a"), 0
     step: Step = Wait("")
     while not isinstance(step, Finished):
-        step = next_step(policy, sorted_out(world.stages), world.progress, 0)
+        step = next_step(policy, sorted_out(world.stages), world.progress, 0, LONG)
         world = obeyed(world, step)
         world = replace(world, serving=frozenset(key for key, _ in world.stages)).with_stage(
             world.keys(Stage.UNDER_WAY), Stage.DONE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from nanny.automaton.states import Current, Event
 from nanny.automaton.table import TABLE, State
 from nanny.rollout import plan
-from nanny.rollout.policy import Policy
 from tests.nanny import test_automaton as promises
 from tests.nanny import test_rollout as model
 from tests.nanny.search import Search
@@ -54,7 +54,12 @@ def _breaks(promise: Callable[[Search], None], search: Search) -> bool:
 
 
 def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Policy, "failures", lambda self, total, batches_done: self.max_failures.of(total))
+    right = plan._excess
+    monkeypatch.setattr(
+        plan,
+        "_excess",
+        lambda policy, stages, progress, late=(): right(policy, stages, replace(progress, proven=True), late),
+    )
     with pytest.raises(AssertionError):
         model.test_a_bad_revision_costs_one_batch_in_any_service()
 
@@ -63,6 +68,7 @@ def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         plan, "_room", lambda policy, stages, progress: policy.unavailable(sum(map(len, stages.values())))
     )
+    monkeypatch.setattr(plan, "_due", lambda *_: [])
     with pytest.raises(AssertionError):
         model.test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(4, 0, 1)
 

@@ -42,7 +42,7 @@ from serving.listeners import Addresses
 from store.memory import MemoryStore
 from tests.support.controllers import running
 from tests.support.in_process_replica import running as running_replica
-from tests.support.virtual_time import VirtualClock
+from tests.support.virtual_time import VirtualClock, VirtualLoop
 
 SERVICE: Final = "web"
 _RESTS: Final = (pb.CURRENT_STATE_ACTIVE, pb.CURRENT_STATE_BROKEN, pb.CURRENT_STATE_PARTIALLY_PREPARED)
@@ -305,6 +305,12 @@ class VirtualCloud:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def jump(self, seconds: float) -> None:
+        """Time passes while nobody does anything."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.jump(seconds)
 
     async def instances(self) -> Mapping[str, instance_pb2.Instance]:
         """As HQ shows them."""

@@ -131,7 +131,7 @@ class NannyRun:
 
     async def _fill(self) -> None:
         """A service with three snapshots, of which the first is active."""
-        info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable=str(AWAY), min_ready_s=1))
+        info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable=str(AWAY), min_ready_s=1, soak_s=1))
         await self._asked("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info, request_id="create"))
         self._snapshots = []
         for title in ("v1", "v2", "v3"):

@@ -96,7 +96,7 @@ async def _taken(call: Any, request: Any) -> None:
 
 
 async def _create_service(nanny: Any) -> None:
-    policy = npb.RolloutPolicy(min_ready_s=1, max_unavailable="1", progress_deadline_s=20)
+    policy = npb.RolloutPolicy(min_ready_s=1, soak_s=5, max_unavailable="1", progress_deadline_s=20)
     made = npb.CreateServiceRequest(service_id=SERVICE, info=npb.InfoAttributes(rollout=policy))
     await _taken(nanny.CreateService, made)
     await _activate(nanny, "v1", "first version", ["serve"])

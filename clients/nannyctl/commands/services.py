@@ -37,7 +37,7 @@ def service() -> None:
     "--max-failures",
     default=None,
     metavar="N|N%",
-    help="Most instances that may fail after the first batch.",
+    help="Most instances that may fail in a roll-out; in the first batch none may fail for good.",
 )
 @click.option(
     "--progress-deadline",
@@ -52,6 +52,13 @@ def service() -> None:
     default=None,
     metavar="SPAN",
     help="How long an instance must stay ready to count as done.",
+)
+@click.option(
+    "--soak",
+    type=Span(),
+    default=None,
+    metavar="SPAN",
+    help="How long the first batch, and at the end all instances, must stay ready, e.g. 5m.",
 )
 @click.option("--location", multiple=True, help="Roll out in this order of locations; repeatable.")
 @click.option("--roll-back/--stop-and-show", default=None, help="What to do when a roll-out fails.")
@@ -90,6 +97,7 @@ _FIELDS: Final = {
     "max_failures": "rollout.max_failures",
     "progress_deadline": "rollout.progress_deadline_s",
     "min_ready_time": "rollout.min_ready_s",
+    "soak": "rollout.soak_s",
     "location": "rollout.location",
     "roll_back": "rollout.roll_back",
     "set_current_on_activation": "set_snapshot_as_current_upon_activation",

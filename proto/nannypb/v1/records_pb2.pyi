@@ -21,7 +21,7 @@ OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 
 class ServiceRecord(_message.Message):
-    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known")
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing")
     INFO_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class ServiceRecord(_message.Message):
     CREATED_FIELD_NUMBER: _ClassVar[int]
     DRIFT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
+    AILING_FIELD_NUMBER: _ClassVar[int]
     info: _service_pb2.InfoAttributes
     snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
     head: str
@@ -44,7 +45,8 @@ class ServiceRecord(_message.Message):
     created: _service_pb2.Authorship
     drift: _containers.RepeatedScalarFieldContainer[str]
     known: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ...) -> None: ...
+    ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ...) -> None: ...
 
 class TupleRecord(_message.Message):
     __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order")
@@ -71,7 +73,7 @@ class TupleRecord(_message.Message):
     def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ..., order: _Optional[_Union[_service_pb2.Order, _Mapping]] = ...) -> None: ...
 
 class ActionRecord(_message.Message):
-    __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted")
+    __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted", "fell", "ailing", "begun", "proven", "trusted", "stalled_ms", "calm_ms")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +83,13 @@ class ActionRecord(_message.Message):
     AT_MOST_FIELD_NUMBER: _ClassVar[int]
     CMS_TASK_FIELD_NUMBER: _ClassVar[int]
     GRANTED_FIELD_NUMBER: _ClassVar[int]
+    FELL_FIELD_NUMBER: _ClassVar[int]
+    AILING_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    PROVEN_FIELD_NUMBER: _ClassVar[int]
+    TRUSTED_FIELD_NUMBER: _ClassVar[int]
+    STALLED_MS_FIELD_NUMBER: _ClassVar[int]
+    CALM_MS_FIELD_NUMBER: _ClassVar[int]
     number: int
     since_unix_ms: int
     message: str
@@ -90,7 +99,14 @@ class ActionRecord(_message.Message):
     at_most: int
     cms_task: str
     granted: bool
-    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ...) -> None: ...
+    fell: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    begun: bool
+    proven: bool
+    trusted: bool
+    stalled_ms: int
+    calm_ms: int
+    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ..., fell: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., begun: _Optional[bool] = ..., proven: _Optional[bool] = ..., trusted: _Optional[bool] = ..., stalled_ms: _Optional[int] = ..., calm_ms: _Optional[int] = ...) -> None: ...
 
 class InstanceKey(_message.Message):
     __slots__ = ("location", "id")
@@ -195,13 +211,15 @@ class InstanceOrder(_message.Message):
     def __init__(self, snapshot_id: _Optional[str] = ..., instance: _Optional[_Union[InstanceKey, _Mapping]] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ...) -> None: ...
 
 class ActionEnd(_message.Message):
-    __slots__ = ("snapshot_id", "number", "outcome", "message")
+    __slots__ = ("snapshot_id", "number", "outcome", "message", "ailing")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    AILING_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     number: int
     outcome: Outcome
     message: str
-    def __init__(self, snapshot_id: _Optional[str] = ..., number: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    def __init__(self, snapshot_id: _Optional[str] = ..., number: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., message: _Optional[str] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ...) -> None: ...

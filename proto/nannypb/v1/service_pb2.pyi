@@ -109,7 +109,7 @@ class InfoAttributes(_message.Message):
     def __init__(self, set_snapshot_as_current_upon_activation: _Optional[bool] = ..., rollout: _Optional[_Union[RolloutPolicy, _Mapping]] = ..., description: _Optional[str] = ...) -> None: ...
 
 class RolloutPolicy(_message.Message):
-    __slots__ = ("max_unavailable", "max_failures", "progress_deadline_s", "min_ready_s", "location", "roll_back", "leave_out")
+    __slots__ = ("max_unavailable", "max_failures", "progress_deadline_s", "min_ready_s", "location", "roll_back", "leave_out", "soak_s")
     MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +117,7 @@ class RolloutPolicy(_message.Message):
     LOCATION_FIELD_NUMBER: _ClassVar[int]
     ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
     LEAVE_OUT_FIELD_NUMBER: _ClassVar[int]
+    SOAK_S_FIELD_NUMBER: _ClassVar[int]
     max_unavailable: str
     max_failures: str
     progress_deadline_s: int
@@ -124,7 +125,8 @@ class RolloutPolicy(_message.Message):
     location: _containers.RepeatedScalarFieldContainer[str]
     roll_back: bool
     leave_out: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, max_unavailable: _Optional[str] = ..., max_failures: _Optional[str] = ..., progress_deadline_s: _Optional[int] = ..., min_ready_s: _Optional[int] = ..., location: _Optional[_Iterable[str]] = ..., roll_back: _Optional[bool] = ..., leave_out: _Optional[_Iterable[str]] = ...) -> None: ...
+    soak_s: int
+    def __init__(self, max_unavailable: _Optional[str] = ..., max_failures: _Optional[str] = ..., progress_deadline_s: _Optional[int] = ..., min_ready_s: _Optional[int] = ..., location: _Optional[_Iterable[str]] = ..., roll_back: _Optional[bool] = ..., leave_out: _Optional[_Iterable[str]] = ..., soak_s: _Optional[int] = ...) -> None: ...
 
 class Authorship(_message.Message):
     __slots__ = ("author", "time", "comment", "ticket")

@@ -1,0 +1,40 @@
+"""Who has reported lately: HQ calls a revision ready until its agent was silent for the whole timeout."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import grpc
+
+from hqclient import Client, HqApiError
+from hqpb.v1 import service_pb2
+from nanny.rollout.views import Key
+
+log = logging.getLogger(__name__)
+
+_INTERVALS: Final = 1.5
+
+
+async def silent_instances(locations: Mapping[str, Client], service: str, keys: Collection[Key]) -> set[Key]:
+    """Those of the instances whose agents have not reported for one and a half report intervals, as far as is known."""
+    silent: set[Key] = set()
+    for location in {key[0] for key in keys}:
+        asked = {key for key in keys if key[0] == location}
+        try:
+            silent |= asked - {(location, name) for name in await _heard(locations[location], service)}
+        except HqApiError as error:
+            if error.code is grpc.StatusCode.UNIMPLEMENTED:
+                continue  # an older HQ: its timeout has to do
+            log.info("%s: %s does not say who has reported: %s", service, location, error.message)
+            silent |= asked
+    return silent
+
+
+async def _heard(client: Client, service: str) -> set[str]:
+    heard: set[str] = set()
+    async for page in client.silences(service_pb2.InstanceFilter(service_id=[service])):
+        limit_ms = page.report_interval.ToMilliseconds() * _INTERVALS
+        heard |= {one.instance_id for one in page.silences if one.HasField("silent_ms") and one.silent_ms <= limit_ms}
+    return heard
