@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from nanny.actions.effects import Effects, keys_of, messages_of
+from nanny.actions.health import health_of
 from nanny.actions.progress_clock import Meter, ProgressClock
 from nanny.actions.stages import ailing_instances, restarts_of, stages_of
 from nanny.actions.subject import Subject
@@ -17,7 +18,7 @@ from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, 
 from nanny.rollout.views import Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched
-from nannypb.v1.records_pb2 import ActionRecord
+from nannypb.v1.records_pb2 import ActionRecord, HealthRecord
 
 SOON_S: Final = 0.5
 REPORTS_S: Final = 2.0
@@ -66,10 +67,15 @@ class Activation:
             case Wait(why):
                 return await self._say(subject, running, record, why)
             case Prove() | Finished() | Failed():
-                return await self._conclude(step, subject, running, record)
+                return await self._conclude(step, subject, running, record, content)
 
     async def _conclude(
-        self, step: Prove | Finished | Failed, subject: Subject, running: Running, record: ActionRecord
+        self,
+        step: Prove | Finished | Failed,
+        subject: Subject,
+        running: Running,
+        record: ActionRecord,
+        content: Content,
     ) -> float | None:
         """The first batch, or all of it, is over. A repair has neither."""
         if isinstance(step, Failed):
@@ -85,7 +91,7 @@ class Activation:
             await self._say(subject, running, record, f"waits for a report of {name} ({location}){more}")
             return REPORTS_S
         if isinstance(step, Finished):
-            return await self._end(subject, running, record, Event.DONE, step.why)
+            return await self._end(subject, running, record, Event.DONE, step.why, health_of(subject, content))
         record.proven = True
         await self._effects.store(subject, running, record)
         return 0.0
@@ -164,14 +170,20 @@ class Activation:
         return 0.0
 
     async def _end(
-        self, subject: Subject, running: Running, record: ActionRecord, outcome: Event, why: str
+        self,
+        subject: Subject,
+        running: Running,
+        record: ActionRecord,
+        outcome: Event,
+        why: str,
+        health: HealthRecord | None = None,
     ) -> float | None:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
             return await self._say(subject, running, record, _ends(record.cms_task))
         if not running.number:
             return None
         done = f"active; left out: {why}" if outcome is Event.DONE and why else why
-        await self._effects.end(subject, running, outcome, done, record.ailing)
+        await self._effects.end(subject, running, outcome, done, record.ailing, health)
         return None
 
     async def _say(self, subject: Subject, running: Running, record: ActionRecord, why: str) -> float:

@@ -19,7 +19,7 @@ from nanny.world.leave import Answer, Hold, Leave
 from nanny.world.silences import silent_instances
 from nanny.world.writing import Write, Writer, Written
 from nannypb.v1 import records_pb2
-from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, InstanceKey, ServiceEvent
+from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, HealthRecord, InstanceKey, ServiceEvent
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +108,9 @@ class Effects:
         outcome: Event,
         message: str = "",
         ailing: Sequence[InstanceKey] = (),
+        health: HealthRecord | None = None,
     ) -> None:
-        """The action is over: store that as an event like any other, once. `ailing`: see ActionEnd."""
+        """The action is over: store that as an event like any other, once. `ailing`, `health`: see ActionEnd."""
         self.ended[outcome] += 1
         level = logging.WARNING if outcome is Event.FAILED else logging.INFO
         log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
@@ -118,6 +119,8 @@ class Effects:
         )
         if outcome is Event.FAILED:
             end.ailing.extend(ailing)
+        if health is not None:
+            end.health.CopyFrom(health)
         event = ServiceEvent(ended=end)
         try:
             await self._events.submit(subject.id, event, request_id=f"end-{running.snapshot}-{running.number}")

@@ -12,6 +12,7 @@ from control import Controller, Events
 from nanny.actions.activation import Activation
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
+from nanny.actions.health import Health
 from nanny.actions.level_steps import LevelSteps
 from nanny.actions.own_targets import OwnTargets, holds
 from nanny.actions.progress_clock import ProgressClock
@@ -24,7 +25,7 @@ from nanny.records.services import policy_of, service_of
 from nanny.rollout.views import Key
 from nanny.snapshots.wanted import generation_of
 from nanny.world.pictures import Picture, Pictures
-from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceEvent, ServiceRecord
+from nannypb.v1.records_pb2 import HealthRecord, InstanceTargetRecord, ServiceEvent, ServiceRecord
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +51,13 @@ class Worker:
         self._levels = LevelSteps(effects, self._progress)
         self._activation = Activation(effects, self._progress)
         self._own = OwnTargets(effects, contents)
+        self._health = Health()
 
     async def run(self, service_id: str) -> float | None:
         """Look once, and do one step of each action. Return in how many seconds to look again."""
         record = self.controller.records(kinds.SERVICE).get(service_id)
         if record is None:
+            self._health.forget(service_id)
             return None
         service = service_of(record)
         if service.paused:
@@ -105,26 +108,33 @@ class Worker:
     async def _rest(self, subject: Subject) -> float | None:
         """No action is running: drift in HQ is shown and repaired in batches, as by a roll-out."""
         active = next((one for one, state in subject.service.tuples.items() if state.current is Current.ACTIVE), "")
-        if not active:
+        wanted = active or subject.service.wanted_active()
+        if not wanted:
+            self._health.forget(subject.id)
+            await self._show(subject, [], HealthRecord())
             return None
-        content = await self._contents.of(subject.id, active)
-        found = differences(subject, content)
-        await self._show(subject, found)
+        content = await self._contents.of(subject.id, wanted)
+        found = differences(subject, content) if active else []
+        await self._show(subject, found, self._health.of(subject, content, self.controller.clock.now()))
+        if not active:
+            return self._drift_every_s
         if not found:
             return self._drift_every_s
         subject = replace(subject, record=self.controller.records(kinds.SERVICE)[subject.id])
         await self._activation.step(subject, Running(active, Action.ACTIVATE, REPAIR), content)
         return 1.0
 
-    async def _show(self, subject: Subject, found: list[str]) -> None:
-        if list(subject.record.drift) == found:
+    async def _show(self, subject: Subject, found: list[str], health: HealthRecord) -> None:
+        is_known = list(subject.record.drift) == found
+        if is_known and subject.record.health == health:
             return
-        if found:
+        if found and not is_known:
             log.warning("%s: HQ differs from the targets: %s", subject.id, "; ".join(found))
         change = self.controller.change()
         record = change.get(kinds.SERVICE, subject.id)
         assert record is not None
         record.drift[:] = found
+        record.health.CopyFrom(health)
         change.put(kinds.SERVICE, subject.id, record)
         await change.commit()
 

@@ -48,6 +48,9 @@ class Shown:
             stuck=self._stuck(service_id),
             drift=record.drift,
             creation_time=record.created.time,
+            ready=record.health.ready,
+            wanted=record.health.wanted,
+            remark=record.health.remark,
         )
         if record.HasField("paused"):
             service.paused.CopyFrom(record.paused)

@@ -256,6 +256,8 @@ def _ended(moved: _Moved) -> None:
     if not (after.rolling_back and moved.before.rolling_back):
         del moved.record.ailing[:]
         moved.record.ailing.extend(end.ailing if after.rolling_back else ())
+    if end.HasField("health"):
+        moved.record.health.CopyFrom(end.health)
     moved.to(after, end.snapshot_id, end.message)
 
 

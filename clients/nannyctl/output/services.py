@@ -22,12 +22,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def service_words(service: pb.Service) -> str:
     """`web: Online, paused by ann: looking`, and what blocks it."""
-    words = f"{service.id}: {state_name(service.state)}"
+    words = f"{service.id}: {state_words(service)}"
     if service.HasField("paused"):
         words += f", paused by {service.paused.author or 'somebody'}: {service.paused.comment or 'no reason given'}"
     if service.info.rollout.leave_out:
         words += f", leaves out {', '.join(service.info.rollout.leave_out)}"
-    for problem in filter(None, [service.stuck, *(f"drift: {line}" for line in service.drift)]):
+    for problem in filter(None, [service.stuck, service.remark, *(f"drift: {line}" for line in service.drift)]):
         words += f"\n  {problem}"
     return words
 
@@ -93,7 +93,13 @@ def progress_table(state: pb.SnapshotState) -> str:
 
 def show_services(services: Iterable[pb.Service]) -> str:
     rows = [
-        (one.id, state_name(one.state), "paused" if one.HasField("paused") else "", short(one.head), one.stuck)
+        (
+            one.id,
+            state_words(one),
+            "paused" if one.HasField("paused") else "",
+            short(one.head),
+            "; ".join(filter(None, [one.stuck, one.remark])),
+        )
         for one in services
     ]
     return table(("SERVICE", "STATE", "", "HEAD", ""), rows)
@@ -147,6 +153,13 @@ def short(snapshot: str) -> str:
 
 def state_name(state: int) -> str:
     return pb.ServiceState.Name(state).removeprefix("SERVICE_STATE_").capitalize()
+
+
+def state_words(service: pb.Service) -> str:
+    """`Online 5/6`: how many of its instances are ready, where that was looked at."""
+    name = state_name(service.state)
+    counts = service.state in (pb.SERVICE_STATE_ONLINE, pb.SERVICE_STATE_BROKEN) and service.wanted
+    return f"{name} {service.ready}/{service.wanted}" if counts else name
 
 
 def current_name(state: int) -> str:

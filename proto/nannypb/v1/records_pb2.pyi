@@ -21,7 +21,7 @@ OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 
 class ServiceRecord(_message.Message):
-    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing")
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing", "health")
     INFO_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -34,6 +34,7 @@ class ServiceRecord(_message.Message):
     DRIFT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     AILING_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     info: _service_pb2.InfoAttributes
     snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
     head: str
@@ -46,7 +47,18 @@ class ServiceRecord(_message.Message):
     drift: _containers.RepeatedScalarFieldContainer[str]
     known: _containers.RepeatedScalarFieldContainer[str]
     ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
-    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ...) -> None: ...
+    health: HealthRecord
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ...) -> None: ...
+
+class HealthRecord(_message.Message):
+    __slots__ = ("ready", "wanted", "remark")
+    READY_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    REMARK_FIELD_NUMBER: _ClassVar[int]
+    ready: int
+    wanted: int
+    remark: str
+    def __init__(self, ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ...) -> None: ...
 
 class TupleRecord(_message.Message):
     __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order")
@@ -211,15 +223,17 @@ class InstanceOrder(_message.Message):
     def __init__(self, snapshot_id: _Optional[str] = ..., instance: _Optional[_Union[InstanceKey, _Mapping]] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ...) -> None: ...
 
 class ActionEnd(_message.Message):
-    __slots__ = ("snapshot_id", "number", "outcome", "message", "ailing")
+    __slots__ = ("snapshot_id", "number", "outcome", "message", "ailing", "health")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     AILING_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     number: int
     outcome: Outcome
     message: str
     ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
-    def __init__(self, snapshot_id: _Optional[str] = ..., number: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., message: _Optional[str] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ...) -> None: ...
+    health: HealthRecord
+    def __init__(self, snapshot_id: _Optional[str] = ..., number: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., message: _Optional[str] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ...) -> None: ...

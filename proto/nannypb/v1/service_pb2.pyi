@@ -215,7 +215,7 @@ class LocationProgress(_message.Message):
     def __init__(self, location: _Optional[str] = ..., total: _Optional[int] = ..., done: _Optional[int] = ..., under_way: _Optional[int] = ..., left: _Optional[int] = ..., failed: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Service(_message.Message):
-    __slots__ = ("id", "info", "state", "head", "snapshot", "paused", "version", "pending_events", "stuck", "drift", "creation_time")
+    __slots__ = ("id", "info", "state", "head", "snapshot", "paused", "version", "pending_events", "stuck", "drift", "creation_time", "ready", "wanted", "remark")
     ID_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -227,6 +227,9 @@ class Service(_message.Message):
     STUCK_FIELD_NUMBER: _ClassVar[int]
     DRIFT_FIELD_NUMBER: _ClassVar[int]
     CREATION_TIME_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    REMARK_FIELD_NUMBER: _ClassVar[int]
     id: str
     info: InfoAttributes
     state: ServiceState
@@ -238,7 +241,10 @@ class Service(_message.Message):
     stuck: str
     drift: _containers.RepeatedScalarFieldContainer[str]
     creation_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    ready: int
+    wanted: int
+    remark: str
+    def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ...) -> None: ...
 
 class Snapshot(_message.Message):
     __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head")
