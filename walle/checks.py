@@ -28,7 +28,14 @@ def checks_of(alerts: Iterable[Alert]) -> tuple[list[HostChecks], list[str]]:
         text = alert.annotations.get("summary") or alert.annotations.get("description", "")
         report = by_host.setdefault(host, HostChecks(host=host))
         report.check.append(
-            CheckReport(name=check, failing=alert.status == "firing", text=text, source=FROM_ALERTMANAGER)
+            CheckReport(
+                name=check,
+                failing=alert.status == "firing",
+                text=text,
+                source=FROM_ALERTMANAGER,
+                fingerprint=alert.fingerprint,
+                starts_at=alert.starts_at,
+            )
         )
     return list(by_host.values()), nameless
 

@@ -71,9 +71,10 @@ class Reaches:
 
     def changed_host(self, request: Any, access: Access) -> None:
         self.host(request, access)
-        if request.project and not (self.owns(request.project, access) or access.covers_node(request.host, _STAFF)):
+        name = self._machine_named(request.host)
+        if request.project and not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
             raise OutOfReach(f"project {request.project} does not exist", key=request.project)
-        _check_privileged(request.host, request, access)
+        _check_privileged(name, request, access)
 
     def imported(self, request: Any, access: Access) -> None:
         for machine in request.machines:
@@ -84,10 +85,10 @@ class Reaches:
 
     def started(self, request: Any, access: Access) -> None:
         self.host(request, access)
-        _check_privileged(request.host, request, access)
+        _check_privileged(self._machine_named(request.host), request, access)
 
     def host(self, request: Any, access: Access) -> None:
-        self._check_host(request.host, access)
+        self._check_host(self._machine_named(request.host), access)
 
     def new_scenario(self, request: Any, access: Access) -> None:
         if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
@@ -145,6 +146,16 @@ def name_of(access: Access) -> str:
 def may_import(machine: str, access: Access) -> bool:
     """Whether the caller may say what names this machine: as an operator or admin whose scope covers it."""
     return access.covers_node(machine, _STAFF)
+
+
+def is_agent(access: Access, host: str) -> bool:
+    """Whether the caller reaches the host only as its agent."""
+    return not access.covers_node(host, [role for role in Role if role is not Role.AGENT])
+
+
+def source_of(access: Access, host: str, named: str) -> str:
+    """Who says what a report says: the caller, unless it is trusted to speak for the source that the report names."""
+    return named if named and not is_agent(access, host) else name_of(access) or "report"
 
 
 def may_report(access: Access, host: str, check: str) -> bool:

@@ -14,7 +14,7 @@ from serving.auth.bearer_tokens import Keys, Tokens
 from serving.auth.certificates import Certificates
 from serving.auth.policy import Policy
 from serving.auth.revocations import Revocations
-from serving.calls.methods import Answer, Call, Touch, Unary, settled
+from serving.calls.methods import CHANGED, Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
 from serving.errors import FailedPrecondition, OutOfReach, PermissionDenied, ServiceError, Unauthenticated
 from serving.rights.access import Access, Grants, Identity, Kind
@@ -267,6 +267,9 @@ class Gate:
         async def run(request: Any, call: Call) -> Answer:
             answer = await settled(method.run(request, call))
             for touch in call.touches:
+                if touch.outcome == CHANGED:
+                    line = self._line(call, method.path, method.rule, "allow", CHANGED)
+                    self._audit.record(line._replace(key=touch.key))
                 if touch.outcome in DENIALS or touch.outcome in self._denied_by_state:
                     line = self._line(call, method.path, method.rule, "deny", touch.outcome)
                     self.denials.record(line.identity or call.host, line._replace(key=touch.key))

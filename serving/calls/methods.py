@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -30,6 +30,10 @@ def never_pushed(_payload: bytes) -> bool:
 async def settled(result: T | Awaitable[T]) -> T:
     """The result, awaited if it did not come at once."""
     return await result if isinstance(result, Awaitable) else result
+
+
+CHANGED: Final = "CHANGED"
+"""The outcome of an item that is recorded also where only denials are: reports that most often change nothing."""
 
 
 class Touch(NamedTuple):

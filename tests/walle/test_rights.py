@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from google.protobuf.message import Message
 
+from serving.rights.patterns import Patterns
 from tests.support.walle.guarded import Guarded, guarded
+from tests.support.walle.running import pretending
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
@@ -126,7 +128,78 @@ def failing(*hosts: str) -> pb.ReportChecksRequest:
     return pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one]) for host in hosts])
 
 
-async def test_an_agent_reports_checks_of_its_own_node_only(one: Guarded) -> None:
+@pytest.fixture
+async def taking(tmp_path: Path) -> AsyncIterator[Guarded]:
+    """The same; agents may report UNREACHABLE and disk."""
+    folder = tmp_path / "taking"
+    folder.mkdir()
+    async with guarded(folder, pretending(agent_checks=Patterns(["UNREACHABLE", "dis*"]))) as made:
+        await prepare(made)
+        yield made
+
+
+async def test_agents_report_no_check_that_the_configuration_does_not_list(one: Guarded, taking: Guarded) -> None:
+    assert await one.status("agent/lab-1", failing("lab-1")) == 403
+    alerts = [pb.Alert(status="firing", labels={"host": "lab-1", "check": "ssh"})]
+    for walle in (one, taking):
+        _, answer = await walle.call("agent/lab-1", pb.TakeAlertsRequest(alerts=alerts))
+        assert "agents may not report ssh: `agent_checks`" in answer["unknown"][0]
+    starts = pb.ReportChecksRequest(hosts=[pb.HostChecks(host="lab-1", boot_id="b")])
+    assert await one.status("agent/lab-1", starts) == 200
+    assert await taking.status("agent/lab-1", failing("lab-1")) == 200
+    assert await one.status("lab-operator", failing("lab-1")) == 200
+
+
+async def test_a_report_that_changes_a_check_is_on_record_and_its_source_is_shown(taking: Guarded) -> None:
+    for _ in range(2):
+        assert await taking.status("agent/lab-1", failing("lab-1")) == 200
+        await taking.walle.until(lambda: len(taking.walle.of("lab-1").check) == 1, "it is stored")
+    lines = [json.loads(line) for line in taking.files.audit.read_text().splitlines()]
+    changes = [(line["identity"], line["key"], line["decision"]) for line in lines if line["outcome"] == "CHANGED"]
+    assert changes == [("agent/lab-1", "lab-1", "allow")], "the second said nothing new"
+    assert taking.walle.of("lab-1").check[0].source == "agent/lab-1"
+
+
+async def test_a_source_clears_only_what_it_said_itself(taking: Guarded) -> None:
+    def check() -> tuple[bool, str]:
+        one = next(iter(taking.walle.of("lab-1").check), None)
+        return (one.failing, one.source) if one is not None else (False, "")
+
+    def report(failing: bool, source: str = "") -> pb.ReportChecksRequest:
+        one = pb.CheckReport(name="disk", failing=failing, source=source)
+        return pb.ReportChecksRequest(hosts=[pb.HostChecks(host="lab-1", check=[one])])
+
+    alerts = [pb.Alert(status="firing", labels={"host": "lab-1", "check": "disk"}, fingerprint=f) for f in ("a", "b")]
+    assert await taking.status("operator", pb.TakeAlertsRequest(alerts=alerts)) == 200
+    await taking.walle.until(lambda: check() == (True, "alertmanager"), "both disks fail")
+    assert await taking.status("agent/lab-1", report(failing=True)) == 200
+    await taking.walle.until(lambda: check() == (True, "agent/lab-1, alertmanager"), "two sources say so")
+    for who, source in (("agent/lab-1", "alertmanager"), ("agent/lab-1", ""), ("lab-operator", "")):
+        assert await taking.status(who, report(failing=False, source=source)) == 200
+    await taking.walle.until(lambda: check() == (True, "alertmanager"), "only the agent's is cleared")
+    resolved = pb.Alert(status="resolved", labels={"host": "lab-1", "check": "disk"}, fingerprint="a")
+    assert await taking.status("agent/lab-1", pb.TakeAlertsRequest(alerts=[resolved])) == 200
+    assert await taking.status("operator", pb.TakeAlertsRequest(alerts=[resolved])) == 200
+    of = taking.walle.of
+    await taking.walle.until(lambda: sum(one.failing for one in of("lab-1").check[0].said) == 1, "one is left")
+    assert check() == (True, "alertmanager"), "of two disks, one fails on"
+    resolved.fingerprint = "b"
+    assert await taking.status("operator", pb.TakeAlertsRequest(alerts=[resolved])) == 200
+    await taking.walle.until(lambda: not check()[0], "both are resolved")
+
+
+async def test_an_operator_clears_what_a_source_said_that_does_not_speak_any_more(one: Guarded) -> None:
+    gone = [pb.Alert(status="firing", labels={"host": "lab-1", "check": "UNREACHABLE"})]
+    assert await one.status("operator", pb.TakeAlertsRequest(alerts=gone)) == 200
+    await one.walle.until(lambda: len(one.walle.of("lab-1").check) == 1, "it fails")
+    fine = failing("lab-1")
+    fine.hosts[0].check[0].failing, fine.hosts[0].check[0].source = False, "alertmanager"
+    assert await one.status("lab-operator", fine) == 200
+    await one.walle.until(lambda: not one.walle.of("lab-1").check[0].failing, "it is fine")
+
+
+async def test_an_agent_reports_checks_of_its_own_node_only(taking: Guarded) -> None:
+    one = taking
     assert await one.status("agent/lab-1", failing("lab-1")) == 200
     assert await one.status("agent/lab-1", failing("prod-1")) == 403
     assert await one.status("agent/lab-1", failing("lab-1", "prod-1")) == 403
@@ -142,7 +215,7 @@ async def test_an_agent_reports_checks_of_its_own_node_only(one: Guarded) -> Non
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
 async def test_orders_are_refused_while_they_cannot_be_recorded_except_those_that_only_stop(tmp_path: Path) -> None:
-    async with guarded(tmp_path, audit=FULL) as full:
+    async with guarded(tmp_path, pretending(agent_checks=Patterns(["*"])), FULL) as full:
         for order in (*on_host("lab-1"), *IN_PROJECT, *BEGINS):
             if isinstance(order, pb.CancelOperationRequest | pb.ReportChecksRequest) or order == IN_PROJECT[1]:
                 continue

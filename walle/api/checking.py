@@ -24,6 +24,7 @@ MAX_CREDIT: Final = 100_000
 MAX_CREDIT_S: Final = 7 * 86_400
 MAX_AT_ONCE: Final = 100
 MAX_PLACE: Final = 100
+MAX_SOURCE: Final = 256
 
 
 def check_id(field: str, text: str) -> str:
@@ -158,6 +159,9 @@ def check_checks(report: pb.HostChecks) -> None:
         raise invalid("hosts.check", f"{len(report.check)} checks; at most 100 per host")
     for one in report.check:
         check_counter("hosts.check.name", one.name)
+        for field, text in (("source", one.source), ("fingerprint", one.fingerprint)):
+            if len(text) > MAX_SOURCE or not text.isprintable():
+                raise invalid(f"hosts.check.{field}", f"{text[:40]!r}: write at most {MAX_SOURCE} printable characters")
 
 
 def check_counter(field: str, name: str) -> None:

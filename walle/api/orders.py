@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import CHANGED, Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import InvalidRequest, invalid
+from serving.errors import InvalidRequest, PermissionDenied, invalid
 from serving.rights.reach import Check, Of, Reach, checked, on_each
 from walle.api import checking
 from walle.api.checking import check_checks
 from walle.api.submitting import submit
 from walle.checks import checks_of
 from walle.process.automaton import INVENTORY, Automaton
-from walle.reach import ORDER, REPORT, may_import, may_report, who
+from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Project
 
@@ -181,25 +181,45 @@ class Telling:
     async def _report(self, request: pb.ReportChecksRequest, call: Call) -> Answer:
         for report in request.hosts:
             check_checks(report)
-        unknown = await self._walle.tell(request.hosts, who(call))
+            if why := self._why_not_taken(report, call):
+                raise PermissionDenied(f"{who(call)} is not authorized to report that: {why}", key=report.host)
+        unknown = await self._tell(request.hosts, call)
         return MessageAnswer(pb.ReportChecksResponse(unknown=unknown))
 
     async def _alerts(self, request: pb.TakeAlertsRequest, call: Call) -> Answer:
         """Unusable alerts are answered, not refused: otherwise Alertmanager would resend the whole group for ever."""
         reports, unknown = checks_of(request.alerts)
-        unknown += await self._walle.tell(list(_usable(reports, call, unknown)), who(call))
+        unknown += await self._tell(list(self._usable(reports, call, unknown)), call)
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))
 
+    async def _tell(self, reports: Iterable[pb.HostChecks], call: Call) -> list[str]:
+        for report in reports:
+            for one in report.check:
+                one.source = source_of(call.access, report.host, one.source)
+        return await self._walle.tell(reports, who(call), lambda host: call.touched(host, outcome=CHANGED))
 
-def _usable(reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:
-    for report in reports:
-        try:
-            check_checks(report)
-        except InvalidRequest as error:
-            unknown.append(str(error))
-            continue
-        if all(may_report(call.access, report.host, check.name) for check in report.check):
-            yield report
-        else:
-            call.touched(report.host, outcome="PERMISSION_DENIED")
-            unknown.append(f"host {report.host} is outside the granted scope")
+    def _usable(self, reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:
+        for report in reports:
+            try:
+                check_checks(report)
+            except InvalidRequest as error:
+                unknown.append(str(error))
+                continue
+            if not all(may_report(call.access, report.host, check.name) for check in report.check):
+                why = f"host {report.host} is outside the granted scope"
+            else:
+                why = self._why_not_taken(report, call)
+            if why:
+                call.touched(report.host, outcome="PERMISSION_DENIED")
+                unknown.append(why)
+            else:
+                yield report
+
+    def _why_not_taken(self, report: pb.HostChecks, call: Call) -> str:
+        """Agents report only what the configuration names: what they say has their machine repaired."""
+        if not is_agent(call.access, report.host):
+            return ""
+        other = next((one.name for one in report.check if one.name not in self._walle.parts.agent_checks), "")
+        return (
+            f"agents may not report {other}: `agent_checks` in the server's configuration lists it not" if other else ""
+        )

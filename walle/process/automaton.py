@@ -163,14 +163,17 @@ class Automaton:
         wanted = int(text) if text.isascii() and text.isdigit() and text not in self.machines else 0
         return next((one.name for one in self.machines.values() if wanted and one.inventory == wanted), text)
 
-    async def tell(self, reports: Iterable[HostChecks], by: str) -> list[str]:
-        """Store reports that change something; returns the unknown hosts."""
+    async def tell(
+        self, reports: Iterable[HostChecks], by: str, note: Callable[[str], object] = lambda host: None
+    ) -> list[str]:
+        """Store reports that change something; returns the unknown hosts. `note`: called for each that is stored."""
         unknown = []
         for report in reports:
             host = self.hosts.get(report.host)
             if host is None:
                 unknown.append(report.host)
-            elif says_news(host, report) or self.orders.pending(f"host/{report.host}"):
+            elif says_news(host, report, self.ledger.now()) or self.orders.pending(f"host/{report.host}"):
+                note(report.host)
                 order = Order(checks=report, by=by)
                 await self.orders.store(f"host/{report.host}", order, request_id=secrets.token_hex(16), by=by)
         return unknown

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serving import yamltext
+from serving.rights.patterns import Patterns
 from walle.executors.command import CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import RedfishConfig
@@ -22,7 +23,17 @@ from walle.tables import KINDS
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Recipient, Severity
 
-SECTIONS: Final = ("automation", "executors", "operations", "redfish", "cms", "notify", "smtp", "notifications")
+SECTIONS: Final = (
+    "automation",
+    "agent_checks",
+    "executors",
+    "operations",
+    "redfish",
+    "cms",
+    "notify",
+    "smtp",
+    "notifications",
+)
 ExecutorConfig = RedfishConfig | CommandConfig | Endpoint | DnsConfig | None
 _KINDS: Final[Mapping[str, type[Any] | None]] = {
     "redfish": RedfishConfig,
@@ -43,6 +54,7 @@ class FileConfig:
         operations: the executor of each kind of operation; other kinds cannot be done,
             except prepare and deactivate, which need no work.
         destinations: what may be called at addresses that callers of the API choose, with which credential.
+        agent_checks: what agents may report of their own machine.
         recipients: who is notified of what concerns all projects.
     """
 
@@ -50,6 +62,7 @@ class FileConfig:
     executors: Mapping[str, ExecutorConfig] = field(default_factory=dict)
     operations: Mapping[OperationKind, str] = field(default_factory=dict)
     destinations: Destinations = field(default_factory=Destinations)
+    agent_checks: Patterns = field(default_factory=lambda: Patterns([]))
     smtp: SmtpServer | None = None
     recipients: tuple[Recipient, ...] = ()
 
@@ -69,6 +82,7 @@ def load(path: Path) -> FileConfig:
         executors=executors,
         operations={_kind(kind): _known(kind, name, executors) for kind, name in _section(content, "operations")},
         destinations=destinations,
+        agent_checks=_checks(content.get("agent_checks", [])),
         smtp=_smtp(content.get("smtp"), path.parent),
         recipients=tuple(_recipients(content, destinations)),
     )
@@ -146,6 +160,12 @@ def _recipients(content: Any, destinations: Destinations) -> list[Recipient]:
                 raise BadConfig(f"notifications.{name}: {address}: {why}")
         found += [Recipient(severity=severity, address=str(one)) for one in addresses]  # type: ignore[arg-type]
     return found
+
+
+def _checks(given: Any) -> Patterns:
+    if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
+        raise BadConfig("agent_checks: write a list of names of checks")
+    return Patterns(given)
 
 
 def _limit(name: str, pairs: Any) -> Any:

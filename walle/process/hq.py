@@ -58,7 +58,10 @@ class Hq:
     async def _look(self, name: str, tell: Callable[[list[HostChecks], str], Awaitable[object]]) -> None:
         try:
             said = await self._silent_nodes(name)
-            await tell(said, FROM_HQ)
+            source = f"{FROM_HQ}/{name}"
+            for check in (check for host in said for check in host.check):
+                check.source = source
+            await tell(said, source)
         except (HqApiError, ServiceError) as error:
             doubt = f"HQ does not answer: {error}"
             log.log(logging.DEBUG if doubt == self.doubts[name] else logging.WARNING, "location %s: %s", name, doubt)

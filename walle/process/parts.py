@@ -66,7 +66,7 @@ class RealParts:
         calls: Calls,
     ) -> None:
         self._config, self._projects, self._storing = config, projects, storing
-        self.destinations = config.destinations
+        self.destinations, self.agent_checks = config.destinations, config.agent_checks
         self._events, self._calls = events, calls
         self._executors = {name: self._made(name) for name in config.executors}
         self._nothing = Nothing()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from control.errors import Refused
 from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
+from walle.healing.check_sources import changed_check
 from walle.tables import NAMES, Change, Event, NotPossible, Told, is_possible, told
 from walle.work.book import HOST, PROJECT, RESTORED, Book, World
 from walle.work.inventory import check_listed, check_permitted, identify, machine_for
@@ -126,27 +127,25 @@ def cancel_operation(book: Book, order: CancelOperationRequest, by: str, now: Mo
 
 
 def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
-    """Store the results of checks; an unchanged one keeps its time."""
+    """Store what sources say of checks; one that fails on keeps its time."""
     host = _host(book, report.host)
     if report.boot_id:
         host.boot_id = report.boot_id
-    known = {check.name: check for check in host.check}
     for one in report.check:
-        check = known.get(one.name)
-        if check is None and not one.failing:
-            continue
-        if check is None or check.failing != one.failing:
-            _set(host, Check(name=one.name, failing=one.failing, since_ms=now.ms, since=now.wall))
-            check = next(c for c in host.check if c.name == one.name)
-        check.text, check.source = one.text[:1000], one.source
+        changed = changed_check(_check_named(host, one.name), one, now)
+        if changed is not None:
+            _set(host, changed)
     book.put(HOST, host.name, host)
 
 
-def says_news(host: Host, report: HostChecks) -> bool:
+def says_news(host: Host, report: HostChecks, now: Moment) -> bool:
     """Whether the report is news. Most are not, and cost no write."""
-    known = {check.name: check.failing for check in host.check}
-    is_news = any(known.get(one.name, False) != one.failing for one in report.check)
+    is_news = any(changed_check(_check_named(host, one.name), one, now) is not None for one in report.check)
     return is_news or report.boot_id not in ("", host.boot_id)
+
+
+def _check_named(host: Host, name: str) -> Check | None:
+    return next((check for check in host.check if check.name == name), None)
 
 
 def _set(host: Host, new: Check) -> None:

@@ -189,9 +189,13 @@ def cancel(host: str, reason: str) -> None:
 @click.argument("check")
 @click.option("--failing/--fine", required=True)
 @click.option("--text", default="", help="Message of the check.")
-def report(host: str, check: str, failing: bool, text: str) -> None:
-    """Report a check, as a monitoring system would."""
-    one = pb.CheckReport(name=check, failing=failing, text=text, source="walle")
+@click.option("--source", default="", help="In whose name; only operators and administrators may say. Default: you.")
+def report(host: str, check: str, failing: bool, text: str, source: str) -> None:
+    """Report a check, as a monitoring system would. It fails while any source says so.
+
+    `--fine --source NAME` clears what a source said that does not speak any more (`walle hosts get` shows its name).
+    """
+    one = pb.CheckReport(name=check, failing=failing, text=text, source=source)
     answer = call("ReportChecks", pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one])]))
     if answer.unknown:
         complain(f"host {host} does not exist")

@@ -526,16 +526,20 @@ class HostChecks(_message.Message):
     def __init__(self, host: _Optional[str] = ..., check: _Optional[_Iterable[_Union[CheckReport, _Mapping]]] = ..., boot_id: _Optional[str] = ...) -> None: ...
 
 class CheckReport(_message.Message):
-    __slots__ = ("name", "failing", "text", "source")
+    __slots__ = ("name", "failing", "text", "source", "fingerprint", "starts_at")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    STARTS_AT_FIELD_NUMBER: _ClassVar[int]
     name: str
     failing: bool
     text: str
     source: str
-    def __init__(self, name: _Optional[str] = ..., failing: _Optional[bool] = ..., text: _Optional[str] = ..., source: _Optional[str] = ...) -> None: ...
+    fingerprint: str
+    starts_at: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., failing: _Optional[bool] = ..., text: _Optional[str] = ..., source: _Optional[str] = ..., fingerprint: _Optional[str] = ..., starts_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReportChecksRequest(_message.Message):
     __slots__ = ("hosts",)

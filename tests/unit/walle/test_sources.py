@@ -168,6 +168,7 @@ def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guar
         ("cms: [{url: 'https://a', tvm_app_id: 7}]", r"cms\[0\].tvm_app_id: 7 is not a text"),
         ("cms_tokens: {prod: token}", "cms_tokens: .*write `cms: "),
         ("notify: [{url: 'https://a/?token=x'}]", r"notify\[0\].url: .*a query does not belong"),
+        ("agent_checks: disk", "agent_checks: write a list"),
         ("operations: {reboot: a}", "operations.reboot: executor 'a' is not defined"),
         ("operations: {explode: a}", "operations.explode: not one of"),
         ("smtp: {host: mail}", "smtp.sender: is missing"),

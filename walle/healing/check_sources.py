@@ -1,0 +1,62 @@
+"""What several sources say of one check: it fails while one of them says so, and each clears only its own. Pure.
+
+A fault that Alertmanager sees is not over because an agent, or HQ, sees nothing; nor is a payload news that was sent
+before the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from walle.fuses.fuse import Moment
+from wallepb.v1.host_pb2 import Check, CheckSource
+from wallepb.v1.service_pb2 import CheckReport
+
+MOST_FINE: Final = 10  # kept, so that an old payload is recognised
+MOST: Final = 100  # the oldest goes: somebody may make up fingerprints
+_MOST_TEXT: Final = 1000
+
+
+def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Check | None:
+    """The check after a report; None: it says nothing new."""
+    said = CheckSource(
+        name=report.source,
+        fingerprint=report.fingerprint,
+        failing=report.failing,
+        text=report.text[:_MOST_TEXT],
+        starts_ms=report.starts_at.ToMilliseconds(),
+    )
+    known = list(check.said) if check is not None else []
+    before = next((one for one in known if _is_same(one, said)), None)
+    if not _is_news(before, said, check):
+        return None
+    kept = [one for one in known if one is not before]
+    fine = [one for one in kept if not one.failing]
+    kept = [one for one in kept if one.failing or one in fine[-MOST_FINE:]] + [said]
+    return _check(check, report.name, kept[-MOST:], now)
+
+
+def _is_same(one: CheckSource, other: CheckSource) -> bool:
+    return (one.name, one.fingerprint) == (other.name, other.fingerprint)
+
+
+def _is_news(before: CheckSource | None, said: CheckSource, check: Check | None) -> bool:
+    if before is None:
+        # Without sources an older version stored it: whoever speaks first decides.
+        return said.failing or (check is not None and not check.said and check.failing)
+    if before.starts_ms and said.starts_ms:
+        is_again = said.starts_ms == before.starts_ms and said.failing and not before.failing
+        if said.starts_ms < before.starts_ms or is_again:
+            return False
+    return before.failing != said.failing or (said.failing and before.starts_ms != said.starts_ms)
+
+
+def _check(check: Check | None, name: str, said: list[CheckSource], now: Moment) -> Check:
+    failing = [one for one in said if one.failing]
+    shown = failing[0] if failing else said[-1]
+    changed = Check(name=name, failing=bool(failing), text=shown.text, said=said)
+    changed.source = ", ".join(sorted({one.name for one in failing})) or shown.name
+    is_unchanged = check is not None and check.failing == changed.failing
+    changed.since_ms = check.since_ms if check is not None and is_unchanged else now.ms
+    changed.since.CopyFrom(check.since if check is not None and is_unchanged else now.wall)
+    return changed
