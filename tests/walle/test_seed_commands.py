@@ -139,6 +139,6 @@ async def test_hosts_are_added_free_and_prepared_later_by_their_inventory_number
     await typed("hosts add h1 --project web --inventory 100500 -S free", 0)
     assert walle.of("h1").state == HOST_STATE_FREE
     assert not walle.of("h1").HasField("operation")
-    await typed("hosts prepare h1 --ignore-cms", 0)
+    await typed("hosts prepare 100500 --ignore-cms", 0)
     await walle.until(lambda: len(walle.of("h1").history) == 1, "it is prepared")
     assert walle.of("h1").history[0].kind == OPERATION_KIND_PREPARE

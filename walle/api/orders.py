@@ -102,21 +102,25 @@ class Orders:
         return MessageAnswer(pb.AddHostResponse())
 
     async def _change_host(self, request: pb.ChangeHostRequest, call: Call) -> Answer:
+        request.host = self._walle.machine_named(request.host)
         checking.check_change(request)
         order = pb.Order(change_host=request, may_import=may_import(request.host, call.access))
         await self._on_host(request.host, order, call)
         return MessageAnswer(pb.ChangeHostResponse())
 
     async def _set_state(self, request: pb.SetHostStateRequest, call: Call) -> Answer:
+        request.host = self._walle.machine_named(request.host)
         checking.check_state(request)
         await self._on_host(request.host, pb.Order(set_host_state=request), call)
         return MessageAnswer(pb.SetHostStateResponse())
 
     async def _start(self, request: pb.StartOperationRequest, call: Call) -> Answer:
+        request.host = self._walle.machine_named(request.host)
         await self._on_host(request.host, pb.Order(start_operation=request), call)
         return MessageAnswer(pb.StartOperationResponse())
 
     async def _cancel(self, request: pb.CancelOperationRequest, call: Call) -> Answer:
+        request.host = self._walle.machine_named(request.host)
         await self._on_host(request.host, pb.Order(cancel_operation=request), call)
         return MessageAnswer(pb.CancelOperationResponse())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import secrets
 from collections import Counter
@@ -29,6 +30,8 @@ from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
 from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order
+
+log = logging.getLogger(__name__)
 
 GLOBAL: Final = "global"
 INVENTORY: Final = "inventory"  # its orders are handled one after the other
@@ -174,6 +177,8 @@ class Automaton:
                 unknown.append(report.host)
             elif says_news(host, report, self.ledger.now()) or self.orders.pending(f"host/{report.host}"):
                 note(report.host)
+                said = (f"{one.name} {'fails' if one.failing else 'is fine'}" for one in report.check)
+                log.info("host %s: %s says: %s", report.host, by, ", ".join(said) or "it has started")
                 order = Order(checks=report, by=by)
                 await self.orders.store(f"host/{report.host}", order, request_id=secrets.token_hex(16), by=by)
         return unknown

@@ -98,11 +98,21 @@ def _check_age(content: Any) -> None:
 
 
 def _destinations(content: Mapping[str, Any], folder: Path) -> Destinations:
+    controllers = read_all("redfish", content.get("redfish") or [], Controllers, folder)
+    for number, one in enumerate(controllers):
+        _check_pair(f"redfish[{number}].", user=one.user, password_file=one.password)
     return Destinations(
-        read_all("redfish", content.get("redfish") or [], Controllers, folder),
+        controllers,
         read_all("cms", content.get("cms") or [], CmsEndpoint, folder),
         read_all("notify", content.get("notify") or [], Endpoint, folder),
     )
+
+
+def _check_pair(where: str, **both: str) -> None:
+    """Raises BadConfig: one is there without the other, and no credential would be sent."""
+    missing = [name for name, value in both.items() if not value]
+    if 0 < len(missing) < len(both):
+        raise BadConfig(f"{where}{missing[0]}: is missing")
 
 
 def _executor(name: str, given: Any, destinations: Destinations, folder: Path) -> ExecutorConfig:
@@ -140,6 +150,7 @@ def _check_executor(where: str, config: ExecutorConfig) -> None:
             field_name = ".server"
             ipaddress.ip_address(config.server)
             field_name = ""
+            _check_pair(f"{where}.", key_name=config.key_name, key_file=config.key)
             Dns("", config)
     except ValueError as error:
         raise BadConfig(f"{where}{field_name}: {error}") from error
@@ -193,7 +204,9 @@ def _smtp(given: Any, folder: Path) -> SmtpServer | None:
     if given is None:
         return None
     with_port = {"port": 25, **given} if isinstance(given, Mapping) else given
-    return read("smtp", with_port, SmtpServer, folder)
+    server = read("smtp", with_port, SmtpServer, folder)
+    _check_pair("smtp.", user=server.user, password_file=server.password)
+    return server
 
 
 def _section(content: Any, name: str) -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import Redfish, RedfishConfig, Webhook
 from walle.executors.port import Executor, Nothing, Unfit
 from walle.outgoing.calls import Calls
-from walle.outgoing.destinations import Endpoint, not_listed
+from walle.outgoing.destinations import Endpoint, not_listed, parse_url
 from walle.process.config import FileConfig
 from walle.process.storing import Storing
 from walle.tables import NAMES
@@ -80,7 +80,8 @@ class RealParts:
         endpoint = self.destinations.cms_at(url, setting.tvm_app_id)
         if endpoint is None:
             raise CmsFailure(f"it is not called: {not_listed('cms', setting.tvm_app_id)}")
-        return HttpCms(self._calls, self._events, project, url, setting.version, endpoint)
+        # What was compared with the entry is called, not another reading of the same text.
+        return HttpCms(self._calls, self._events, project, str(parse_url(url)), setting.version, endpoint)
 
     def executor(self, kind: OperationKind) -> Executor:
         name = self._config.operations.get(kind)
