@@ -79,6 +79,10 @@ format: setup ## Format the code and fix what the linter can fix
 	$(VENV)/ruff format .
 	$(VENV)/ruff check --fix .
 
+.PHONY: matrix
+matrix: setup ## Call every method of every server as every caller, and write docs/security-matrix.txt anew
+	@$(VENV)/python -m tests.support.authority.matrix
+
 .PHONY: proto
 proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md anew
 	$(VENV)/python tools/gen_proto.py

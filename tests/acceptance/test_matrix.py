@@ -39,7 +39,7 @@ _SUBJECTS = {
     "operator": "operator",
     "admin": "admin",
 }
-_CELLS = {"UNAUTHENTICATED": WHO, "PERMISSION_DENIED": NO}
+_CELLS = {"UNAUTHENTICATED": WHO, "PERMISSION_DENIED": NO, "NOT_FOUND": NO}  # out of reach is not there
 # What a caller that is let in is told about these requests, as they are.
 _LET_IN = {"OK", "ABORTED", "FAILED_PRECONDITION"}
 

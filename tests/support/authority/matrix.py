@@ -1,0 +1,222 @@
+"""The matrix: calls every method of every server as every caller, and writes what came of it.
+
+python -m tests.support.authority.matrix    # writes docs/security-matrix.txt anew, its part on all servers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import httpx
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message_factory import GetMessageClass
+
+from hqpb.v1 import service_pb2
+from serving.rights.reach import Form
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
+from tests.support.authority import requests
+from tests.support.authority.callers import CALLERS, NAMES, tokens
+from tests.support.authority.servers import Guarded, Servers, every_server
+from tests.support.security_matrix import FILE
+
+HEAD: Final = "All servers\n===========\n"
+YES, SOME, NO, HIDDEN, WHO = "yes", "some", "no", "gone", "who?"
+_OF: Final[Mapping[str, Mapping[str, requests.Body]]] = {
+    "hq": requests.HQ,
+    "federated": requests.HQ,
+    "cms": requests.CMS,
+    "nanny": requests.NANNY,
+    "walle": requests.WALLE,
+}
+_PAGES: Final = {"/metrics": "/metrics", "/sd/prometheus": "/sd/prometheus?port=http"}
+_THERE: Final = ("mail", "n2")  # what is out of the reach of who is said to reach web or n1
+
+
+class Matrix:
+    """Rows as they are found out."""
+
+    def __init__(self, servers: Servers, http: httpx.AsyncClient) -> None:
+        self._servers, self._http = servers, http
+        self._tokens = tokens(servers.files.issuer)
+        self._channels = {name: Channel(one.http, servers.tls) for name, one in servers.all.items()}
+        self.rows: list[tuple[str, str, str, list[str]]] = []
+
+    async def run(self) -> None:
+        for server in self._servers.all.values():
+            await self._prepare(server)
+            for path in sorted(server.rules, key=_order(server)):
+                for name, row in _rows(server, path):
+                    await self._row(server, path, name, row)
+
+    async def close(self) -> None:
+        """Hang up."""
+        for channel in self._channels.values():
+            await channel.close()
+
+    async def _row(self, server: Guarded, path: str, name: str, row: Any) -> None:
+        rule, reach = server.rules[path]
+        answers = []
+        for caller in NAMES:
+            answers.append(await self._ask(server, path, row, caller))
+            if name in requests.CHANGES and answers[-1][0] == "OK":
+                await self._prepare(server)
+        is_narrowed = reach is not None and (reach.form is Form.NARROWED or "wire/List" in path)
+        sees_all = any(word in answers[NAMES.index("admi")][1] for word in _THERE)
+        cells = [_cell(code, text, narrowed=is_narrowed and sees_all) for code, text in answers]
+        self.rows.append((server.name, name, f"{rule.name}; {reach}", cells))
+
+    async def _prepare(self, server: Guarded) -> None:
+        """Things of web and of mail, also after some of them were deleted."""
+        for path, body in requests.SETUP.get(server.name, ()):
+            code, text = await self._ask(server, path, body, "oper" if "AdminService" in path else "admi")
+            assert code in ("OK", "ALREADY_EXISTS", "FAILED_PRECONDITION"), f"{server.name}: {path}: {code}: {text}"
+
+    async def _ask(self, server: Guarded, path: str, row: Any, caller: str) -> tuple[str, str]:
+        if isinstance(row, tuple):
+            return await self._site(server, row[0], row[1], row[2], caller)
+        if path.startswith("/"):
+            return await self._site(server, "GET", row, None, caller)
+        return await self._call(server, path, row, caller)
+
+    async def _call(self, server: Guarded, path: str, body: requests.Body, caller: str) -> tuple[str, str]:
+        """Over gRPC: the code, and the first answer that is no bookmark, or the error's message."""
+        channel = self._channels[server.name]
+        call = channel.stream(f"/{path}", _encoded(path, body), self._proof(caller), 20.0)
+        try:
+            async for answer in call:
+                if "Watch" not in path or not _is_bookmark(path, answer):
+                    return "OK", answer.decode("latin-1")
+            raise AssertionError(f"{path} ended without an answer")
+        except CallFailed as error:
+            return grpc_name(error.code), error.message
+        finally:
+            call.leave()
+
+    async def _site(self, server: Guarded, verb: str, path: str, body: Any, caller: str) -> tuple[str, str]:
+        headers = {"content-type": "application/json", **dict(self._proof(caller))}
+        content = None if body is None else json.dumps(body)
+        answer = await self._http.request(verb, f"https://{server.http}{path}", content=content, headers=headers)
+        known = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 503: "UNAVAILABLE"}
+        return known.get(answer.status_code, "OK"), answer.text
+
+    def _proof(self, caller: str) -> tuple[tuple[str, str], ...]:
+        token = self._tokens[caller]
+        return (("authorization", f"Bearer {token}"),) if token else ()
+
+    def text(self) -> str:
+        """As the file has it."""
+        width = max(len(name) for _, name, _, _ in self.rows) + 2
+        lines = [HEAD]
+        lines += [
+            "Made by `make matrix`: every method of every server, called as every caller. `make test` compares it.",
+            "All is about service web on node n1, and Wall-E's project web. Behind each row: its rule, what it",
+            "reaches, and where that is compared (serving/rights/reach.py).",
+            "",
+            "yes: let in. some: let in, and shown what is within reach. no: PERMISSION_DENIED. gone: NOT_FOUND, as if",
+            "it were not there. who?: UNAUTHENTICATED.",
+            "",
+            *(f"  {one.name}  {one.what}" for one in CALLERS),
+        ]
+        server = ""
+        for of, name, what, cells in self.rows:
+            if of != server:
+                server = of
+                lines += ["", f"{of:{width}}" + " ".join(f"{one:4}" for one in NAMES)]
+            lines.append(f"{name:{width}}" + " ".join(f"{cell:4}" for cell in cells) + f"  {what}")
+        return "\n".join(lines) + "\n"
+
+
+_REFUSED: Final = {"UNAUTHENTICATED": WHO, "PERMISSION_DENIED": NO, "NOT_FOUND": HIDDEN}
+_BROKEN: Final = ("UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED")
+
+
+def _cell(code: str, text: str, *, narrowed: bool) -> str:
+    assert code not in _BROKEN or "not loaded" in text, f"{code}: {text}"
+    if code in _REFUSED:
+        return _REFUSED[code]
+    if "outside the granted scope" in text:  # of the one item that was asked about
+        return NO
+    return SOME if narrowed and not any(word in text for word in _THERE) else YES
+
+
+def _encoded(path: str, body: requests.Body) -> bytes:
+    service, _, name = path.partition("/")
+    if name == "WhoAmI":
+        return b""
+    method = Default().FindServiceByName(service).FindMethodByName(name)
+    return ParseDict(body, GetMessageClass(method.input_type)()).SerializeToString()
+
+
+def _is_bookmark(path: str, answer: bytes) -> bool:
+    if "WatchInstances" not in path:
+        return False
+    return bool(service_pb2.WatchInstancesResponse.FromString(answer).kind == service_pb2.WATCH_KIND_BOOKMARK)
+
+
+def grpc_name(code: int) -> str:
+    """Of a status."""
+    return str(next(known.name for known in grpc.StatusCode if known.value[0] == code))
+
+
+def _rows(server: Guarded, path: str) -> Iterator[tuple[str, Any]]:
+    """The rows of a path, each with its request. Raises LookupError: there is none."""
+    if path.startswith("cms.wire/"):
+        method = path.partition("/")[2]
+        yield f"wire {method}", requests.WIRE[method]
+        return
+    if path.startswith("/"):
+        yield path, _PAGES[path]
+        return
+    method = path.partition("/")[2]
+    found = [(name, body) for name, body in _OF[server.name].items() if name.split()[0] == method]
+    if not found:
+        raise LookupError(f"{server.name}: {path} has no row: add its request to tests/support/authority/requests.py")
+    yield from found
+
+
+def _order(server: Guarded) -> Any:
+    names = [name.split()[0] for name in _OF[server.name]]
+
+    def place(path: str) -> tuple[int, str]:
+        method = path.rpartition("/")[2]
+        is_call = not path.startswith(("/", "cms.wire"))
+        return names.index(method) if is_call and method in names else len(names), path
+
+    return place
+
+
+async def made() -> str:
+    """The part of the file, found out by calling."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with every_server(Path(folder)) as servers:
+            tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
+            async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=20) as http:
+                matrix = Matrix(servers, http)
+                try:
+                    await matrix.run()
+                finally:
+                    await matrix.close()
+                return matrix.text()
+
+
+def recorded() -> str:
+    """The part of the file as it is."""
+    _, head, rest = FILE.read_text().partition(HEAD)
+    return head + rest
+
+
+if __name__ == "__main__":
+    first = FILE.read_text().partition(HEAD)[0].rstrip("\n")
+    found = asyncio.run(made())
+    FILE.write_text(f"{first}\n\n{found}")
+    sys.stdout.write(f"{FILE} is written\n")

@@ -1,0 +1,143 @@
+"""Every server in this event loop, over real sockets with TLS and one policy."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from control import Config
+from hqapi.rules import DENIED_BY_STATE
+from hqclient import Client
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from nanny.server import Server as NannyServer
+from nanny.world.leave import NoCms
+from serving.auth.call_guard import Guard
+from serving.auth.security import Security, security_of
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.limiting.limits import Limits
+from serving.listeners import Addresses
+from serving.rights.reach import Reach
+from serving.rights.rules import Rule
+from store.memory import MemoryStore
+from tests.cms.cloud import Cloud, cloud
+from tests.support.authority.callers import POLICY
+from tests.support.sample_instances import eventually
+from tests.support.secured import Secured, served
+from tests.support.secured_gateway import federated
+from tests.support.walle.running import running
+
+ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
+
+
+Rules = dict[str, tuple[Rule, Reach | None]]
+
+
+@dataclass
+class Guarded:
+    """One server: where it answers over HTTPS, and everything in it that has a rule, by path."""
+
+    name: str
+    http: str
+    rules: Rules
+
+
+@contextmanager
+def noted() -> Iterator[Rules]:
+    """What the servers that are made meanwhile let in by a rule, by path."""
+    rules: Rules = {}
+    original = ServerContext.guard
+
+    def guard(self: ServerContext, path: str, rule: Rule, reach: Reach | None) -> Guard:
+        rules.setdefault(path, (rule, reach))  # the agents' listener has some of them once more
+        return original(self, path, rule, reach)
+
+    with patch.object(ServerContext, "guard", guard):
+        yield rules
+
+
+class Servers:
+    """Starts them one after the other; they end with the stack."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self.files, self._stack = Secured(folder), stack
+        self.files.policy.write_text(POLICY)
+        self.all: dict[str, Guarded] = {}
+
+    def tls(self) -> ssl.SSLContext:
+        """For clients."""
+        made = Credentials(CredentialFiles(str(self.files.authority.cert), "", "")).tls()
+        assert made is not None
+        return made()
+
+    def security(self, cluster: str | None = None) -> Security:
+        made = security_of(self.files.given(audit_log=""), SystemClock(), cluster, DENIED_BY_STATE)
+        assert made is not None
+        return made
+
+    async def hq(self) -> None:
+        with noted() as rules:
+            made = self.files.security(**self.files.with_certificates(audit_log=""))
+            one = await self._stack.enter_async_context(served(made, grpc_mtls="127.0.0.1:0"))
+        self._add("hq", one.addresses.http, rules)
+        with noted() as rules:
+            addresses = await self._stack.enter_async_context(federated(self.files, one.addresses.grpc_mtls))
+        self._add("federated", addresses.http, rules)
+
+    async def cms(self, made: Cloud) -> None:
+        crew = await made.location("ams")
+        for name, service, node in (("web-1", "web", "n1"), ("mail-1", "mail", "n2")):
+            await crew.add(name, service, node)
+        with noted() as rules:
+            issuers = {"wall-e": ["healer"], "nanny": ["uploader-here"]}
+            cms = await made.cms(security=self.security(), issuers=issuers)
+        self._add("cms", f"127.0.0.1:{cms.port}", rules)
+        await eventually(lambda: cms.server.controller.is_acting, 20.0, "the CMS acts")
+
+    async def nanny(self, made: Cloud) -> None:
+        shared = ServerContext(Limits(), SystemClock(), RequestIds("nanny"), self.security())
+        clients = {name: Client([address]) for name, address in made.addresses.items()}
+        with noted() as rules:
+            config = Config("/nanny/v1/", "nanny-1", 1.0)
+            server = NannyServer(
+                config, MemoryStore(), random.Random(1), shared, ANYWHERE, clients, NoCms(), grace_s=0.1
+            )
+        task = asyncio.create_task(server.serve())
+        self._stack.push_async_callback(_ended, task)
+        self._add("nanny", (await server.listening).http, rules)
+        await eventually(lambda: server.controller.is_acting, 20.0, "Nanny acts")
+
+    async def walle(self) -> None:
+        with noted() as rules:
+            one = await self._stack.enter_async_context(running(security=self.security()))
+        self._add("walle", one.address, rules)
+
+    def _add(self, name: str, http: str, rules: Rules) -> None:
+        kept = {path: known for path, known in rules.items() if not known[0].is_open}
+        self.all[name] = Guarded(name, http, kept)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def every_server(folder: Path) -> AsyncIterator[Servers]:
+    """All of them, empty."""
+    async with AsyncExitStack() as stack:
+        servers = Servers(folder, stack)
+        made = await stack.enter_async_context(cloud())
+        await servers.hq()
+        await servers.cms(made)
+        await servers.nanny(made)
+        await servers.walle()
+        yield servers
