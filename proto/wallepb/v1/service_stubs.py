@@ -81,6 +81,21 @@ class WalleServiceStub:
         ] = channel.unary_unary(
             "/walle.v1.WalleService/SwitchAutomation", service_pb2.SwitchAutomationRequest.SerializeToString, service_pb2.SwitchAutomationResponse.FromString
         )
+        self.ImportMachines: aio.UnaryUnaryMultiCallable[
+            service_pb2.ImportMachinesRequest, service_pb2.ImportMachinesResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/ImportMachines", service_pb2.ImportMachinesRequest.SerializeToString, service_pb2.ImportMachinesResponse.FromString
+        )
+        self.RemoveMachine: aio.UnaryUnaryMultiCallable[
+            service_pb2.RemoveMachineRequest, service_pb2.RemoveMachineResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/RemoveMachine", service_pb2.RemoveMachineRequest.SerializeToString, service_pb2.RemoveMachineResponse.FromString
+        )
+        self.ListMachines: aio.UnaryUnaryMultiCallable[
+            service_pb2.ListMachinesRequest, service_pb2.ListMachinesResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/ListMachines", service_pb2.ListMachinesRequest.SerializeToString, service_pb2.ListMachinesResponse.FromString
+        )
         self.AddHost: aio.UnaryUnaryMultiCallable[
             service_pb2.AddHostRequest, service_pb2.AddHostResponse
         ] = channel.unary_unary(
