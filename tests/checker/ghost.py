@@ -29,11 +29,9 @@ def check(story: Story) -> Iterator[Violation]:
 
 def _ghosts(past: Past, seen_ns: dict[int, int], op: Op, read: Read, bound_ns: int) -> Iterator[Violation]:
     for instance_id, item in read.items.items():
-        later = past.specs[instance_id].after(item.version) if instance_id in past.specs else ()
-        deleted = next((stored for stored in later if stored.kind != "put"), None)
-        if deleted is None or deleted.modified not in seen_ns:
-            continue
-        if op.call_ns > seen_ns[deleted.modified] + bound_ns:
-            since_s = (op.call_ns - seen_ns[deleted.modified]) / 1e9
-            what = f"{read.replica} shows {instance_id} {since_s:.0f} s after it was deleted"
-            yield GHOST.broken(f"{what}, at version {deleted.modified}", op)
+        deleted = past.specs[instance_id].deleted_after(item.version) if instance_id in past.specs else 0
+        if deleted in seen_ns and op.call_ns > seen_ns[deleted] + bound_ns:
+            since_s = (op.call_ns - seen_ns[deleted]) / 1e9
+            yield GHOST.broken(
+                f"{read.replica} shows {instance_id} {since_s:.0f} s after version {deleted} deleted it", op
+            )

@@ -32,14 +32,17 @@ class TrueEvent(NamedTuple):
 class Line:
     """One key through all revisions."""
 
-    __slots__ = ("_at", "stored")
+    __slots__ = ("_at", "_deleted", "stored")
 
     def __init__(self) -> None:
         self._at: list[int] = []
+        self._deleted: list[int] = []
         self.stored: list[Stored] = []
 
     def add(self, revision: int, stored: Stored) -> None:
         self._at.append(revision)
+        if stored.kind != "put":
+            self._deleted.append(revision)
         self.stored.append(stored)
 
     def exactly(self, revision: int) -> Stored | None:
@@ -51,9 +54,10 @@ class Line:
         """Whether anything happened in (after, upto]."""
         return bisect_right(self._at, upto) > bisect_right(self._at, after)
 
-    def after(self, revision: int) -> Iterator[Stored]:
-        """What happened to the key behind a revision, oldest first."""
-        yield from self.stored[bisect_right(self._at, revision) :]
+    def deleted_after(self, revision: int) -> int:
+        """The revision of the first deletion behind one; 0: there is none."""
+        place = bisect_right(self._deleted, revision)
+        return self._deleted[place] if place < len(self._deleted) else 0
 
     def at(self, revision: int) -> Stored | None:
         """The record as it was at a revision; None if there was none."""
