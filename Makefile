@@ -24,7 +24,7 @@ compile: setup ## Compile the transport with mypyc: 1.4 to 1.8 times as many loo
 
 # Another line is built as its newest release is, in a folder of its own: only the default is pinned.
 .PHONY: etcd
-etcd: ## Build a current etcd for `hq dev` and the tests into .venv (needs Go; LINE=3.7: the newest 3.7, for make faults)
+etcd: ## Build a current etcd for `hq dev` and the tests into .venv (needs Go; LINE=3.7: the newest 3.7, for make faults and test-long)
 	@command -v go >/dev/null || { echo "make etcd: there is no go on PATH: install Go (https://go.dev/dl) and try again," \
 		"or put etcd 3.6.5 or newer on PATH (https://github.com/etcd-io/etcd/releases): it is used, too"; exit 1; }
 	@$(bootstrap) run
