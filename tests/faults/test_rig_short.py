@@ -11,9 +11,11 @@ from tests.rig.installation import MEMBERS, PREFIX
 from tests.rig.load import Amounts
 from tests.rig.places import on_the_loopback
 from tests.rig.run import RELY_ON, Run, Settings
+from tests.rig.schedule import Order
 from tests.rig.trust import PLAIN, made_for
+from tests.rig.truth_faults import RESTARTS, STRANGER
 from tests.rig.verdict import unforeseen, violations_of
-from tests.support.etcd import binary_of
+from tests.support.etcd import binary_of, newest_of
 
 SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
 
@@ -35,3 +37,18 @@ async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_p
     assert sum(run.nemesis.struck.values()) >= 8
     assert run.log.operations > 500
     assert run.hq.followed_answers > 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_what_memory_has_to_prove_itself_against_breaks_no_promise(tmp_path: Path) -> None:
+    """A stranger's compactions at deletions that a replica does not hear of, and restarts faster than the timeout."""
+    run = Run(Settings(newest_of("3.6"), tmp_path, 15, 15.0, 0.9, SMALL), print)
+    cut_off, slowed = (Order(1.0, STRANGER, target, (target + 1) % 3, 3.0, 0.9 - 0.6 * target) for target in (0, 1))
+    run.orders = lambda: [cut_off, slowed, Order(2.0, RESTARTS, 0, 1, 0.1, 0.0)]  # type: ignore[method-assign]
+    await run.run()
+    history = tmp_path / "history.jsonl.gz"
+    assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
+    assert violations_of(history, RELY_ON) == []
+    assert unforeseen(tmp_path) == []
+    assert run.nemesis.struck == {STRANGER.name: 2, RESTARTS.name: 1}

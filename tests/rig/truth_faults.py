@@ -21,8 +21,9 @@ from tests.rig.schedule import Kind, Order
 from tests.rig.uploaders import Names, Uploader
 
 T = TypeVar("T")
-_STRANGER = Kind("replica away while a stranger compacts at the head", 2, 0.5, 8.0)
-_RESTARTS = Kind(
+
+STRANGER = Kind("replica away while a stranger compacts at the head", 2, 0.5, 8.0)
+RESTARTS = Kind(
     *("all replicas restarted faster than the timeout", 0.1, 0.3, 1.0),
     alone=True,
     at_least_once=True,
@@ -40,8 +41,8 @@ class TruthFaults:
         self._rng, self._number = random.Random(1), 900
         self._network = NetworkFaults(installation)
         self.kinds: dict[Kind, Callable[[Order], Fault]] = {
-            _STRANGER: self.compacted_by_a_stranger,
-            _RESTARTS: self.restarted_for_ever,
+            STRANGER: self.compacted_by_a_stranger,
+            RESTARTS: self.restarted_for_ever,
         }
 
     @asynccontextmanager
