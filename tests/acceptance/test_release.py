@@ -48,7 +48,7 @@ def make_release(target: Path) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a release is made of a commit, and this is no clone")
 def test_a_release_is_the_same_twice_and_its_wheels_install_and_run(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"

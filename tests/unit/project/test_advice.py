@@ -32,6 +32,16 @@ COMMANDS: Final = {
 _NAMES: Final = "|".join(sorted(COMMANDS, key=len, reverse=True))
 _QUOTED: Final = re.compile(rf"`(({_NAMES}) [^`]+)`")
 _PLAIN: Final = re.compile(rf"(?<![\w`./@-])(({_NAMES}) [a-z][^`\n\"'|&>;,()<]*)")
+# On pages: a line of a block, perhaps with a folder before it; what follows `#` or `|` is another command or none.
+PAGES: Final = (
+    *(page for page in sorted(ROOT.glob("*.md")) if page.name != "CHANGELOG.md"),  # it names commands that went
+    *(page for folder in ("deploy", "distributions") for page in sorted((ROOT / folder).rglob("*.md"))),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
+_BLOCK: Final = re.compile(r"^ *```(?:sh)?\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_LINE: Final = re.compile(rf"^ *(?:\$ )?(?:[\w./]*/)?(({_NAMES}) .+)$", re.MULTILINE)
+_IN_TEXT: Final = re.compile(rf"`(?:\.venv/bin/)?(({_NAMES}) [^`]+)`")
+_END: Final = re.compile(r" +#|;| [|&<>]")
 _HOLE: Final = "X"  # what is filled in
 _DOTS: Final = ("...", "\N{HORIZONTAL ELLIPSIS}")
 _SHORT: Final = ("backup",)  # groups that make a command of words that name none: `hq backup FILE`
@@ -72,7 +82,10 @@ def fault(text: str, *, is_quoted: bool) -> str:
     is_command = is_quoted
     while rest and isinstance(command, click.Group):
         if rest[0].startswith("-") and command.name not in _SHORT:
-            break
+            if rest[0].partition("=")[0] not in _options(command):
+                break
+            rest = _behind_option(command, rest)
+            continue
         inner = command.get_command(context, rest[0].rstrip(".:"))
         if inner is None and command.name in _SHORT:
             return ""
@@ -86,6 +99,14 @@ def fault(text: str, *, is_quoted: bool) -> str:
     if unknown:
         return f"{command.name} has no option {unknown[0]}"
     return _parsed(command, context, rest) if is_quoted and not isinstance(command, click.Group) else ""
+
+
+def _behind_option(command: click.Command, words: list[str]) -> list[str]:
+    """The words behind a group's option and its value."""
+    takes_value = any(
+        words[0] in one.opts and not one.is_flag for one in command.params if isinstance(one, click.Option)
+    )
+    return words[1 + takes_value :]
 
 
 def _parsed(command: click.Command, context: click.Context, words: list[str]) -> str:
@@ -126,6 +147,22 @@ def test_each_command_that_a_text_advises_exists_with_its_options() -> None:
     assert faults == [], "\n".join(faults)
 
 
+def commands(page: Path) -> Iterator[str]:
+    """Our own commands in the page's blocks of shell commands and between backticks."""
+    text = page.read_text()
+    for block in _BLOCK.findall(text):
+        for line in _LINE.findall(block.replace("\\\n", " ")):
+            yield _END.split(line[0])[0]
+    for found in _IN_TEXT.finditer(_BLOCK.sub("", text)):
+        yield _END.split(" ".join(found[1].split()))[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_command_on_a_page_exists_with_its_options(page: Path) -> None:
+    faults = [f"{text}: {wrong}" for text in commands(page) if (wrong := fault(text, is_quoted=True))]
+    assert faults == [], "\n".join(faults)
+
+
 @pytest.mark.parametrize(
     ("text", "is_wrong"),
     [
@@ -134,6 +171,8 @@ def test_each_command_that_a_text_advises_exists_with_its_options() -> None:
         ("nanny snapshot add web --content FILE", True),
         ("nanny control opened", True),
         ("nanny target web broken", True),
+        ("hqctl --server 127.0.0.1:7071 find web --ready", False),
+        ("hqctl --server 127.0.0.1:7071 found web", True),
         ("hqctl epoch confirm --why TEXT", True),
         ("hqctl epoch confirm --reason \N{HORIZONTAL ELLIPSIS}", False),
     ],
