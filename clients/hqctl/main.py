@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "suspend": ("orders", "suspend", "Suspend expiry on a node during planned work."),
     "resume": ("orders", "resume", "End planned work on a node early."),
     "suspensions": ("orders", "suspensions", "List suspended nodes."),
+    "secrets": ("secrets", "secrets", "List secrets that services name and that are not their own."),
     "token": ("token", "token", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "budget": ("budgets", "budget", "Show and set how many instances of services must stay available."),
     "disruptions": ("disruptions", "disruptions", "Show why tasks wait; control what may be taken down."),

@@ -42,6 +42,7 @@ class Agents:
             uid=found.entry.traits.uid,
             allocation=found.allocation,
             source=self._registry.freshness.source().message(),
+            service_id=found.entry.traits.service,
         )
         return MessageAnswer(answer)
 

@@ -17,6 +17,7 @@ from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.calls import current
 from serving.errors import NotFound, StoreUnavailable, invalid
+from serving.rights.access import SecretName
 
 Secrets = dict[str, list[bytes]]  # encoded descriptors by revision id
 
@@ -206,6 +207,18 @@ def _take_secrets_out(draft: Draft, old: Secrets, *, clear: bool, only: str | No
         del revision.secret[:]
         revision.secret_count = len(kept)
     draft.secrets = secrets
+
+
+def new_secrets(new: Secrets, old: Secrets) -> list[SecretName]:
+    """The secrets that revisions did not name before."""
+    found = []
+    for revision_id, descriptors in new.items():
+        for encoded in descriptors:
+            if encoded not in old.get(revision_id, ()):
+                secret = instance_pb2.SecretDescriptor.FromString(encoded)
+                path = f"{secret.id}/{secret.key}" if secret.key else secret.id
+                found.append(SecretName(secret.name, secret.provider, path))
+    return found
 
 
 def dropped(old: Iterable[str], new: Iterable[str]) -> bool:

@@ -4,25 +4,31 @@ The instance in memory is checked first; where memory may be stale, a refusal is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from hq.errors import EpochChanged, VersionConflict
 from hq.keys import Keys
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.registry.changes import Draft
+from hq.registry.changes import Draft, new_secrets
 from serving.clock import Clock
 from serving.errors import DeadlineExceeded, NotFound, OutOfReach, PermissionDenied
+from serving.rights.access import SecretName
 from store.commit import Conflict
 from store.epoch import Epoch
 
-Permit = Callable[[str, str, str], None]
-"""Takes the id, service and node of an instance as it is, or as it would become; raises PermissionDenied."""
+
+class Permit(Protocol):
+    """Takes the id, service and node of an instance as it is or would become, and which secrets are new to it."""
+
+    def __call__(self, instance_id: str, service: str, node: str, /, *, secrets: Iterable[SecretName] = ()) -> None:
+        """Raises PermissionDenied."""
+        ...
 
 
-def anything(_id: str, _service: str, _node: str) -> None:
+def anything(_id: str, _service: str, _node: str, /, *, secrets: Iterable[SecretName] = ()) -> None:
     """Permits everything."""
 
 
@@ -34,9 +40,10 @@ def check_entry(permit: Permit, entry: Entry) -> None:
         raise OutOfReach(f"there is no instance {entry.traits.id}", key=entry.traits.id) from error
 
 
-def check_draft(permit: Permit, draft: Draft) -> None:
-    """Check an instance as it would become."""
-    permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name)
+def check_draft(permit: Permit, draft: Draft, old: Draft | None = None) -> None:
+    """Check an instance as it would become. Secrets that it has already, it keeps."""
+    secrets = new_secrets(draft.secrets, old.secrets if old is not None else {})
+    permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name, secrets=secrets)
 
 
 _CATCH_UP_S = 2.0

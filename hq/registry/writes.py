@@ -162,7 +162,7 @@ class Writes:
             entry = await self._preconditions.met_by(instance_id, demanded, deadline, permit)
             old = self.draft_of(entry)
             new = _attempt(change, old, sure=sure)
-            check_draft(permit, new)
+            check_draft(permit, new, old)
             check_instance_update(new.check_input())
             # An unreadable record is overwritten even if nothing changes, unless the change itself was a no-op.
             if new is old or (changes.same(old, new) and not self._r.cache.is_unreadable(instance_id)):

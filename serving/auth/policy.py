@@ -9,6 +9,7 @@
       uploader:
         - identities: [ci-web]
           services: [web]
+          secrets: ["vault:shared/*"]  # besides those whose id is the service or begins with `web/`
 
 A grant without services, nodes or clusters, or with `["*"]`, reaches all of them, but an uploader's names its services.
 An agent's node is what `{node}` stands for in its identity. A monitor's grant may name checks, too.
@@ -16,17 +17,19 @@ An agent's node is what `{node}` stands for in its identity. A monitor's grant m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from serving import yamltext
 from serving.auth.watched_files import BadSecurity
-from serving.rights.access import Scope
+from serving.rights.access import WRITERS, Scope
 from serving.rights.patterns import IdentityPattern, Patterns
 from serving.rights.rules import Role
 
-_REACHES: Final = ("services", "nodes", "clusters", "checks")
+_REACHES: Final = ("services", "nodes", "clusters", "checks", "secrets")
+_SECRET: Final = re.compile(r"[^:/]+:(?!\.{1,2}(?:/|$))[^/]+(?:/(?!\.{1,2}(?:/|$))[^/]+)*")
 _MAX_FAULTS: Final = 10
 
 
@@ -126,9 +129,12 @@ def _contradictions(
         ({Role.OPERATOR}, {"services", "nodes"} <= reaches.keys(), "write two grants, one by service and one by node"),
         ({Role.MONITOR, Role.HEALER}, "services" in reaches, f"a {role}'s grant is by node: remove services"),
         (set(Role) - {Role.MONITOR}, "checks" in reaches, "only a monitor's grant names checks"),
+        (set(Role) - set(WRITERS), "secrets" in reaches, "only uploaders and admins name secrets: remove secrets"),
     ):
         if role in roles and is_wrong:
             yield fault
+    if "secrets" in reaches and not all(map(_SECRET.fullmatch, reaches["secrets"].words)):
+        yield 'secrets are written PROVIDER:ID/KEY, for example "vault:shared/*"; without empty parts, . and ..'
 
 
 def _identities(value: Any, where: str, faults: list[str]) -> Iterator[IdentityPattern]:

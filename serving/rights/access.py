@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from serving.errors import PermissionDenied
 from serving.rights.patterns import Patterns
@@ -16,18 +16,34 @@ WRITERS: Final = (Role.UPLOADER, Role.ADMIN)
 OUTSIDE: Final = "is outside the granted scope"
 
 
+class SecretName(NamedTuple):
+    """Which secret an instance is to have. Messages say its `name` only."""
+
+    name: str
+    provider: str
+    path: str  # id, or id/key
+
+    def is_plain(self) -> bool:
+        """Whether it says where it is: `web/../mail` could be somebody else's."""
+        return bool(self.provider) and not {"", ".", ".."}.intersection(self.path.split("/"))
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """How far a role reaches. None: everywhere.
 
     `clusters` None also once it is known to reach the one in question; until then it covers what names its cluster.
-    `checks`: those that a monitor reports.
+
+    Attributes:
+        checks: those that a monitor reports.
+        secrets: that services may name as PROVIDER:ID/KEY, besides their own, whose ID is or begins with the service.
     """
 
     services: Patterns | None = None
     nodes: Patterns | None = None
     clusters: Patterns | None = None
     checks: Patterns | None = None
+    secrets: Patterns | None = None
 
     @property
     def is_all(self) -> bool:
@@ -38,7 +54,16 @@ class Scope:
         """The same in this cluster; None: it does not reach it."""
         if self.clusters is None:
             return self
-        return Scope(self.services, self.nodes, None, self.checks) if cluster in self.clusters else None
+        return (
+            Scope(self.services, self.nodes, None, self.checks, self.secrets) if cluster in self.clusters else None
+        )
+
+    def allows_secret(self, service: str, secret: SecretName) -> bool:
+        """Whether an instance of this service may be given the secret."""
+        if not service or not secret.is_plain():
+            return False
+        is_own = secret.path == service or secret.path.startswith(f"{service}/")
+        return is_own or (self.secrets is not None and f"{secret.provider}:{secret.path}" in self.secrets)
 
     def includes(self, other: Scope) -> bool:
         """Whether whatever is within the other one is within this."""
@@ -97,11 +122,29 @@ class Access:
         return not self.is_checked or any(scope.covers(service, node, cluster) for scope in self._scopes(roles))
 
     def check(
-        self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS, cluster: str = ""
+        self,
+        instance_id: str,
+        service: str,
+        node: str,
+        roles: Iterable[Role] = READERS,
+        cluster: str = "",
+        *,
+        secrets: Iterable[SecretName] = (),
     ) -> None:
-        """Raises PermissionDenied unless the instance is within reach."""
+        """Raises PermissionDenied unless the instance is within reach, and may be given these secrets."""
         if not self.covers(service, node, roles, cluster):
             self.deny(f"instance {instance_id}", roles, instance_id, f"{OUTSIDE} (its service or node)")
+        for secret in secrets:
+            if not self._allows_secret(service, node, secret):
+                why = (
+                    f"is not one that service {service} may name: let its id be {service} or begin with {service}/, "
+                    "or list it in `secrets` of the grant, as PROVIDER:ID/KEY"
+                )
+                self.deny(f"secret {secret.name!r} of instance {instance_id}", WRITERS, instance_id, why)
+
+    def _allows_secret(self, service: str, node: str, secret: SecretName) -> bool:
+        scopes = [scope for scope in self._scopes(WRITERS) if scope.covers(service, node)]
+        return not self.is_checked or any(scope.allows_secret(service, secret) for scope in scopes)
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
         """Whether everything that matches a filter with these services and nodes is within reach."""

@@ -110,7 +110,7 @@ def _instance(name: str, service: str, node: str) -> instance_pb2.Instance:
     if service == "vault":
         made.meta.labels["mark"] = MARK
     revision = made.spec.revision.add(id="r1", target=instance_pb2.REVISION_TARGET_READY)
-    revision.secret.add(name="db", provider="vault", id=f"{name}-{SECRET}", environment_variable="PASSWORD")
+    revision.secret.add(name="db", provider="vault", id=f"{service}/{name}-{SECRET}", environment_variable="PASSWORD")
     return made
 
 

@@ -14,14 +14,14 @@ SECRET_KEY = "canary-7f3a"
 def instance(name: str, service: str = "web", node: str = "n1", revisions: Sequence[str] = ("r1",)) -> i.Instance:
     """An instance whose revisions have a secret descriptor each."""
     made = i.Instance(meta=i.InstanceMeta(id=name, service_id=service), spec=i.InstanceSpec(node_name=node))
-    made.spec.revision.extend(map(revision, revisions))
+    made.spec.revision.extend(revision(one, service) for one in revisions)
     return made
 
 
-def revision(name: str) -> i.InstanceRevision:
+def revision(name: str, service: str = "web") -> i.InstanceRevision:
     """A revision with one secret descriptor."""
     descriptor = i.SecretDescriptor(
-        name="db", provider="vault", id=f"{name}-{canary.keep(SECRET_KEY)}", environment_variable="PASSWORD"
+        name="db", provider="vault", id=f"{service}/{name}-{canary.keep(SECRET_KEY)}", environment_variable="PASSWORD"
     )
     return i.InstanceRevision(id=name, target=i.REVISION_TARGET_READY, secret=[descriptor])
 

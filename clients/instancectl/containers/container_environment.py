@@ -22,7 +22,7 @@ class ContainerEnvironment:
 
     async def for_process(self) -> dict[str, str]:
         """Of a new process. Raises SecretMissing."""
-        secrets = await self._shop.secrets.environment(self._blueprint.revision.secret)
+        secrets = await self._shop.secrets.environment(self._blueprint.revision.secret, self._blueprint.desired.service)
         self._of_process = self._with_secrets(secrets)
         return self._of_process
 

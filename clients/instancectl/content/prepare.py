@@ -51,7 +51,9 @@ class Preparer:
         check_supported(revision)
         try:
             # Secrets first: a missing one is noticed before gigabytes are downloaded.
-            values = [(secret, await self._secrets.value(secret, anew=True)) for secret in revision.secret]
+            values = [
+                (secret, await self._secrets.value(secret, desired.service, anew=True)) for secret in revision.secret
+            ]
             reached(conditions.DOWNLOADING)
             contents = await in_thread(lambda cancel: self._obtain(revision, cancel))
             reached(conditions.UNPACKING)

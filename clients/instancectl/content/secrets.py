@@ -31,8 +31,8 @@ class SecretMissing(PrepareFailed):
 class SecretProvider(Protocol):
     """A system that keeps values. Implement this to add another one."""
 
-    async def value(self, secret: SecretDescriptor) -> bytes:
-        """The value, as it is kept, of `secret.id`, `secret.key` and `secret.version`.
+    async def value(self, secret: SecretDescriptor, service: str) -> bytes:
+        """The value, as it is kept, of `secret.id`, `secret.key` and `secret.version`, for an instance of this service.
 
         Raises:
             SecretMissing: there is none, or it cannot be read. Its message must not hold any part of a value.
@@ -46,7 +46,7 @@ class DirectoryProvider:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def value(self, secret: SecretDescriptor) -> bytes:
+    async def value(self, secret: SecretDescriptor, service: str) -> bytes:
         name = f"{secret.id}@{secret.version}" if secret.version else secret.id
         asked = Path(name) / secret.key if secret.key else Path(name)
         if asked.is_absolute() or ".." in asked.parts:
@@ -58,17 +58,21 @@ class DirectoryProvider:
 
 
 class CommandProvider:
-    """A program, called with ID, KEY and VERSION (empty if not given), that prints the value and exits with 0."""
+    """A program, called with ID, KEY and VERSION (empty if not given), that prints the value and exits with 0.
+
+    Its variable HQ_SERVICE is the service of the instance, as HQ has it (empty: not known), so that it can refuse what
+    is not this service's.
+    """
 
     def __init__(self, command: Sequence[str], commands: Commands) -> None:
         self._command = tuple(command)
         self._commands = commands
 
-    async def value(self, secret: SecretDescriptor) -> bytes:
+    async def value(self, secret: SecretDescriptor, service: str) -> bytes:
         asked = [*self._command, secret.id, secret.key, secret.version]
         try:
             outcome = await self._commands.capture(
-                asked, cwd=Path("/"), environment=os.environ, timeout_s=COMMAND_TIMEOUT_S
+                asked, cwd=Path("/"), environment={**os.environ, "HQ_SERVICE": service}, timeout_s=COMMAND_TIMEOUT_S
             )
         except OSError as error:
             raise SecretMissing(secret, f"cannot run the provider's command: {error.strerror}") from None
@@ -82,24 +86,24 @@ class SecretValues:
 
     def __init__(self, providers: Mapping[str, SecretProvider]) -> None:
         self._providers = providers
-        self._known: dict[bytes, bytes] = {}
+        self._known: dict[tuple[str, bytes], bytes] = {}
 
     def __repr__(self) -> str:
         return f"SecretValues(providers={sorted(self._providers)})"
 
-    async def value(self, secret: SecretDescriptor, *, anew: bool = False) -> bytes:
+    async def value(self, secret: SecretDescriptor, service: str, *, anew: bool = False) -> bytes:
         """The value; `anew`: ask the provider even if it is known. Raises SecretMissing."""
-        key = secret.SerializeToString(deterministic=True)
+        key = service, secret.SerializeToString(deterministic=True)
         if anew or key not in self._known:
-            self._known[key] = await self._provider(secret).value(secret)
+            self._known[key] = await self._provider(secret).value(secret, service)
         return self._known[key]
 
-    async def environment(self, secrets: Sequence[SecretDescriptor]) -> dict[str, str]:
+    async def environment(self, secrets: Sequence[SecretDescriptor], service: str) -> dict[str, str]:
         """The variables that hold secrets. One trailing line end of a value is dropped. Raises SecretMissing."""
         found = {}
         for secret in secrets:
             if secret.WhichOneof("target") == "environment_variable":
-                found[secret.environment_variable] = _as_text(secret, await self.value(secret))
+                found[secret.environment_variable] = _as_text(secret, await self.value(secret, service))
         return found
 
     def _provider(self, secret: SecretDescriptor) -> SecretProvider:

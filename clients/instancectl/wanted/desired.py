@@ -61,6 +61,7 @@ class Desired:
         uid: of the instance, a new one when it is recreated; 0 if it comes from a file.
         version: meta.version of the spec in HQ; 0 if it comes from a file.
         epoch: the history of HQ's store that uid and version belong to.
+        service: of the instance, for providers of secrets; empty: not known.
     """
 
     instance_id: str
@@ -70,6 +71,7 @@ class Desired:
     uid: int = 0
     version: int = 0
     epoch: str = ""
+    service: str = ""
 
     @cached_property
     def by_key(self) -> Mapping[RevisionKey, InstanceRevision]:
@@ -113,14 +115,15 @@ def is_wanted_ready(revision: InstanceRevision) -> bool:
 def from_instance(instance: instance_pb2.Instance, node: str = "") -> Desired:
     """What an instance as written in a file asks for. `node` is used where the file names none."""
     spec = instance.spec
-    return Desired(instance.meta.id, spec.node_name or node, tuple(spec.revision), spec.allocation)
+    service = instance.meta.service_id
+    return Desired(instance.meta.id, spec.node_name or node, tuple(spec.revision), spec.allocation, service=service)
 
 
 def save(path: Path, desired: Desired) -> None:
     """Keep a good copy, readable by nobody else."""
     instance = instance_pb2.Instance()
     instance.meta.id, instance.meta.uid, instance.meta.version = desired.instance_id, desired.uid, desired.version
-    instance.spec.node_name = desired.node
+    instance.meta.service_id, instance.spec.node_name = desired.service, desired.node
     instance.spec.allocation.CopyFrom(desired.allocation)
     instance.spec.revision.extend(desired.revisions)
     document = {"epoch": desired.epoch, "instance": json_format.MessageToDict(instance)}
@@ -137,4 +140,5 @@ def load(path: Path) -> Desired | None:
     meta = instance.meta
     spec = instance.spec
     revisions = tuple(spec.revision)
-    return Desired(meta.id, spec.node_name, revisions, spec.allocation, meta.uid, meta.version, document["epoch"])
+    place = meta.id, spec.node_name, revisions, spec.allocation
+    return Desired(*place, meta.uid, meta.version, document["epoch"], meta.service_id)

@@ -127,6 +127,7 @@ class HqSource:
             answer.uid,
             answer.version,
             answer.source.epoch,
+            answer.service_id,
         )
         meaning = of_presence(self._identity, Identity(found.uid, found.epoch))
         self._known = found

@@ -476,18 +476,20 @@ class GetRevisionRequest(_message.Message):
     def __init__(self, instance_id: _Optional[str] = ..., revision_id: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
 
 class GetRevisionResponse(_message.Message):
-    __slots__ = ("revision", "version", "uid", "allocation", "source")
+    __slots__ = ("revision", "version", "uid", "allocation", "source", "service_id")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     revision: _containers.RepeatedCompositeFieldContainer[_instance_pb2.InstanceRevision]
     version: int
     uid: int
     allocation: _instance_pb2.ResourceAllocation
     source: Source
-    def __init__(self, revision: _Optional[_Iterable[_Union[_instance_pb2.InstanceRevision, _Mapping]]] = ..., version: _Optional[int] = ..., uid: _Optional[int] = ..., allocation: _Optional[_Union[_instance_pb2.ResourceAllocation, _Mapping]] = ..., source: _Optional[_Union[Source, _Mapping]] = ...) -> None: ...
+    service_id: str
+    def __init__(self, revision: _Optional[_Iterable[_Union[_instance_pb2.InstanceRevision, _Mapping]]] = ..., version: _Optional[int] = ..., uid: _Optional[int] = ..., allocation: _Optional[_Union[_instance_pb2.ResourceAllocation, _Mapping]] = ..., source: _Optional[_Union[Source, _Mapping]] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class BeginReportingRequest(_message.Message):
     __slots__ = ("instance_id", "revision_id", "node")

@@ -13,7 +13,12 @@ from hqctl.main import COMMANDS, MEANINGS, cli
 from tests.clients.hqctl.conftest import ROOT, Hqctl
 
 PAGE = (ROOT / "docs" / "hqctl.md").read_text()
-ELSEWHERE = {"token": "security.md", "budget": "cms.md", "disruptions": "cms.md"}  # commands with a page of their own
+ELSEWHERE = {
+    "token": "security.md",
+    "secrets": "security.md",
+    "budget": "cms.md",
+    "disruptions": "cms.md",
+}  # commands with a page of their own
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _EXITS = re.compile(r"\s+# exits with (\d+)$")
 

@@ -255,3 +255,19 @@ def test_what_nobody_has_reported_is_told_apart_from_what_is_not_ready(hqctl: Hq
     assert hqctl("count", service, "--no-headers").lines == [["4", "1", "1", "2"]]
     by_revision = {row[0]: row[1:] for row in hqctl("count", service, "--by", "revision", "--no-headers").lines}
     assert by_revision == {"r0": ["4", "0", "0", "4"], "r1": ["4", "1", "1", "2"]}
+
+
+def test_secrets_that_are_not_their_services_own_are_listed(hqctl: Hqctl, service: str) -> None:
+    ids = {"own": service, "below": f"{service}/db", "foreign": "mail/db", "dots": f"{service}/../mail"}
+    made = [{"name": name, "provider": "vault", "id": id_, "environmentVariable": "X"} for name, id_ in ids.items()]
+    spec = {"nodeName": "node-a", "revision": [{"id": "r1", "target": "REVISION_TARGET_CREATED", "secret": made}]}
+    instance = {"meta": {"id": f"{service}-1", "serviceId": service}, "spec": spec}
+    assert hqctl("apply", "-f", "-", stdin=json.dumps(instance)).code == 0
+    done = hqctl("secrets", "audit", service)
+    assert done.lines[1:] == [
+        [service, f"{service}-1", "r1", "foreign", "vault:mail/db"],
+        [service, f"{service}-1", "r1", "dots", f"vault:{service}/../mail"],
+    ]
+    items = json.loads(hqctl("secrets", "audit", service, "-o", "json").out)["items"]
+    assert [item["name"] for item in items] == ["foreign", "dots"]
+    assert hqctl("secrets", "audit", "no-such-service").err == "All services name their own secrets only.\n"

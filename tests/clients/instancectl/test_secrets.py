@@ -107,11 +107,16 @@ async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_
 
 async def test_a_command_gives_values_and_its_failure_shows_none(run_file: RunFile, tmp_path: Path) -> None:
     command = tmp_path / "provider"
-    command.write_text(f'#!/bin/sh\necho "{CANARY}-$1-$2"; echo "{CANARY}" >&2; test "$1" = db\n')
+    asked = tmp_path / "asked"
+    say = f'echo "{CANARY}-$1-$2"; echo "{CANARY}" >&2; echo "$HQ_SERVICE" > {asked}; test "$1" = db'
+    command.write_text(f"#!/bin/sh\n{say}\n")
     command.chmod(0o700)
-    ctl = await run_file(instance(with_secrets()), "--secrets", f"safe=command:{command}")
+    wanted = instance(with_secrets())
+    wanted.meta.service_id = "web"
+    ctl = await run_file(wanted, "--secrets", f"safe=command:{command}")
     told = await ctl.until("r1", "installed", holds=False, reason="SecretMissing")
     assert told["message"] == "secret token: the provider's command exited with 1"
+    assert asked.read_text() == "web\n", "so that a provider can refuse what is not this service's"
     assert CANARY not in ctl.log_text()
 
 

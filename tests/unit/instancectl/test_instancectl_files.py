@@ -101,18 +101,18 @@ async def test_a_directory_gives_files_by_id_version_and_key(tmp_path: Path) -> 
     (tmp_path / "db@2").mkdir()
     (tmp_path / "db@2" / "password").write_text("value")
     provider = DirectoryProvider(tmp_path)
-    assert await provider.value(secret("db", key="password", version="2")) == b"value"
+    assert await provider.value(secret("db", key="password", version="2"), "web") == b"value"
 
 
 async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("value")
     with pytest.raises(SecretMissing, match="points outside"):
-        await DirectoryProvider(tmp_path / "kept").value(secret("../outside"))
+        await DirectoryProvider(tmp_path / "kept").value(secret("../outside"), "web")
 
 
 async def test_an_unknown_provider_is_named_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(SecretMissing, match=r"secret db: unknown provider 'safe' \(known: vault\)"):
-        await SecretValues({"vault": DirectoryProvider(tmp_path)}).value(secret("db"))
+        await SecretValues({"vault": DirectoryProvider(tmp_path)}).value(secret("db"), "web")
 
 
 def test_a_value_is_never_in_a_repr_or_error(tmp_path: Path) -> None:
