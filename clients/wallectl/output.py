@@ -66,7 +66,10 @@ def host_lines(shown: GetHostResponse) -> list[str]:
     if host.HasField("operation"):
         lines.append(f"operation {host.operation.id} by {host.operation.by}: {host.operation.message}")
         lines += [f"  task {task.id} at {task.cms}: {task.message or 'ok'}" for task in host.operation.task]
-    lines += [f"check {c.name}: {'fails' if c.failing else 'fine'} ({c.source}) {c.text}".rstrip() for c in host.check]
+    lines += [
+        f"check {c.name}: {'fails' if c.failing else 'unknown' if c.unknown else 'fine'} ({c.source}) {c.text}".rstrip()
+        for c in host.check
+    ]
     lines += [f"before: {word(OperationKind, one.kind)}: {one.message}" for one in host.history[:5]]
     return lines
 

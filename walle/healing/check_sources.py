@@ -1,5 +1,8 @@
 """What several sources say of one check: it fails while one of them says so, and each clears only its own. Pure.
 
+Who says that a check fails has to repeat it, else a source that is gone keeps its hosts failing for ever: then the
+check is unknown, which begins nothing and shows that nothing was repaired.
+
 A fault that Alertmanager sees is not over because an agent, or HQ, sees nothing; nor is a payload news that was sent
 before the last one.
 """
@@ -12,6 +15,8 @@ from walle.fuses.fuse import Moment
 from wallepb.v1.host_pb2 import Check, CheckSource
 from wallepb.v1.service_pb2 import CheckReport
 
+EXPIRES_MS: Final = 18_000_000  # Alertmanager repeats what fires every four hours
+_NOTED_EVERY_MS: Final = 3_600_000
 MOST_FINE: Final = 10  # kept, so that an old payload is recognised
 MOST: Final = 100  # the oldest goes: somebody may make up fingerprints
 _MOST_TEXT: Final = 1000
@@ -25,6 +30,7 @@ def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Chec
         failing=report.failing,
         text=report.text[:_MOST_TEXT],
         starts_ms=report.starts_at.ToMilliseconds(),
+        at_ms=now.ms,
     )
     known = list(check.said) if check is not None else []
     before = next((one for one in known if _is_same(one, said)), None)
@@ -36,6 +42,17 @@ def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Chec
     return _check(check, report.name, kept[-MOST:], now)
 
 
+def expired_check(check: Check, now: Moment) -> Check | None:
+    """The check without what its sources have not repeated; None: they have."""
+    kept = [one for one in check.said if not one.failing or now.ms - one.at_ms < EXPIRES_MS]
+    if len(kept) == len(check.said):
+        return None
+    changed = _check(check, check.name, kept, now)
+    if not changed.failing:
+        changed.unknown, changed.source, changed.text = True, check.source, "its source has not repeated it for 5 h"
+    return changed
+
+
 def _is_same(one: CheckSource, other: CheckSource) -> bool:
     return (one.name, one.fingerprint) == (other.name, other.fingerprint)
 
@@ -43,17 +60,18 @@ def _is_same(one: CheckSource, other: CheckSource) -> bool:
 def _is_news(before: CheckSource | None, said: CheckSource, check: Check | None) -> bool:
     if before is None:
         # Without sources an older version stored it: whoever speaks first decides.
-        return said.failing or (check is not None and not check.said and check.failing)
+        return said.failing or (check is not None and (check.unknown or (not check.said and check.failing)))
     if before.starts_ms and said.starts_ms:
         is_again = said.starts_ms == before.starts_ms and said.failing and not before.failing
         if said.starts_ms < before.starts_ms or is_again:
             return False
-    return before.failing != said.failing or (said.failing and before.starts_ms != said.starts_ms)
+    is_repeated = said.at_ms - before.at_ms >= _NOTED_EVERY_MS or before.starts_ms != said.starts_ms
+    return before.failing != said.failing or (said.failing and is_repeated)
 
 
 def _check(check: Check | None, name: str, said: list[CheckSource], now: Moment) -> Check:
     failing = [one for one in said if one.failing]
-    shown = failing[0] if failing else said[-1]
+    shown = failing[0] if failing else said[-1] if said else CheckSource()
     changed = Check(name=name, failing=bool(failing), text=shown.text, said=said)
     changed.source = ", ".join(sorted({one.name for one in failing})) or shown.name
     is_unchanged = check is not None and check.failing == changed.failing

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from walle.fuses.admission import Fuses, admit, switched_off
 from walle.fuses.fuse import Automation, Moment
+from walle.healing.check_sources import expired_check
 from walle.healing.decision import Decision, action_of, decide
 from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
 from walle.tables import NAMES, Event, advance
@@ -42,6 +43,7 @@ def consider(book: Book, name: str, world: World, now: Moment, *, is_agreed: boo
     host, project = _host_and_project(book, name)
     if host is None or project is None:
         return []
+    _expire(book, host, now)
     decision = decide(host, project, world.incidents, now.ms, world.settle_ms)
     if decision.step is None or decision.blocked or (decision.is_refused and not is_agreed):
         return []
@@ -118,7 +120,16 @@ def start_work(book: Book, name: str, executor: str, before: str, world: World, 
 
 def is_fine(host: Host) -> bool:
     """The check that asked for the host's operation does not fail, or no longer."""
-    return not any(check.failing and check.name == host.operation.check for check in host.check)
+    return not any((check.failing or check.unknown) and check.name == host.operation.check for check in host.check)
+
+
+def _expire(book: Book, host: Host, now: Moment) -> None:
+    changed = {check.name: found for check in host.check if (found := expired_check(check, now)) is not None}
+    if changed:
+        checks = [changed.get(check.name, check) for check in host.check]
+        del host.check[:]
+        host.check.extend(checks)
+        book.put(HOST, host.name, host)
 
 
 def automation_of(operation: Operation) -> Automation:

@@ -76,6 +76,8 @@ def _problem(host: Host | None, incident: Incident | None) -> str:
     failing = ", ".join(check.name for check in host.check if check.failing)
     if failing:
         return f"{failing} fails"
+    if unknown := ", ".join(check.name for check in host.check if check.unknown):
+        return f"{unknown} is unknown"
     if host.status != HOST_STATUS_READY:
         return HostStatus.Name(host.status).removeprefix("HOST_STATUS_").lower()
     if host.HasField("operation"):

@@ -171,7 +171,7 @@ class Location(_message.Message):
     def __init__(self, dc: _Optional[str] = ..., rack: _Optional[str] = ..., switch: _Optional[str] = ...) -> None: ...
 
 class Check(_message.Message):
-    __slots__ = ("name", "failing", "since_ms", "since", "source", "text", "said")
+    __slots__ = ("name", "failing", "since_ms", "since", "source", "text", "said", "unknown")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
     SINCE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +179,7 @@ class Check(_message.Message):
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SAID_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     name: str
     failing: bool
     since_ms: int
@@ -186,21 +187,24 @@ class Check(_message.Message):
     source: str
     text: str
     said: _containers.RepeatedCompositeFieldContainer[CheckSource]
-    def __init__(self, name: _Optional[str] = ..., failing: _Optional[bool] = ..., since_ms: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., source: _Optional[str] = ..., text: _Optional[str] = ..., said: _Optional[_Iterable[_Union[CheckSource, _Mapping]]] = ...) -> None: ...
+    unknown: bool
+    def __init__(self, name: _Optional[str] = ..., failing: _Optional[bool] = ..., since_ms: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., source: _Optional[str] = ..., text: _Optional[str] = ..., said: _Optional[_Iterable[_Union[CheckSource, _Mapping]]] = ..., unknown: _Optional[bool] = ...) -> None: ...
 
 class CheckSource(_message.Message):
-    __slots__ = ("name", "fingerprint", "failing", "text", "starts_ms")
+    __slots__ = ("name", "fingerprint", "failing", "text", "starts_ms", "at_ms")
     NAME_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     STARTS_MS_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
     name: str
     fingerprint: str
     failing: bool
     text: str
     starts_ms: int
-    def __init__(self, name: _Optional[str] = ..., fingerprint: _Optional[str] = ..., failing: _Optional[bool] = ..., text: _Optional[str] = ..., starts_ms: _Optional[int] = ...) -> None: ...
+    at_ms: int
+    def __init__(self, name: _Optional[str] = ..., fingerprint: _Optional[str] = ..., failing: _Optional[bool] = ..., text: _Optional[str] = ..., starts_ms: _Optional[int] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("id", "kind", "check", "step", "stage", "since_ms", "task", "old_task", "ignore_cms", "group_id", "by", "reason", "created", "message", "intent", "outcome", "after", "failures")

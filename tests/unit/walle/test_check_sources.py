@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.support.walle.hosts import at
-from walle.healing.check_sources import MOST, MOST_FINE, changed_check
+from tests.support.walle.book import DictBook
+from tests.support.walle.hosts import a_host, a_project, at
+from walle.healing.check_sources import EXPIRES_MS, MOST, MOST_FINE, changed_check, expired_check
+from walle.healing.incidents import Incidents
+from walle.work.book import HOST, PROJECT, World
+from walle.work.repairs import consider, is_fine
+from walle.work.waves import state_after_work
 from wallepb.v1.host_pb2 import Check
 from wallepb.v1.service_pb2 import CheckReport
 
@@ -38,7 +43,7 @@ def test_a_source_that_said_nothing_clears_nothing_and_costs_nothing() -> None:
 
 
 def test_the_same_again_is_no_news() -> None:
-    assert changed_check(after(said("a", starts_s=5)), said("a", starts_s=5), at()) is None
+    assert changed_check(after(said("a", starts_s=5)), said("a", starts_s=5), at(2000)) is None
 
 
 def test_an_old_payload_changes_nothing() -> None:
@@ -60,6 +65,40 @@ def test_what_an_older_version_stored_is_decided_by_who_speaks_first() -> None:
     assert not after(said("a", failing=False), check=old).failing
     check = after(said("a"), check=old)
     assert (check.failing, check.since_ms, check.source) == (True, 7, "a")
+
+
+def test_what_nobody_repeats_becomes_unknown_and_what_is_repeated_does_not() -> None:
+    check = after(said("a"), said("b", failing=True))
+    later = changed_check(check, said("a"), at(EXPIRES_MS // 2))
+    assert later is not None, "the time is noted"
+    assert changed_check(later, said("a"), at(EXPIRES_MS // 2 + 1000)) is None, "but not at each repetition"
+    assert expired_check(later, at(1999 + EXPIRES_MS)) is None
+    left = expired_check(later, at(2000 + EXPIRES_MS))
+    assert left is not None
+    assert (left.failing, left.unknown, left.source, left.since_ms) == (True, False, "a", 1000)
+    gone = expired_check(left, at(2 * EXPIRES_MS))
+    assert gone is not None
+    assert (gone.failing, gone.unknown, gone.source) == (False, True, "a")
+    assert expired_check(gone, at(3 * EXPIRES_MS)) is None
+    for report, is_failing in ((said("a"), True), (said("c", failing=False), False)):
+        back = after(report, check=gone)
+        assert (back.failing, back.unknown) == (is_failing, False)
+
+
+def test_an_unknown_check_begins_no_repair_and_ends_none_well() -> None:
+    book = DictBook()
+    host = a_host("h1", "disk")
+    host.check[0].CopyFrom(after(said("a")))
+    book.put(HOST, "h1", host)
+    book.put(PROJECT, "web", a_project())
+    world = World("test", {}, lambda: "op", Incidents(), 0)
+    assert consider(book, "h1", world, at(2000 + EXPIRES_MS)) == []
+    host = book.get(HOST, "h1") or host
+    assert host.check[0].unknown
+    assert not host.HasField("operation")
+    host.operation.check = "disk"
+    assert not is_fine(host)
+    assert state_after_work(host, None, 0, 0, EXPIRES_MS)[1] == "disk is unknown"
 
 
 def test_fine_alerts_do_not_pile_up() -> None:
