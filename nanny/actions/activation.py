@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.health import health_of
 from nanny.actions.progress_clock import Meter, ProgressClock
@@ -30,15 +31,15 @@ AT_ONCE: Final = 200
 class Activation:
     """A roll-out step by step. With the number 0 it repairs drift of the ACTIVE snapshot: that never fails."""
 
-    def __init__(self, effects: Effects, progress: ProgressClock) -> None:
-        self._effects, self._progress = effects, progress
+    def __init__(self, effects: Effects, progress: ProgressClock, contents: Contents) -> None:
+        self._effects, self._progress, self._contents = effects, progress, contents
 
     async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
         record = self._effects.record(subject, running)
         meter = self._progress.meter(subject.id, record)
         if not record.begun:
-            _begin(subject, running, content, record)
+            _begin(subject, content, record, is_trusted=not running.number or self._ran_before(subject, content))
         stages = meter.evidence.settled(stages_of(subject, content, own=keys_of(record.batch)), fell_of(record))
         findings = meter.evidence.update(
             stages, restarts_of(subject, content), progress_of(record), meter.now_s, subject.policy.soak_s
@@ -95,6 +96,11 @@ class Activation:
         record.proven = True
         await self._effects.store(subject, running, record)
         return 0.0
+
+    def _ran_before(self, subject: Subject, content: Content) -> bool:
+        """What was ACTIVE last ran the same."""
+        last = subject.service.last_active
+        return bool(last) and self._contents.revision_id(subject.id, last) == content.revision_id
 
     async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
         """While the service is paused: a batch that is ready gives its leave back. Nothing else is done."""
@@ -221,11 +227,11 @@ def fell_of(record: ActionRecord) -> frozenset[Key]:
     return frozenset(keys_of(record.fell))
 
 
-def _begin(subject: Subject, running: Running, content: Content, record: ActionRecord) -> None:
+def _begin(subject: Subject, content: Content, record: ActionRecord, *, is_trusted: bool) -> None:
     """Note what is so before anything is switched. What was active last has proven itself; a roll-back inherits."""
     is_back = subject.service.rolling_back
     record.begun = True
-    record.trusted = record.proven = not running.number or subject.service.last_active == running.snapshot
+    record.trusted = record.proven = is_trusted
     ailing = keys_of(subject.record.ailing) if is_back else sorted(ailing_instances(subject, content))
     record.ailing.extend(messages_of(ailing))
 

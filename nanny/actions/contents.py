@@ -8,6 +8,8 @@ from collections.abc import Collection
 from typing import Final
 
 from control import Records
+from nanny.actions.needs import Needs, needs_of
+from nanny.actions.subject import Subject
 from nanny.records import kinds
 from nanny.snapshots.content import Content, read_content, text_of
 from nannypb.v1 import records_pb2
@@ -37,6 +39,11 @@ class Contents:
         names = [kinds.of_chunk(service, snapshot, number) for number in range(stored.chunks)]
         return text_of([self._chunks[name].data for name in names])
 
+    def revision_id(self, service: str, snapshot: str) -> str:
+        """The id in HQ of what a snapshot runs. One that was stored by an earlier version gave it its own."""
+        stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
+        return (stored.snapshot.revision_id if stored is not None else "") or snapshot
+
     async def of(self, service: str, snapshot: str) -> Content:
         """The content, checked again: locations may have changed. Raises NotFound, InvalidRequest."""
         key = kinds.of_snapshot(service, snapshot)
@@ -44,9 +51,19 @@ class Contents:
             self._kept.move_to_end(key)
             return self._kept[key][0]
         text = self.text(service, snapshot)
-        content = await asyncio.to_thread(read_content, service, text, self._locations, snapshot)
+        revision_id = self.revision_id(service, snapshot)
+        content = await asyncio.to_thread(read_content, service, text, self._locations, snapshot, revision_id)
         self._keep(key, content, len(text))
         return content
+
+    async def needs(self, subject: Subject, content: Content) -> Needs:
+        """What other snapshots need of the revision of this one. Raises NotFound, InvalidRequest."""
+        others = []
+        for snapshot, state in subject.service.tuples.items():
+            if snapshot != content.id and self.revision_id(subject.id, snapshot) == content.revision_id:
+                named = (await self.of(subject.id, snapshot)).placements
+                others.append((snapshot, state, named))
+        return needs_of(others, subject.own_targets)
 
     def _keep(self, key: str, content: Content, size_bytes: int) -> None:
         if key not in self._kept:

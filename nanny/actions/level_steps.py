@@ -7,6 +7,7 @@ from typing import Final
 
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.levels import look_at
+from nanny.actions.needs import Needs
 from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.service import Running
@@ -30,12 +31,13 @@ class LevelSteps:
         self._effects, self._progress = effects, progress
 
     async def step(
-        self, subject: Subject, running: Running, content: Content, kept: Collection[Key] = ()
+        self, subject: Subject, running: Running, content: Content, needs: Needs, kept: Collection[Key] = ()
     ) -> float | None:
-        """Return in how many seconds to look again, at the latest. `kept`: see `look_at`."""
+        """Return in how many seconds to look again, at the latest. `needs`, `kept`: see `look_at`."""
         record = self._effects.record(subject, running)
         waited_s = (self._effects.controller.clock.wall_ms() - record.since_unix_ms) / 1000
-        look = look_at(subject, content, running.action, waited_s >= HEARD_S, kept, self._effects.paused_locations())
+        last = self._effects.paused_locations()
+        look = look_at(subject, content, running.action, waited_s >= HEARD_S, kept, last, needs)
         if record.batch and record.batch[0].id not in {key[1] for key in look.costly}:
             await self._give_back(subject, running, record)
         if look.costly:
@@ -92,7 +94,7 @@ class LevelSteps:
             return min(SOON_S, await self._wait(subject, running, record, look) or SOON_S)
         record.granted = True
         held = subject.held(key)
-        after = lowered(content.id, held, INSTALLED, subject.stamp) if held is not None else None
+        after = lowered(content.revision_id, held, INSTALLED, subject.stamp) if held is not None else None
         if after is not None:
             await self._effects.write(subject, running, record, [subject.write(key, after)])
         return SOON_S

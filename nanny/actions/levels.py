@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Mapping, Set
+from types import MappingProxyType
 from typing import Final
 
 from hqpb.v1 import instance_pb2
 from nanny.actions import reports
+from nanny.actions.needs import Needs, kept_target
 from nanny.actions.subject import Look, Subject
 from nanny.automaton.states import Action
 from nanny.rollout.views import Key
@@ -108,7 +110,9 @@ def levels_of(subject: Subject, content: Content, action: Action) -> Mapping[Lev
     if action is Action.GENERATE and not fill:
         return {}
     named = content.placements if action in _TARGETS else None
-    return picture.tally((action, content.id, fill), _judged(picture, content.id, judge, named), named or ()).groups()
+    return picture.tally(
+        (action, content.id, fill), _judged(picture, content.revision_id, judge, named), named or ()
+    ).groups()
 
 
 def _judged(
@@ -127,6 +131,7 @@ def look_at(
     heard: bool,
     kept: Collection[Key] = (),
     last: Collection[str] = (),
+    needs: Needs = MappingProxyType({}),
 ) -> Look:
     """What has to be done.
 
@@ -134,8 +139,11 @@ def look_at(
         heard: every agent has had enough time to report.
         kept: instances that another snapshot's roll-out switches: deactivating leaves them to that.
         last: locations that take no writes for now: those of others are not kept waiting by them.
+        needs: what other snapshots with the same revision need of it: nothing is lowered below that.
     """
     levels = levels_of(subject, content, action)
+    if needs and action not in _TARGETS:
+        levels = _without_needed(subject, content, levels, needs)
     look = Look()
     if action is Action.GENERATE and not _fill(subject, content):
         return look
@@ -153,7 +161,7 @@ def look_at(
     if action is Action.DEACTIVATE:
         look.left = len(levels.get(Level.WRITE, ())) - len(to_write)
     look.missing = len(to_write)
-    writes = (_write(subject, content, action, key) for key in to_write[:AT_ONCE])
+    writes = (_write(subject, content, action, key, needs) for key in to_write[:AT_ONCE])
     look.writes = [write for write in writes if write is not None]
     look.costly = found(Level.COSTLY)
     look.waiting = found(Level.WAITING) if heard else found(Level.WAITING, Level.SILENT)
@@ -163,22 +171,42 @@ def look_at(
     return look
 
 
+def _without_needed(
+    subject: Subject, content: Content, levels: Mapping[Level, Set[Key]], needs: Needs
+) -> Mapping[Level, Set[Key]]:
+    """The same, but an instance where others need what is there is done."""
+    needed = {
+        key
+        for key, need in needs.items()
+        if key in subject.instances
+        and wanted.rank_of(wanted.target_of(subject.instances[key], content.revision_id)) <= wanted.rank_of(need)
+    }
+    kept = {level: keys - needed for level, keys in levels.items()}
+    return {**kept, Level.DONE: kept.get(Level.DONE, set()) | needed}
+
+
 def _why(subject: Subject, content: Content, action: Action, key: Key) -> str:
     if action is Action.PREPARE:
-        return reports.why_not(subject.instances[key], content.id)
+        return reports.why_not(subject.instances[key], content.revision_id)
     return "still runs" if action is Action.DEACTIVATE else "is being removed"
 
 
-def _write(subject: Subject, content: Content, action: Action, key: Key) -> Write | None:
+def _write(subject: Subject, content: Content, action: Action, key: Key, needs: Needs) -> Write | None:
     instance, held = subject.instances.get(key), subject.held(key)
     if action in _TARGETS:
         after = wanted.with_revision(content, key, held, _TARGETS[action], subject.stamp)
     elif instance is None or held is None:
         return None
-    elif action is Action.DESTROY and len(instance.spec.revision) <= 1 and _is_ours(subject, instance):
+    elif (
+        action is Action.DESTROY
+        and key not in needs
+        and len(instance.spec.revision) <= 1
+        and _is_ours(subject, instance)
+    ):
         return subject.delete(key)
     else:
-        after = wanted.lowered(content.id, held, _lowest(subject, content, action, key), subject.stamp)
+        lowest = kept_target(_lowest(subject, content, action, key), needs.get(key))
+        after = wanted.lowered(content.revision_id, held, lowest, subject.stamp)
     return subject.write(key, after) if after is not None else None
 
 
@@ -187,7 +215,7 @@ def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int
     if action is Action.DEACTIVATE:
         return INSTALLED
     instance = subject.instances[key]
-    is_held = reports.is_installed(instance, content.id) and not reports.is_silent(instance)
+    is_held = reports.is_installed(instance, content.revision_id) and not reports.is_silent(instance)
     return CREATED if action is Action.REMOVE and (is_held or _fill(subject, content)) else None
 
 

@@ -8,6 +8,7 @@ from hqpb.v1 import instance_pb2
 from nanny.actions import reports
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
+from nanny.actions.needs import kept_target
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running
 from nanny.automaton.states import Action
@@ -67,7 +68,8 @@ class OwnTargets:
         if order.target == service_pb2.TARGET_ACTIVE:
             return switched(content, key, held, subject.stamp) if key in content.placements else None
         target = INSTALLED if order.target == service_pb2.TARGET_PREPARED else CREATED
-        return lowered(order.snapshot_id, held, target, subject.stamp)
+        needs = await self._contents.needs(subject, content)
+        return lowered(content.revision_id, held, kept_target(target, needs.get(key)), subject.stamp)
 
     async def _write(
         self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance

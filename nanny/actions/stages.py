@@ -48,9 +48,9 @@ def restarts_of(subject: Subject, content: Content) -> Mapping[Key, int]:
     instances = subject.instances
 
     def judge(key: Key) -> int | None:
-        return reports.restarts_of(instances[key], content.id) if key in instances else None
+        return reports.restarts_of(instances[key], content.revision_id) if key in instances else None
 
-    tally = subject.picture.tally(("restarts", content.id), judge)
+    tally = subject.picture.tally(("restarts", content.revision_id), judge)
     return {key: count for count, keys in tally.groups().items() if count for key in keys}
 
 
@@ -82,7 +82,7 @@ def _stage(
     instance = picture.instances.get(key)
     if instance is None:
         return Stage.DOWN
-    stage = reports.stage_of(instance, content.id, picture.ready_s(key, content.id), min_ready_s)
+    stage = reports.stage_of(instance, content.revision_id, picture.ready_s(key, content.revision_id), min_ready_s)
     if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
         # Labels, ports or the revision itself differ from the description: written again, at the same cost.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY, Stage.UNTOUCHED) and reports.is_ready(instance):
@@ -119,6 +119,8 @@ def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
     if instance is None:
         return f"{name} ({location}) is not in HQ"
     ready = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
-    if ready != content.id:
-        return f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.id}"
+    if ready != content.revision_id:
+        return (
+            f"{name} ({location}) wants {ready or 'nothing'} READY, not {content.revision_id} of snapshot {content.id}"
+        )
     return f"{name} ({location}) is not as snapshot {content.id} describes it"

@@ -49,7 +49,7 @@ class Worker:
         self._contents, self._effects, self._drift_every_s = contents, effects, drift_every_s
         self._progress = ProgressClock(controller.clock)
         self._levels = LevelSteps(effects, self._progress)
-        self._activation = Activation(effects, self._progress)
+        self._activation = Activation(effects, self._progress, contents)
         self._own = OwnTargets(effects, contents)
         self._health = Health()
 
@@ -100,10 +100,11 @@ class Worker:
         if running.action is Action.ACTIVATE:
             return await self._activation.step(subject, running, content)
         wanted = subject.service.wanted_active()
+        needs = await self._contents.needs(subject, content)
         if running.action is Action.DEACTIVATE and wanted:
             kept = (await self._contents.of(subject.id, wanted)).placements
-            return await self._levels.step(subject, running, content, kept)
-        return await self._levels.step(subject, running, content)
+            return await self._levels.step(subject, running, content, needs, kept)
+        return await self._levels.step(subject, running, content, needs)
 
     async def _rest(self, subject: Subject) -> float | None:
         """No action is running: drift in HQ is shown and repaired in batches, as by a roll-out."""

@@ -17,7 +17,7 @@ from nanny.records import kinds
 from nanny.rollout.policy import DEADLINE_S
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted
-from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content
+from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
@@ -52,6 +52,7 @@ class Orders:
         content = await asyncio.to_thread(read_content, request.service_id, request.content, self._locations)
         snapshot = pb.Snapshot(
             id=content.id,
+            revision_id=await self._revision_id(request.service_id, content),
             service_id=request.service_id,
             parent=request.parent,
             instances=len(content.placements),
@@ -69,12 +70,29 @@ class Orders:
         await self.send(request.service_id, event, request.by, call, request.request_id)
         return self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(request.service_id, content.id)].snapshot
 
+    async def _revision_id(self, service: str, content: Content) -> str:
+        """That of a snapshot that nodes may hold and that runs the same: a digest names only what is new."""
+        record = self._controller.records(kinds.SERVICE)[service]
+        for known in filter(None, [record.head, *(one.snapshot_id for one in record.snapshot)]):
+            try:
+                other = await self._contents.of(service, known)
+            except (InvalidRequest, NotFound):
+                continue  # a location of it is gone
+            if runs_the_same(content, other):
+                return other.revision_id
+        return content.revision_id
+
     async def adoption(self, service: str, instances: Mapping[Key, Instance], by: pb.Authorship) -> SnapshotRecord:
         """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
         content, text = await asyncio.to_thread(adopted, service, instances)
         stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
         snapshot = pb.Snapshot(
-            id=content.id, service_id=service, instances=len(content.placements), size_bytes=len(text), created=by
+            id=content.id,
+            revision_id=content.revision_id,
+            service_id=service,
+            instances=len(content.placements),
+            size_bytes=len(text),
+            created=by,
         )
         snapshot.created.comment = snapshot.created.comment or "adopted as it ran"
         return SnapshotRecord(snapshot=snapshot, chunks=stored)

@@ -12,17 +12,19 @@ from nanny.actions.contents import Contents
 from nanny.actions.worker import Worker
 from nanny.api.shown import Shown, by_location
 from nanny.automaton.states import Current
-from nanny.instances import instance_state
+from nanny.instances import STATES, instance_state
 from nanny.records import kinds
 from nanny.records.services import CURRENT
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import CREATED, READY, target_of
+from nanny.snapshots.wanted import CREATED, INSTALLED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord
 from serving.errors import NotFound, StoreUnavailable
 
 _WATCH_EVERY_S: Final = 1.0
+_PREPARED: Final = next(state for state in STATES if state.old == "PREPARED")
+_STOPPED: Final = (Current.PREPARED, Current.PARTIALLY_PREPARED)
 _NOT_IN_HQ: Final = (Current.GENERATING, Current.PARTIALLY_CREATED, Current.CREATED)
 
 
@@ -113,14 +115,18 @@ class Queries:
         self, content: Content, key: Key, instance: instance_pb2.Instance | None, current: Current | None
     ) -> pb.InstanceRow:
         row = pb.InstanceRow(id=key[1], location=key[0], node_name=content.placements[key].node)
-        wanted = target_of(instance, content.id) if instance is not None else None
+        wanted = target_of(instance, content.revision_id) if instance is not None else None
         is_silent = instance is not None and reports.is_silent(instance)
-        status = reports.status_of(instance, content.id) if instance is not None and not is_silent else None
+        status = reports.status_of(instance, content.revision_id) if instance is not None and not is_silent else None
         state = instance_state(wanted, status)
         if instance is not None:
             row.node_name = instance.spec.node_name
             row.serving = reports.is_ready(instance)
-            row.message = reports.why_not(instance, content.id) if wanted is not None else ""
+            row.message = reports.why_not(instance, content.revision_id) if wanted is not None else ""
+        if wanted == READY and current in _STOPPED:
+            # Another snapshot runs the same there: of this one it is installed, and no more.
+            wanted, state = INSTALLED, _PREPARED
+            row.message = f"runs as revision {content.revision_id} of another snapshot"
         if wanted is None:
             why = "it has no configuration yet" if current in _NOT_IN_HQ or current is None else "HQ does not hold it"
             row.message = why

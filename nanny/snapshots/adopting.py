@@ -28,7 +28,9 @@ def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, b
     common = next((one for one in running.values() if one is not None), InstanceRevision())
     _complain(_unlike(instances, running, common))
     text = json.dumps(_value(service, instances, common)).encode()
-    content = read_content(service, text, {location for location, _ in instances}, as_id=common.id)
+    content = read_content(
+        service, text, {location for location, _ in instances}, as_id=common.id, revision_id=common.id
+    )
     _complain(
         f"cannot adopt {name} ({location}): the generated snapshot does not reproduce it; this is a bug in Nanny, "
         "nothing was changed"

@@ -1,6 +1,6 @@
 """The content of a snapshot: a description of a service, checked completely, with all faults at once.
 
-It is what `nanny upload` takes, with one revision, which gets the snapshot's id in HQ.
+It is what `nanny upload` takes, with one revision, which gets an id of its own in HQ: a digest of what runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Content:
     Attributes:
         id: the snapshot's: a hash of the parsed text, independent of comments and the order of fields.
         title: the id of its revision as written: for people.
-        description: with the one revision under the snapshot's id.
+        description: with the one revision under `revision_id`.
         placements: by location and instance.
     """
 
@@ -48,16 +48,24 @@ class Content:
     placements: Mapping[Key, Placement]
 
     @property
+    def revision_id(self) -> str:
+        """The id in HQ of what runs: snapshots that run the same share it."""
+        return self.description.definitions[0].id
+
+    @property
     def revision(self) -> instance_pb2.InstanceRevision:
         """What HQ shall hold for this snapshot; the target is unset."""
         return self.description.definitions[0].message
 
 
-def read_content(service: str, text: bytes, locations: Collection[str], as_id: str = "") -> Content:
+def read_content(
+    service: str, text: bytes, locations: Collection[str], as_id: str = "", revision_id: str = ""
+) -> Content:
     """The content of a snapshot from its text.
 
     Args:
         as_id: the snapshot's id, if it is not the hash of the content: an adopted one keeps the revision's id.
+        revision_id: of what it runs, if that has an id already; empty: a digest of that.
 
     Raises:
         TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
@@ -74,7 +82,12 @@ def read_content(service: str, text: bytes, locations: Collection[str], as_id: s
         raise InvalidRequest(*(_violation(fault) for fault in faults))
     snapshot_id = as_id or _hash(value)
     title = description.definitions[0].id
-    return Content(snapshot_id, title, _under(description, snapshot_id), placements)
+    return Content(snapshot_id, title, _under(description, revision_id or _digest(description)), placements)
+
+
+def runs_the_same(one: Content, other: Content) -> bool:
+    """Nothing has to be restarted to get from one to the other, wherever both name an instance."""
+    return _digest(one.description) == _digest(other.description)
 
 
 def chunks_of(text: bytes) -> list[bytes]:
@@ -152,9 +165,18 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:_ID_CHARACTERS]
 
 
-def _under(description: Description, snapshot_id: str) -> Description:
+def _digest(description: Description) -> str:
+    """Of what runs, without the name that people gave it."""
+    definition, unnamed = description.definitions[0], instance_pb2.InstanceRevision()
+    unnamed.CopyFrom(definition.message)
+    unnamed.ClearField("id")
+    told = b"\1" if definition.tells_secrets else b"\0"
+    return hashlib.sha256(told + unnamed.SerializeToString(deterministic=True)).hexdigest()[:_ID_CHARACTERS]
+
+
+def _under(description: Description, revision_id: str) -> Description:
     written = description.definitions[0]
     message = instance_pb2.InstanceRevision()
     message.CopyFrom(written.message)
-    message.id = snapshot_id
+    message.id = revision_id
     return replace(description, definitions=(Definition(message, written.tells_secrets),))

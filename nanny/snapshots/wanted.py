@@ -23,19 +23,21 @@ OWNER: Final = OWNED
 """Annotation of instances that a Nanny owns; its value is the stamp of the order that wrote them last."""
 
 
-def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
-    """What HQ wants of the snapshot's revision there; None: it does not hold it."""
-    return next((revision.target for revision in instance.spec.revision if revision.id == snapshot), None)
+def target_of(instance: instance_pb2.Instance, revision_id: str) -> int | None:
+    """What HQ wants of a revision there; None: it does not hold it."""
+    return next((revision.target for revision in instance.spec.revision if revision.id == revision_id), None)
 
 
 def is_between(
-    instance: instance_pb2.Instance, snapshot: str, *, lowest: int | None = None, highest: int | None = None
+    instance: instance_pb2.Instance, revision_id: str, *, lowest: int | None = None, highest: int | None = None
 ) -> bool:
-    """Whether the snapshot's revision has a target in this range, so that nothing has to be written."""
-    there = target_of(instance, snapshot)
+    """Whether the revision has a target in this range, so that nothing has to be written."""
+    there = target_of(instance, revision_id)
     if there is None:
         return False
-    return (lowest is None or _rank(there) >= _rank(lowest)) and (highest is None or _rank(there) <= _rank(highest))
+    return (lowest is None or rank_of(there) >= rank_of(lowest)) and (
+        highest is None or rank_of(there) <= rank_of(highest)
+    )
 
 
 def with_revision(
@@ -48,15 +50,15 @@ def with_revision(
     """
     if held is None:
         made = desired(content.description, content.placements[key], None)
-        _retarget(made, content.id, target)
+        _retarget(made, content.revision_id, target)
         return _owned(made, stamp)
     wanted = _copy(held.instance)
-    there = next((revision for revision in wanted.spec.revision if revision.id == content.id), None)
+    there = next((revision for revision in wanted.spec.revision if revision.id == content.revision_id), None)
     if there is None:
         there = wanted.spec.revision.add()
         there.CopyFrom(content.revision)
         there.target = target  # type: ignore[assignment]
-    elif _rank(there.target) < _rank(target):
+    elif rank_of(there.target) < rank_of(target):
         there.target = target  # type: ignore[assignment]
     return _changed(held, wanted, stamp)
 
@@ -65,23 +67,23 @@ def switched(content: Content, key: Key, held: Held | None, stamp: str) -> insta
     """Make the snapshot's revision the READY one, with its labels and ports."""
     wanted = desired(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
-        if revision.id != content.id and revision.target == READY:
+        if revision.id != content.revision_id and revision.target == READY:
             revision.target = INSTALLED
-    _retarget(wanted, content.id, READY)
+    _retarget(wanted, content.revision_id, READY)
     return _owned(wanted, stamp) if held is None else _changed(held, wanted, stamp)
 
 
-def lowered(snapshot: str, held: Held, target: int | None, stamp: str) -> instance_pb2.Instance | None:
-    """Lower the snapshot's revision to at most this target; None: remove it."""
+def lowered(revision_id: str, held: Held, target: int | None, stamp: str) -> instance_pb2.Instance | None:
+    """Lower a revision to at most this target; None: remove it."""
     wanted = _copy(held.instance)
-    there = next((revision for revision in wanted.spec.revision if revision.id == snapshot), None)
+    there = next((revision for revision in wanted.spec.revision if revision.id == revision_id), None)
     if there is None:
         return None
     if target is None:
-        kept = [_copy_of(revision) for revision in wanted.spec.revision if revision.id != snapshot]
+        kept = [_copy_of(revision) for revision in wanted.spec.revision if revision.id != revision_id]
         del wanted.spec.revision[:]
         wanted.spec.revision.extend(kept)
-    elif _rank(there.target) > _rank(target):
+    elif rank_of(there.target) > rank_of(target):
         there.target = target  # type: ignore[assignment]
     return _changed(held, wanted, stamp)
 
@@ -105,8 +107,9 @@ def generation_of(instance: instance_pb2.Instance, created_ms: int) -> int:
     return generation if text == stamp_of(instance.meta.service_id, created_ms, generation) else 0
 
 
-def _rank(target: int) -> int:
-    return {READY: 2, CREATED: 0}.get(target, 1)
+def rank_of(target: int | None) -> int:
+    """Targets in order; None, where the revision is not there, is the lowest."""
+    return -1 if target is None else {READY: 2, CREATED: 0}.get(target, 1)
 
 
 def _retarget(instance: instance_pb2.Instance, snapshot: str, target: int) -> None:

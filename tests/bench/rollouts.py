@@ -117,7 +117,8 @@ async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> No
 
 async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
     instances = [{"id": name, "node": f"n{number // PER_NODE}"} for number, name in enumerate(names)]
-    content = json.dumps({"service": service, "instances": instances, "revisions": [{"id": title}]}).encode()
+    revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
+    content = json.dumps({"service": service, "instances": instances, "revisions": [revision]}).encode()
     answer = await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id=service, content=content))
     return str(answer.snapshot.id)
 

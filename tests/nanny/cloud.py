@@ -111,6 +111,7 @@ class Cloud:
         self.agents: dict[str, Ctl] = {}
         self.nannies: list[Program] = []
         self._ports: dict[str, int] = {}
+        self.revisions: dict[str, str] = {}
         self._started = 0
         self.gateway: Program | None = None
         self.cms: Program | None = None
@@ -212,6 +213,7 @@ class Cloud:
         content = {"service": SERVICE, "instances": instances, "revisions": [revision]}
         request = pb.CreateSnapshotRequest(service_id=SERVICE, content=json.dumps(content).encode())
         snapshot = (await self.call("CreateSnapshot", request)).snapshot
+        self.revisions[snapshot.id] = snapshot.revision_id
         return str(snapshot.id)
 
     def _port_of(self, name: str) -> int:

@@ -61,7 +61,8 @@ class Scene:
         """A file."""
         path = self.directory / f"{title}.yaml"
         instances = [{"id": name, "node": f"node-{name}"} for name in NAMES]
-        path.write_text(json.dumps({"service": "web", "instances": instances, "revisions": [{"id": title}], **more}))
+        revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
+        path.write_text(json.dumps({"service": "web", "instances": instances, "revisions": [revision], **more}))
         return str(path)
 
 
@@ -174,18 +175,18 @@ async def test_a_location_is_left_out_and_taken_back_in(scene: Scene) -> None:
     await scene.run(
         "service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0", "--max-unavailable", "2"
     )
-    await scene.run("snapshot", "add", "web", "-f", scene.description("v2"))
+    added = await scene.run("snapshot", "add", "web", "-f", scene.description("v2"), "-o", "json")
     assert "leaves out ams" in (await scene.run("service", "leave-out", "web", "ams", "-m", "no power")).out
     before = await scene.versions()
     table = (await scene.run("target", "web", "ACTIVE", "--wait", "60s")).out
     assert "leaves out ams" in table
     assert await scene.versions() == before
     assert "leaves out" not in (await scene.run("service", "leave-out", "web")).out
-    head = (await scene.run("service", "show", "web", "-o", "json")).json["service"]["head"]
+    revision = added.json["snapshot"]["revisionId"]
 
     async def is_brought() -> bool:
         found = [(await scene.hq.get(name)).instance for name in NAMES]
-        return all(target_of(one, head) == READY for one in found)
+        return all(target_of(one, revision) == READY for one in found)
 
     await eventually(is_brought, 60.0, "what it lacked is brought")
     kept = (await scene.run("service", "show", "web", "-o", "json")).json["service"]["info"]["rollout"]

@@ -89,7 +89,7 @@ def test_a_new_instance_is_prepared_with_everything_that_is_described() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     assert made is not None
     assert made.spec.allocation.host == "h1"
-    assert wanted.target_of(made, content().id) == wanted.INSTALLED
+    assert wanted.target_of(made, content().revision_id) == wanted.INSTALLED
     assert wanted.generation_of(made, 1_000) == 7
 
 
@@ -134,21 +134,21 @@ def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
     after = wanted.switched(content(), KEY, of(running), STAMP)
     assert after is not None
     assert wanted.target_of(after, "old") == wanted.INSTALLED
-    assert wanted.target_of(after, content().id) == wanted.READY
+    assert wanted.target_of(after, content().revision_id) == wanted.READY
     assert wanted.switched(content(), KEY, of(after), STAMP) is None
 
 
 def test_lowering_never_raises() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
-    assert wanted.lowered(content().id, of(made), wanted.INSTALLED, STAMP) is None
-    gone = wanted.lowered(content().id, of(made), None, STAMP)
+    assert wanted.lowered(content().revision_id, of(made), wanted.INSTALLED, STAMP) is None
+    gone = wanted.lowered(content().revision_id, of(made), None, STAMP)
     assert gone is not None
     assert not gone.spec.revision
 
 
 def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
-    for intent in (Switch(content().id), Described(content().description, content().placements.values())):
+    for intent in (Switch(content().revision_id), Described(content().description, content().placements.values())):
         action = intent.action("web-1", of(made))
         assert action.kind is Kind.REFUSED
         assert "belongs to the Nanny server" in action.note

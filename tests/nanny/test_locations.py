@@ -29,14 +29,14 @@ KEYS: Final[list[Key]] = [(location, f"{location}-{number}") for location in LOC
 
 def content(title: str) -> Content:
     instances = ", ".join(f"{{id: {name}, installation: {location}}}" for location, name in KEYS)
-    text = f"{{service: web, instances: [{instances}], revisions: [{{id: {title}}}]}}"
+    text = f"{{service: web, instances: [{instances}], revisions: [{{id: {title}, container: [{{name: {title}}}]}}]}}"
     return read_content("web", text.encode(), LOCATIONS)
 
 
 OLD, NEW = content("v1"), content("v2")
 
 
-def instance(key: Key, ready: str = OLD.id, installed: str = "") -> Instance:
+def instance(key: Key, ready: str = OLD.revision_id, installed: str = "") -> Instance:
     """One revision runs, another one is installed."""
     made = Instance()
     made.meta.id, made.meta.service_id, made.meta.version = key[1], "web", 1
@@ -51,7 +51,7 @@ def instance(key: Key, ready: str = OLD.id, installed: str = "") -> Instance:
     return made
 
 
-def subject(*, away: bool = False, leave_out: bool = False, installed: str = NEW.id) -> Subject:
+def subject(*, away: bool = False, leave_out: bool = False, installed: str = NEW.revision_id) -> Subject:
     """The old snapshot runs everywhere; `fra` does not answer, or is left out."""
     picture = Picture(cast("Mapping[str, Client]", dict.fromkeys(LOCATIONS)), SystemClock())
     for key in KEYS:

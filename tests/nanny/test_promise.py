@@ -187,7 +187,9 @@ async def test_a_location_that_stays_away_is_left_out_by_an_order_and_brought_wh
 
     async def is_brought() -> bool:
         instances = [(await cloud.locations["vla"].client.get(name)).instance for name in NAMES if "vla" in name]
-        return all(target_of(one, v2) == READY for one in instances) and not (await cloud.service()).drift
+        return (
+            all(target_of(one, cloud.revisions[v2]) == READY for one in instances) and not (await cloud.service()).drift
+        )
 
     await eventually(is_brought, 90.0, "vla is brought to what the others run")
     assert_held(reader)
@@ -213,7 +215,7 @@ async def test_what_somebody_else_changes_is_shown_as_drift_and_brought_back(sce
 
     async def brought_back() -> bool:
         now = (await client.get("sas-0")).instance
-        return target_of(now, v1) == READY and not (await cloud.service()).drift
+        return target_of(now, cloud.revisions[v1]) == READY and not (await cloud.service()).drift
 
     await eventually(told, 30.0, "the drift is shown")
     await eventually(brought_back, 60.0, "it is brought back")
@@ -258,7 +260,9 @@ async def test_a_revision_that_crashes_after_each_start_is_stopped_at_its_first_
             for location in cloud.locations.values():
                 where = hq_pb.InstanceFilter(service_id=["web"])
                 async for page in location.client.find(where):
-                    switched.update(one.meta.id for one in page.instances if target_of(one, bad) == READY)
+                    switched.update(
+                        one.meta.id for one in page.instances if target_of(one, cloud.revisions[bad]) == READY
+                    )
             orders = {one.snapshot_id: one.order for one in (await cloud.service()).snapshot}
             return orders[bad].outcome == pb.ORDER_OUTCOME_ROLLED_BACK
 

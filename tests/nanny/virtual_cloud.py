@@ -187,6 +187,10 @@ class Agents:
     cannot_prepare: set[tuple[str, str]] = field(default_factory=set)
     _told: dict[tuple[str, str], _Told] = field(default_factory=dict)
 
+    def starts(self) -> dict[str, float]:
+        """When what runs on each instance was started."""
+        return {name: told.since for (name, _), told in sorted(self._told.items()) if told.since}
+
     async def run(self) -> None:
         while True:
             async for page in self.client.find(hq_pb.InstanceFilter(service_id=[SERVICE])):
@@ -249,6 +253,7 @@ class VirtualCloud:
     agents: Agents
     server: Server
     nanny: Direct
+    revisions: dict[str, str] = field(default_factory=dict)
 
     async def create(self, **rollout: Any) -> None:
         """The service; `rollout` is its policy as in JSON."""
@@ -257,14 +262,17 @@ class VirtualCloud:
         info = ParseDict({"rollout": {"minReadyS": 3, "progressDeadlineS": 60, **rollout}}, pb.InfoAttributes())
         await self.nanny.unary("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info))
 
-    async def add(self, title: str, program: Program = good) -> str:
-        """A snapshot; the id of it."""
+    async def add(self, title: str, program: Program = good, names: list[str] | None = None, **labels: str) -> str:
+        """A snapshot; the id of it. `names`: of its instances; by default all."""
         self.agents.programs[title] = program
-        instances = [{"id": name, "node": f"node-{name}"} for name in self.names]
+        named = self.names if names is None else names
+        instances = [{"id": name, "node": f"node-{name}", "labels": labels} for name in named]
         revision = {"id": title, "container": [{"name": title, "command": ["true"]}]}
         content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [revision]}).encode()
         request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content)
-        return str((await self.nanny.unary("CreateSnapshot", request)).snapshot.id)
+        made = (await self.nanny.unary("CreateSnapshot", request)).snapshot
+        self.revisions[made.id] = made.revision_id
+        return str(made.id)
 
     async def target(self, snapshot: str, target: pb.Target = pb.TARGET_ACTIVE, request_id: str = "") -> pb.Service:
         request = pb.SetTargetRequest(
@@ -328,7 +336,9 @@ class VirtualCloud:
         return {
             name
             for name, one in (await self.instances()).items()
-            if any(revision.id == snapshot and revision.target == _READY for revision in one.spec.revision)
+            if any(
+                revision.id == self.revisions[snapshot] and revision.target == _READY for revision in one.spec.revision
+            )
         }
 
     async def kill_node(self, name: str) -> None:

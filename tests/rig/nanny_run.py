@@ -136,7 +136,8 @@ class NannyRun:
         self._snapshots = []
         for title in ("v1", "v2", "v3"):
             instances = [{"id": name, "node": f"node-{name}"} for name in _NAMES]
-            content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [{"id": title}]})
+            revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
+            content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [revision]})
             request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode(), request_id=title)
             self._snapshots.append(str((await self._asked("CreateSnapshot", request)).snapshot.id))
         await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._snapshots[0], target=pb.TARGET_ACTIVE))

@@ -21,7 +21,7 @@ OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 
 class ServiceRecord(_message.Message):
-    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing", "health")
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing", "health", "info_version")
     INFO_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class ServiceRecord(_message.Message):
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     AILING_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
+    INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
     info: _service_pb2.InfoAttributes
     snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
     head: str
@@ -48,7 +49,8 @@ class ServiceRecord(_message.Message):
     known: _containers.RepeatedScalarFieldContainer[str]
     ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
     health: HealthRecord
-    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ...) -> None: ...
+    info_version: int
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ..., info_version: _Optional[int] = ...) -> None: ...
 
 class HealthRecord(_message.Message):
     __slots__ = ("ready", "wanted", "remark")
@@ -163,7 +165,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields", "info_version")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +179,7 @@ class ServiceEvent(_message.Message):
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
     by: _service_pb2.Authorship
     created: _service_pb2.InfoAttributes
     updated: _service_pb2.InfoAttributes
@@ -190,7 +193,8 @@ class ServiceEvent(_message.Message):
     adopted: Adoption
     generation: int
     updated_fields: _field_mask_pb2.FieldMask
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+    info_version: int
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("info", "snapshot")

@@ -215,7 +215,7 @@ class LocationProgress(_message.Message):
     def __init__(self, location: _Optional[str] = ..., total: _Optional[int] = ..., done: _Optional[int] = ..., under_way: _Optional[int] = ..., left: _Optional[int] = ..., failed: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Service(_message.Message):
-    __slots__ = ("id", "info", "state", "head", "snapshot", "paused", "version", "pending_events", "stuck", "drift", "creation_time", "ready", "wanted", "remark")
+    __slots__ = ("id", "info", "state", "head", "snapshot", "paused", "version", "pending_events", "stuck", "drift", "creation_time", "ready", "wanted", "remark", "info_version")
     ID_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -230,6 +230,7 @@ class Service(_message.Message):
     READY_FIELD_NUMBER: _ClassVar[int]
     WANTED_FIELD_NUMBER: _ClassVar[int]
     REMARK_FIELD_NUMBER: _ClassVar[int]
+    INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
     id: str
     info: InfoAttributes
     state: ServiceState
@@ -244,10 +245,11 @@ class Service(_message.Message):
     ready: int
     wanted: int
     remark: str
-    def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ...) -> None: ...
+    info_version: int
+    def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ..., info_version: _Optional[int] = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head")
+    __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head", "revision_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
@@ -256,6 +258,7 @@ class Snapshot(_message.Message):
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    REVISION_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     service_id: str
     parent: str
@@ -264,7 +267,8 @@ class Snapshot(_message.Message):
     size_bytes: int
     content: bytes
     head: bool
-    def __init__(self, id: _Optional[str] = ..., service_id: _Optional[str] = ..., parent: _Optional[str] = ..., created: _Optional[_Union[Authorship, _Mapping]] = ..., instances: _Optional[int] = ..., size_bytes: _Optional[int] = ..., content: _Optional[bytes] = ..., head: _Optional[bool] = ...) -> None: ...
+    revision_id: str
+    def __init__(self, id: _Optional[str] = ..., service_id: _Optional[str] = ..., parent: _Optional[str] = ..., created: _Optional[_Union[Authorship, _Mapping]] = ..., instances: _Optional[int] = ..., size_bytes: _Optional[int] = ..., content: _Optional[bytes] = ..., head: _Optional[bool] = ..., revision_id: _Optional[str] = ...) -> None: ...
 
 class InstanceRow(_message.Message):
     __slots__ = ("id", "location", "node_name", "target", "own_target", "state", "state_name", "meaning", "message", "serving")
@@ -325,18 +329,20 @@ class CreateServiceResponse(_message.Message):
     def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
 
 class UpdateServiceRequest(_message.Message):
-    __slots__ = ("service_id", "info", "by", "request_id", "update_mask")
+    __slots__ = ("service_id", "info", "by", "request_id", "update_mask", "info_version")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     INFO_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     info: InfoAttributes
     by: Authorship
     request_id: str
     update_mask: _field_mask_pb2.FieldMask
-    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+    info_version: int
+    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ...) -> None: ...
 
 class UpdateServiceResponse(_message.Message):
     __slots__ = ("service",)

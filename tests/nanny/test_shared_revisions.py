@@ -1,0 +1,227 @@
+"""What runs is apart from where: snapshots that run the same share a revision, and none takes it from another."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import CONDITION_STATUS_FALSE, CONDITION_STATUS_TRUE, Instance
+from nanny.actions import needs
+from nanny.actions.levels import look_at
+from nanny.actions.needs import Needs, need_of, needs_of
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Running, Service
+from nanny.automaton.states import Action, Current, Event, Target
+from nanny.automaton.step import Step, refusal
+from nanny.rollout.policy import Policy
+from nanny.rollout.views import Key
+from nanny.snapshots.content import Content, read_content
+from nanny.snapshots.wanted import INSTALLED, READY, lowered, rank_of, switched, target_of
+from nanny.world.pictures import Picture
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ServiceRecord
+from tests.nanny.virtual_cloud import virtual_cloud
+from tests.support.virtual_time import VirtualClock, in_virtual_time
+
+NAMES: Final = ("w1", "w2", "w3")
+PLACES: Final = {"a": ("w1", "w2"), "b": ("w1", "w2", "w3"), "c": ("w2", "w3")}
+
+
+def content(name: str, runs: str) -> Content:
+    instances = [{"id": one, "installation": "ams"} for one in PLACES[name]]
+    revision = {"id": name, "container": [{"name": "main", "command": [runs]}]}
+    text = json.dumps({"service": "web", "instances": instances, "revisions": [revision]})
+    return read_content("web", text.encode(), ["ams"], as_id=name)
+
+
+CONTENTS: Final = {"a": content("a", "one"), "b": content("b", "one"), "c": content("c", "two")}
+
+
+class Nodes:
+    """HQ and agents that do at once what they are told."""
+
+    def __init__(self) -> None:
+        self.picture = Picture({}, VirtualClock())
+        self.picture.seen["ams"] = SeenNow()  # type: ignore[assignment]
+        self.version = 0
+
+    def store(self, key: Key, after: Instance | None) -> None:
+        if after is None:
+            return self.picture.put(key, None)
+        self.version += 1
+        stored = Instance()
+        stored.CopyFrom(after)
+        stored.meta.version = self.version
+        del stored.status.revision[:]
+        for revision in stored.spec.revision:
+            status = stored.status.revision.add(id=revision.id, spec_version=self.version)
+            is_there = revision.target != instance_pb2.REVISION_TARGET_CREATED
+            status.installed.status = CONDITION_STATUS_TRUE if is_there else CONDITION_STATUS_FALSE
+            status.ready.status = CONDITION_STATUS_TRUE if revision.target == READY else CONDITION_STATUS_FALSE
+        runs = any(revision.target == READY for revision in stored.spec.revision)
+        stored.status.ready.status = CONDITION_STATUS_TRUE if runs else CONDITION_STATUS_FALSE
+        stored.status.agent.status = CONDITION_STATUS_TRUE
+        return self.picture.put(key, stored)
+
+    def target(self, snapshot: str, name: str) -> int | None:
+        instance = self.picture.instances.get(("ams", name))
+        return target_of(instance, CONTENTS[snapshot].revision_id) if instance is not None else None
+
+
+class SeenNow:
+    epoch, error = "e", ""
+
+
+class History:
+    """One service; actions run to their end, or are cancelled by the next order before they begin."""
+
+    def __init__(self, rng: random.Random, find_needs: Callable[[Service, Content], Needs]) -> None:
+        self.rng, self.nodes, self.step = rng, Nodes(), Step()
+        self.service = Service()
+        self._needs = find_needs
+
+    def order(self) -> None:
+        snapshot, target = self.rng.choice("abc"), self.rng.choice(list(Target))
+        if self.rng.random() < 0.1 and self.service.is_live():
+            self.service = self.step.stopped(self.service)
+        elif not refusal(self.service, snapshot, target):
+            fill = target is Target.CREATED and self.rng.random() < 0.5
+            self.service = self.step.ordered(self.service, snapshot, target, fill=fill)
+
+    def work(self) -> None:
+        """One action, or all of them."""
+        for _ in range(self.rng.choice((1, 30))):
+            running = list(self.service.running())
+            if not running:
+                return
+            one = self.rng.choice(running)
+            self._act(one)
+            self.check()
+            self.service = self.step.ended(self.service, one.snapshot, one.number, Event.DONE)
+            self.check()
+
+    def _act(self, running: Running) -> None:
+        content = CONTENTS[running.snapshot]
+        if running.action is Action.ACTIVATE:
+            for key in content.placements:
+                after = switched(content, key, self._subject().held(key), "")
+                if after is not None:
+                    self.nodes.store(key, after)
+            return
+        for _ in range(20):
+            if not self._lower(running, content):
+                return
+        raise AssertionError(f"{running} does not end: {self.service}")
+
+    def _lower(self, running: Running, content: Content) -> bool:
+        """One look of an action that is no roll-out; whether there was something to do."""
+        subject, wanted = self._subject(), self.service.wanted_active()
+        kept = CONTENTS[wanted].placements if running.action is Action.DEACTIVATE and wanted else ()
+        look = look_at(subject, content, running.action, True, kept, (), self._needs(self.service, content))
+        for key in look.costly:
+            held = subject.held(key)
+            after = lowered(content.revision_id, held, INSTALLED, "") if held is not None else None
+            if after is not None:
+                self.nodes.store(key, after)
+        for write in look.writes:
+            self.nodes.store(write.key, write.after)
+        return bool(look.writes or look.costly)
+
+    def _subject(self) -> Subject:
+        return Subject("web", ServiceRecord(), self.service, Policy(), self.nodes.picture)
+
+    def check(self) -> None:
+        """What each snapshot's state says is true of every instance that it names."""
+        for snapshot, state in self.service.tuples.items():
+            if state.current in (Current.ACTIVE, Current.PREPARED):
+                least = READY if state.current is Current.ACTIVE else INSTALLED
+                for name in PLACES[snapshot]:
+                    there = self.nodes.target(snapshot, name)
+                    assert rank_of(there) >= rank_of(least), f"{snapshot} is {state.current}, {name} has {there}"
+
+    def check_rest(self) -> None:
+        """Nothing runs that no snapshot wants."""
+        if list(self.service.running()):
+            return
+        wanted = self.service.wanted_active()
+        for key, instance in self.nodes.picture.instances.items():
+            runs = [one.id for one in instance.spec.revision if one.target == READY]
+            named = wanted and key in CONTENTS[wanted].placements
+            assert not runs or named, f"{key} runs {runs}, {wanted or 'none'} is wanted ACTIVE: {self.service}"
+
+
+def find_needs(service: Service, content: Content) -> Needs:
+    others = (
+        (one, state, CONTENTS[one].placements)
+        for one, state in service.tuples.items()
+        if one != content.id and CONTENTS[one].revision_id == content.revision_id
+    )
+    return needs_of(others, {})
+
+
+def search(find: Callable[[Service, Content], Needs], count: int) -> None:
+    rng = random.Random(5)
+    for _ in range(count):
+        history = History(rng, find)
+        for _ in range(8):
+            history.order()
+            history.work()
+            history.check()
+        for _ in range(20):
+            history.work()
+        history.check_rest()
+
+
+@in_virtual_time
+async def test_no_history_takes_a_shared_revision_from_a_snapshot_that_needs_it() -> None:
+    search(find_needs, 300)
+
+
+@in_virtual_time
+async def test_the_search_finds_snapshots_that_look_at_themselves_alone() -> None:
+    with pytest.raises(AssertionError):
+        search(lambda *_: {}, 300)
+
+
+@in_virtual_time
+async def test_the_search_finds_that_what_is_pending_still_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = need_of
+    monkeypatch.setattr(needs, "need_of", lambda state: INSTALLED if right(state) == READY else right(state))
+    with pytest.raises(AssertionError):
+        search(find_needs, 300)
+
+
+def test_the_name_of_a_revision_is_no_part_of_what_runs() -> None:
+    assert CONTENTS["a"].revision_id == CONTENTS["b"].revision_id != CONTENTS["c"].revision_id
+
+
+@in_virtual_time
+async def test_scaling_and_labels_restart_nothing_that_stays_and_a_new_revision_does() -> None:
+    async with virtual_cloud(6) as cloud:
+        await cloud.create(maxUnavailable="1")
+        await cloud.activate(await cloud.add("v1", names=cloud.names[:4]))
+        before = cloud.agents.starts()
+        bigger = await cloud.add("v1")
+        await cloud.activate(bigger)
+        assert await cloud.runs(bigger) == set(cloud.names)
+        smaller = await cloud.add("v1", names=cloud.names[:3])
+        await cloud.activate(smaller)
+        await cloud.until(bigger, pb.CURRENT_STATE_PREPARED)
+        assert await cloud.runs(smaller) == set(cloud.names[:3])
+        labelled = await cloud.add("v1", names=cloud.names[:3], tier="gold")
+        await cloud.activate(labelled)
+        instances = await cloud.instances()
+        assert {dict(instances[name].meta.labels).get("tier") for name in cloud.names[:3]} == {"gold"}
+        after = cloud.agents.starts()
+        assert {name: after[name] for name in cloud.names[:3]} == {name: before[name] for name in cloud.names[:3]}
+        assert await cloud.shown_state(bigger, "web-0") == "Prepared"
+        await cloud.target(bigger, pb.TARGET_DESTROYED)
+        await cloud.until(bigger, pb.CURRENT_STATE_UNSPECIFIED)
+        assert await cloud.runs(labelled) == set(cloud.names[:3])
+        await cloud.activate(await cloud.add("v2", names=cloud.names[:3]))
+        assert cloud.agents.starts() != after
