@@ -102,7 +102,9 @@ class NannyApi:
         check_id(request.service_id)
         check_info(request.info, self._pictures.locations)
         check_mask(request.update_mask)
-        event = ServiceEvent(updated=request.info, updated_fields=request.update_mask)
+        event = ServiceEvent(
+            updated=request.info, updated_fields=request.update_mask, info_version=request.info_version
+        )
         await self._send(request, event, call)
         return MessageAnswer(pb.UpdateServiceResponse(service=self._shown.service(request.service_id)))
 

@@ -51,6 +51,7 @@ class Shown:
             ready=record.health.ready,
             wanted=record.health.wanted,
             remark=record.health.remark,
+            info_version=record.info_version or 1,
         )
         if record.HasField("paused"):
             service.paused.CopyFrom(record.paused)

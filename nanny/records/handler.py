@@ -63,7 +63,7 @@ def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
 def _create(change: Change, service_id: str, event: ServiceEvent, record: ServiceRecord | None) -> None:
     if record is not None:
         raise Refused(f"service {service_id} already exists", "ALREADY_EXISTS")
-    made = ServiceRecord(info=event.created, created=event.by, generation=1)
+    made = ServiceRecord(info=event.created, created=event.by, generation=1, info_version=1)
     story = Story(change, service_id, event.by)
     if event.HasField("adopted"):
         _adopt(change, service_id, event, made)
@@ -144,6 +144,10 @@ class _Moved:
 
 def _updated(moved: _Moved) -> None:
     info, fields = moved.record.info, moved.event.updated_fields
+    version = moved.record.info_version or 1
+    if moved.event.info_version not in (0, version):
+        raise Refused("its attributes were changed meanwhile: look at them and retry", "ABORTED")
+    moved.record.info_version = version + 1
     before = set(info.rollout.leave_out)
     if fields.paths:
         moved.event.updated.rollout.SetInParent()  # else fields at their defaults would be passed over

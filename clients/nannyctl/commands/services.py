@@ -13,6 +13,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import Span
+from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, wait_option, waited
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
@@ -120,6 +121,36 @@ def _info(told: dict[str, Any]) -> tuple[pb.InfoAttributes, list[str]]:
         else:
             setattr(of, name, value)
     return info, paths
+
+
+@service.command("set")
+@click.argument("name")
+@click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=VALUE...")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def set_(server: NannyServer, name: str, attributes: tuple[str, ...], by: pb.Authorship, output: str) -> None:
+    """Set attributes of a service, such as max-unavailable=2; all others stay. An empty value: the default.
+
+    It is refused if somebody else changes the attributes at the same moment.
+    """
+    info, paths = parse_attributes(attributes)
+    run(_set(server, name, info, paths, by, output))
+
+
+async def _set(
+    server: NannyServer, name: str, info: pb.InfoAttributes, paths: list[str], by: pb.Authorship, output: str
+) -> Exit:
+    now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
+    request = pb.UpdateServiceRequest(
+        service_id=name,
+        info=info,
+        by=by,
+        request_id=new_request_id(),
+        update_mask=FieldMask(paths=paths),
+        info_version=now.info_version,
+    )
+    return await _shown(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service))
 
 
 @service.command("leave-out")

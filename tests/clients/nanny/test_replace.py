@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from nannyctl.main import cli
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
-from tests.nanny.orders import Ordered
+from tests.nanny.orders import Ordered, refused
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Ordered:
 
     async def call(_: NannyServer, method: str, request: Any) -> Any:
         if method == "UpdateService":
-            ordered.send(updated=request.info, updated_fields=request.update_mask)
-        return pb.UpdateServiceResponse()
+            ordered.send(updated=request.info, updated_fields=request.update_mask, info_version=request.info_version)
+        return pb.UpdateServiceResponse(service=pb.Service(info_version=ordered.record.info_version))
 
     monkeypatch.setattr(NannyServer, "call", call)
     return ordered
@@ -62,3 +62,30 @@ def test_replacing_nothing_is_refused_instead_of_replacing_everything(web: Order
     ended = CliRunner().invoke(cli, ["service", "create", "web", "--replace"])
     assert (ended.exit_code, web.record.info.description) == (2, "shop")
     assert "name the attributes" in ended.stderr
+
+
+def test_single_attributes_are_set_and_an_empty_value_is_the_default(web: Ordered) -> None:
+    run("set", "web", "max-unavailable=2", "soak=90s", "location=b,a", "roll-back=true", "description=shop")
+    rollout = web.record.info.rollout
+    assert (rollout.max_unavailable, rollout.soak_s, list(rollout.location)) == ("2", 90, ["b", "a"])
+    assert rollout.roll_back
+    run("set", "web", "soak=", "location=", "roll-back=false")
+    rollout = web.record.info.rollout
+    assert (rollout.max_unavailable, rollout.HasField("soak_s"), list(rollout.location)) == ("2", False, [])
+    assert not rollout.roll_back
+    assert web.record.info.description == "shop"
+
+
+def test_attributes_that_were_changed_meanwhile_are_not_overwritten(web: Ordered) -> None:
+    seen = web.record.info_version
+    run("set", "web", "max-unavailable=2")
+    stale = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable="5"))
+    assert "changed meanwhile" in refused(lambda: web.send(updated=stale, info_version=seen))
+    assert web.record.info.rollout.max_unavailable == "2"
+
+
+@pytest.mark.parametrize("word", ["max-unavailable", "frob=1", "soak=often", "roll-back=perhaps"])
+def test_what_is_no_attribute_is_refused_with_what_to_write(word: str) -> None:
+    ended = CliRunner().invoke(cli, ["service", "set", "web", word])
+    assert ended.exit_code == 2
+    assert word.partition("=")[0] in ended.stderr
