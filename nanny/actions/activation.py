@@ -19,6 +19,7 @@ from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, 
 from nanny.rollout.views import Key, Progress, Stage, Stages, at
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched
+from nanny.world.leave import Answer
 from nannypb.v1.records_pb2 import ActionRecord, HealthRecord
 
 SOON_S: Final = 0.5
@@ -132,11 +133,12 @@ class Activation:
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
         answer = await self._effects.ask(record.cms_task, subject, batch, comment)
         if answer.granted:
+            record.at_most = 0  # whatever was in the way of more may be gone
             record.granted, record.message = True, f"batch {record.batches_done + 1}: {_many(batch)}"
             await self._effects.store(subject, running, record)
             return 0.0
         record.message = f"waiting for the CMS to approve {_many(batch)}: {answer.why}"
-        fewer = _fewer(len(batch), answer.at_most, waited_s)
+        fewer = _fewer(len(batch), answer, waited_s)
         if fewer and await self._effects.leave.give_back(record.cms_task):
             record.at_most, record.cms_task = fewer, ""
             record.message = f"asking for {fewer} at once: the CMS does not approve {len(batch)}: {answer.why}"
@@ -198,11 +200,14 @@ class Activation:
         return SOON_S
 
 
-def _fewer(asked: int, at_most: int, waited_s: float) -> int:
-    """A smaller number to ask for: the most that can be granted, or half after a while; 0: keep waiting."""
-    if 0 < at_most < asked:
-        return at_most
-    return asked // 2 if waited_s > SHRINK_AFTER_S else 0
+def _fewer(asked: int, answer: Answer, waited_s: float) -> int:
+    """A smaller number to ask for: the most that can be granted, or half after a while; 0: keep waiting.
+
+    Only a budget may have room for fewer: a freeze, a limit or a CMS that does not answer has none.
+    """
+    if 0 < answer.at_most < asked:
+        return answer.at_most
+    return asked // 2 if answer.by_budget and waited_s > SHRINK_AFTER_S else 0
 
 
 def _ends(task_id: str) -> str:

@@ -35,6 +35,8 @@ def note_outcomes(record: ServiceRecord, service: Service, event: ServiceEvent) 
         if one.order.outcome != pb.ORDER_OUTCOME_OPEN:
             continue
         after = _of_roll_back(one, service, event) if one.order.instead_snapshot_id else _of_order(one, service, event)
+        if after.outcome == pb.ORDER_OUTCOME_REACHED and event.HasField("target"):
+            after = _of_active(one, record, after)
         if after is not _OPEN:
             one.order.outcome, one.order.message = after.outcome, after.message
             one.order.instead_snapshot_id = after.instead
@@ -52,6 +54,14 @@ def _of_order(one: TupleRecord, service: Service, event: ServiceEvent) -> _Outco
     if is_pending and any(other.current in ACTIONS for other in service.tuples.values()):
         return _OPEN
     return _Outcome(pb.ORDER_OUTCOME_FAILED, one.message)
+
+
+def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _Outcome:
+    """Ordered ACTIVE although it was that already, so nothing is done: it is reached only if the service serves."""
+    health = record.health
+    if one.order.target == pb.TARGET_ACTIVE and health.remark and health.ready < health.wanted:
+        return _Outcome(pb.ORDER_OUTCOME_FAILED, f"it is active already, but {health.remark}")
+    return reached
 
 
 def _displaced(service: Service, event: ServiceEvent) -> _Outcome:

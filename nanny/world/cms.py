@@ -37,7 +37,6 @@ class CmsLeave:
     def __init__(self, addresses: Sequence[str], clock: Clock, credentials: Credentials | None = None) -> None:
         self._clock = clock
         self._holds: dict[str, tuple[float, Sequence[Hold]]] = {}
-        self._bounds: dict[str, int] = {}
         self.address = ",".join(addresses)
         open_channel = credentials.channel if credentials is not None else insecure_channel
         self._metadata = credentials.metadata if credentials is not None else tuple
@@ -53,19 +52,18 @@ class CmsLeave:
                 return _refused(error)
             return await self._look(task)  # it was declared: the same work under another description
         found = _answer(answer.state)
-        return found if found.granted or len(instances) < 2 else replace(found, at_most=await self._at_most(task))
+        return found if found.granted or len(instances) < 2 else await self._with_budgets(task, found)
 
-    async def _at_most(self, task: str) -> int:
-        """The most that its budgets could ever grant at once, if it wants more; 0: unknown. Asked once per task."""
-        if task not in self._bounds:
-            try:
-                why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
-            except grpc.aio.AioRpcError as error:
-                log.debug("%s: the CMS does not say what is in its way: %s", task, error.details())
-                return 0
-            too_much = (one for one in why.budget if one.needs > one.total - one.floor)
-            self._bounds[task] = min((max(0, one.total - one.floor) for one in too_much), default=0)
-        return self._bounds[task]
+    async def _with_budgets(self, task: str, answer: Answer) -> Answer:
+        """The refusal, with what its budgets have to do with it."""
+        try:
+            why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
+        except grpc.aio.AioRpcError as error:
+            log.debug("%s: the CMS does not say what is in its way: %s", task, error.details())
+            return answer
+        too_much = (one for one in why.budget if one.needs > one.total - one.floor)
+        most = min((max(0, one.total - one.floor) for one in too_much), default=0)
+        return replace(answer, at_most=most, by_budget=any(one.blocks for one in why.budget))
 
     async def confirm(self, task: str) -> Answer:
         try:
@@ -75,7 +73,6 @@ class CmsLeave:
         return _answer(answer.state)
 
     async def give_back(self, task: str) -> bool:
-        self._bounds.pop(task, None)
         try:
             await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:

@@ -15,12 +15,14 @@ class Answer:
 
     Attributes:
         at_most: the most that could be granted at once if all others were ready; 0: unknown or unbounded.
+        by_budget: a budget is in the way: fewer at once might be granted.
     """
 
     granted: bool
     why: str = ""
     retry_s: float = 2.0
     at_most: int = 0
+    by_budget: bool = False
 
 
 GRANTED = Answer(granted=True)

@@ -42,3 +42,17 @@ async def test_one_that_keeps_restarting_is_named_although_all_look_ready() -> N
         cloud.agents.programs["v1"] = crashes(100.0, "web-1")
         await cloud.sleep(600.0)
         assert "web-1 (ams) keeps restarting" in await line(cloud)
+
+
+@in_virtual_time
+async def test_an_order_for_the_active_snapshot_is_reached_only_if_the_service_is_at_its_floor() -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create(maxUnavailable="1")
+        v1 = await cloud.add("v1")
+        await cloud.activate(v1)
+        assert (await cloud.target(v1, request_id="one")).snapshot[0].order.outcome == pb.ORDER_OUTCOME_REACHED
+        cloud.agents.programs["v1"] = lambda name, _age_s: Looks(name == "web-2")
+        await cloud.sleep(120.0)
+        order = (await cloud.target(v1, request_id="two")).snapshot[0].order
+        assert order.outcome == pb.ORDER_OUTCOME_FAILED
+        assert "it is active already, but 1 of 3 are ready" in order.message

@@ -22,7 +22,7 @@ from nanny.rollout.views import Stage
 from nanny.snapshots.content import read_content
 from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
-from nanny.world.leave import Hold
+from nanny.world.leave import Answer, Hold
 from nanny.world.pictures import Picture
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
@@ -82,17 +82,26 @@ def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_thei
 async def test_who_asks_for_more_than_a_floor_ever_leaves_is_told_how_many_that_are() -> None:
     async with service_of(10) as (_, cms), leave_of(cms) as leave:
         answer = await leave.ask("nanny-web-1-0-2", "web", [("ams", "web-0"), ("ams", "web-1")], "batch 1")
-        assert (answer.granted, answer.at_most) == (False, 1)
+        assert (answer.granted, answer.at_most, answer.by_budget) == (False, 1, True)
 
 
 @pytest.mark.parametrize(
-    ("asked", "at_most", "waited_s", "fewer"),
-    [(2, 1, 0.0, 1), (2, 0, 0.0, 0), (2, 0, 31.0, 1), (1, 0, 31.0, 0), (8, 8, 0.0, 0), (9, 4, 31.0, 4)],
+    ("asked", "at_most", "by_budget", "waited_s", "fewer"),
+    [
+        (2, 1, True, 0.0, 1),
+        (2, 0, True, 0.0, 0),
+        (2, 0, True, 31.0, 1),
+        (2, 0, False, 31.0, 0),
+        (1, 0, True, 31.0, 0),
+        (8, 8, True, 0.0, 0),
+        (9, 4, True, 31.0, 4),
+    ],
 )
-def test_a_roll_out_asks_for_fewer_at_once_where_more_can_never_be(
-    asked: int, at_most: int, waited_s: float, fewer: int
+def test_a_roll_out_asks_for_fewer_at_once_where_a_budget_has_no_room_for_more(
+    asked: int, at_most: int, by_budget: bool, waited_s: float, fewer: int
 ) -> None:
-    assert _fewer(asked, at_most, waited_s) == fewer
+    answer = Answer(granted=False, at_most=at_most, by_budget=by_budget)
+    assert _fewer(asked, answer, waited_s) == fewer
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:

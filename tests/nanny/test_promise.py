@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import service_pb2 as hq_pb
+from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE
 from nanny.snapshots.wanted import INSTALLED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.cloud import LOCATIONS, Cloud, Reader, cloud_of
@@ -87,6 +88,30 @@ async def test_scale_up_and_down(scene: tuple[Cloud, Reader]) -> None:
     service = await cloud.until(v2, pb.CURRENT_STATE_PREPARED)
     assert service.state == pb.SERVICE_STATE_ONLINE
     assert_held(reader)
+
+
+async def test_scaling_keeps_the_processes_of_those_that_stay(scene: tuple[Cloud, Reader]) -> None:
+    cloud, reader = scene
+    v1 = await first(cloud, reader)
+    revision = cloud.revisions[v1]
+    before = {name: await cloud.agents[name].container_pid(revision) for name in NAMES}
+    more = [*NAMES, *(f"{location}-2" for location in LOCATIONS)]
+    for name in more[len(NAMES) :]:
+        await cloud.add_agent(name.split("-")[0], name)
+    for names in (more, NAMES):
+        reader.during = f"scaled to {len(names)}"
+        scaled = await cloud.add("v1", names)
+        await cloud.target(scaled)
+        await cloud.until(scaled, pb.CURRENT_STATE_ACTIVE)
+        assert cloud.revisions[scaled] == revision
+    await eventually(lambda: _is_offline(cloud, more[len(NAMES) :]), 60.0, "those that are named no more are off")
+    assert {name: await cloud.agents[name].container_pid(revision) for name in NAMES} == before
+    assert_held(reader)
+
+
+async def _is_offline(cloud: Cloud, names: list[str]) -> bool:
+    found = [(await cloud.locations[name.split("-")[0]].client.get(name)).instance for name in names]
+    return not any(one.status.ready.status == CONDITION_STATUS_TRUE for one in found)
 
 
 async def test_nanny_killed_in_every_phase_is_succeeded_and_each_order_takes_effect_once(
