@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from serving.calls.methods import Call
 from serving.errors import OutOfReach, PermissionDenied
 from serving.rights.access import Access
+from serving.rights.reach import Check
 from serving.rights.rules import Record, Role, Rule
 from wallepb.v1.host_pb2 import Host, Location
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project, Scenario
@@ -113,6 +114,26 @@ class Reaches:
                     access.deny(f"check {check.name} of host {report.host}", _REPORTERS, report.host)
             if not access.covers_node(report.host, _REPORTERS):
                 access.deny(f"host {report.host}", _REPORTERS, report.host)
+
+    def of_order(self, what: str) -> Check:
+        """The check of an order by its field in `Order`, which is made again when it takes effect."""
+        return {
+            "create_project": self.create_project,
+            "update_project": self.project,
+            "delete_project": self.project,
+            "switch_automation": self.automation,
+            "add_host": self.new_host,
+            "change_host": self.changed_host,
+            "set_host_state": self.host,
+            "start_operation": self.started,
+            "cancel_operation": self.host,
+            "add_scenario": self.new_scenario,
+            "agree_scenario": self.project,
+            "end_scenario": self.ended_scenario,
+            "release_tasks": self.project,
+            "import_machines": self.imported,
+            "remove_machine": self.removed_machine,
+        }[what]
 
     # --- reads --------------------------------------------------------------------------------------------------------
 

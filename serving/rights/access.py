@@ -54,9 +54,7 @@ class Scope:
         """The same in this cluster; None: it does not reach it."""
         if self.clusters is None:
             return self
-        return (
-            Scope(self.services, self.nodes, None, self.checks, self.secrets) if cluster in self.clusters else None
-        )
+        return Scope(self.services, self.nodes, None, self.checks, self.secrets) if cluster in self.clusters else None
 
     def allows_secret(self, service: str, secret: SecretName) -> bool:
         """Whether an instance of this service may be given the secret."""

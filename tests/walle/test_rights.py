@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from google.protobuf.message import Message
 
+from control import EventRefused
+from serving.rights.access import Access, Identity, Kind, Scope
 from serving.rights.patterns import Patterns
+from serving.rights.rules import Role
+from serving.rights.stored import encode_access
 from tests.support.walle.guarded import Guarded, guarded
 from tests.support.walle.running import pretending
+from walle.reach import ORDER
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
@@ -121,6 +126,21 @@ async def test_an_owner_orders_on_its_hosts_but_passes_over_no_cms_and_names_no_
         assert await one.status("web-uploader", privileged) == 403, privileged
     ignoring = pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT, ignore_cms=True)
     assert await one.status("lab-operator", ignoring) == 200
+
+
+async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect_does_nothing(one: Guarded) -> None:
+    owner = Access(
+        Identity("web-uploader", Kind.TOKEN, 0.0), ORDER, {Role.UPLOADER: (Scope(services=Patterns(["web"])),)}
+    )
+    stored = pb.Order(by="web-uploader", access=encode_access(owner))
+    stored.start_operation.CopyFrom(pb.StartOperationRequest(host="prod-1", kind=OPERATION_KIND_REBOOT))
+    assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="other"))) == 200
+    moved = pb.ChangeHostRequest(host="prod-1", change=pb.HOST_CHANGE_MOVE, project="other")
+    assert await one.status("admin", moved) == 200
+    with pytest.raises(EventRefused, match="host prod-1 does not exist") as refused:
+        await one.walle.server.automaton.orders.submit("host/prod-1", stored, request_id="late", timeout_s=10.0)
+    assert refused.value.code == "NOT_FOUND"
+    assert not one.walle.of("prod-1").HasField("operation")
 
 
 def failing(*hosts: str) -> pb.ReportChecksRequest:

@@ -8,9 +8,12 @@ import random
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from control import Change, Controller, Events, Refused, UnreadableEvent
+from serving.errors import OutOfReach, PermissionDenied
+from serving.rights.stored import decode_access
 from walle.approval.protocol import DEFAULT, CmsFailure
 from walle.approval.tasks import Collector, is_ahead, new_id
 from walle.fuses.fuse import Moment
@@ -22,7 +25,7 @@ from walle.process.healer import Healer
 from walle.process.parts import CmsEvents, RealParts
 from walle.process.planner import Planner, Silence
 from walle.process.storing import LedgerClock, Storing
-from walle.reach import Reaches
+from walle.reach import ORDER, Reaches
 from walle.work import inventory, orders, projects, restored, scenarios
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, MACHINE, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
@@ -75,6 +78,7 @@ class Handling:
         }
         if what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
+        _check_reach(change, order, what or "")
         handlers[what]()
 
     def _add_scenario(self, change: Change, order: Order) -> None:
@@ -94,6 +98,17 @@ class Handling:
         for host in self._hosts.values():
             if host.location.switch == order.switch and order.dc in ("", host.location.dc):
                 yield host.name
+
+
+def _check_reach(change: Change, order: Order, what: str) -> None:
+    """Raises Refused: since the order was given, what it is about has moved out of its author's reach."""
+    if not order.access:
+        return
+    reaches = Reaches(partial(change.get, HOST), partial(change.get, PROJECT), partial(change.get, SCENARIO))
+    try:
+        reaches.of_order(what)(getattr(order, what), decode_access(order.access, ORDER))
+    except (PermissionDenied, OutOfReach) as error:
+        raise Refused(str(error), error.code) from None
 
 
 LOOK_EVERY_S: Final = 5.0

@@ -36,7 +36,7 @@ HOST_CHANGE_MOVE: HostChange
 HOST_CHANGE_REMOVE: HostChange
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "may_import")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "may_import", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +55,7 @@ class Order(_message.Message):
     IMPORT_MACHINES_FIELD_NUMBER: _ClassVar[int]
     REMOVE_MACHINE_FIELD_NUMBER: _ClassVar[int]
     MAY_IMPORT_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     by: str
     create_project: CreateProjectRequest
     update_project: UpdateProjectRequest
@@ -73,7 +74,8 @@ class Order(_message.Message):
     import_machines: ImportMachinesRequest
     remove_machine: RemoveMachineRequest
     may_import: bool
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., may_import: _Optional[bool] = ...) -> None: ...
+    access: str
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)

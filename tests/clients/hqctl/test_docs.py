@@ -15,7 +15,6 @@ from tests.clients.hqctl.conftest import ROOT, Hqctl
 PAGE = (ROOT / "docs" / "hqctl.md").read_text()
 ELSEWHERE = {
     "token": "security.md",
-   
     "budget": "cms.md",
     "disruptions": "cms.md",
 }  # commands with a page of their own

@@ -1,0 +1,35 @@
+"""What a caller may reach survives beside a stored order, and says the same there."""
+
+from __future__ import annotations
+
+import pytest
+
+from serving.rights.access import UNCHECKED, Access, Identity, Kind, Scope
+from serving.rights.patterns import Patterns
+from serving.rights.rules import OPERATE, Role
+from serving.rights.stored import decode_access, encode_access
+
+ADA = Identity("ops/ada", Kind.CERTIFICATE, 12.0)
+SCOPES = (
+    Scope(),
+    Scope(nodes=Patterns(["lab-*"])),
+    Scope(Patterns(["web"]), Patterns(["n1", "n2"]), Patterns(["ams"]), Patterns(["ssh"])),
+)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_it_is_read_back_as_it_was(scope: Scope) -> None:
+    access = Access(ADA, OPERATE, {Role.OPERATOR: (scope,), Role.ADMIN: ()})
+    again = decode_access(encode_access(access), OPERATE)
+    assert (again.grants, again.is_checked, again.is_unlimited) == (access.grants, True, access.is_unlimited)
+    assert again.identity is not None
+    assert again.identity.name == "ops/ada"
+
+
+def test_without_authentication_there_is_nothing_to_compare() -> None:
+    assert encode_access(UNCHECKED) == ""
+
+
+def test_a_limit_that_this_version_does_not_know_is_not_passed_over() -> None:
+    with pytest.raises(TypeError):
+        decode_access('{"name": "a", "grants": {"operator": [{"racks": ["r1"]}]}}', OPERATE)
