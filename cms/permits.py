@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from cms.ledger.book import Book
-from cms.ledger.instances import InstanceKey
+from cms.ledger.instances import Instance, InstanceKey
+from cms.ledger.tasks import Task
+from cms.ledger.why import BudgetView, Why
 from cmspb.storage.v1 import ledger_pb2
 from serving.calls.methods import Call
 from serving.errors import OutOfReach
@@ -61,6 +63,21 @@ class Reaches:
             instance = self._book.picture.instances.get(InstanceKey(one.location, one.id))
             if instance is None or not access.covers(instance.service, instance.host, cluster=one.location):
                 access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
+
+    def narrowed(self, why: Why, access: Access) -> Why:
+        """Why a task stands so, without the names of others' tasks and instances."""
+        return why if access.is_unlimited else why.narrowed(*self._sight(access))
+
+    def narrowed_budget(self, view: BudgetView, access: Access) -> BudgetView:
+        """How a budget stands, likewise."""
+        return view if access.is_unlimited else view.narrowed(*self._sight(access))
+
+    def _sight(self, access: Access) -> tuple[Callable[[Task], bool], Callable[[Instance], bool]]:
+        def sees_task(task: Task) -> bool:
+            stored = self._tasks.get(task.id)
+            return stored is not None and may_see(access, stored, self._book)
+
+        return sees_task, lambda one: access.covers(one.service, one.host, cluster=one.key.location)
 
     def _shown_task(self, request: Any, access: Access) -> None:
         task = self._tasks.get(request.id)

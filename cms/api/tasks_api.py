@@ -37,9 +37,10 @@ class CmsApi:
 
     def __init__(self, leave: Leave) -> None:
         self._leave, self._desk, self._clock = leave, leave.desk, leave.desk.clock
+        self._reaches = leave.desk.reaches()
 
     def methods(self) -> list[Method]:
-        reaches = self._desk.reaches()
+        reaches = self._reaches
         return [
             _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE, reaches.created),
             _SERVICE.unary(pb.GetTaskRequest, self.get, READ, reaches.shown_task),
@@ -61,17 +62,17 @@ class CmsApi:
         wanted = record_of(request.task, owner_of(call))
         check_task(wanted)
         record, why = await (self._leave.dry_run(wanted) if request.dry_run else self._leave.create(wanted))
-        return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why)))
+        return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why, call)))
 
     async def get(self, request: pb.GetTaskRequest, call: Call) -> Answer:
         record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
-        return MessageAnswer(pb.GetTaskResponse(state=self._state(record, why)))
+        return MessageAnswer(pb.GetTaskResponse(state=self._state(record, why, call)))
 
     async def list(self, request: pb.ListTasksRequest, call: Call) -> Answer:
         self._desk.controller.check_loaded()
         seen = (record for record in self._leave.all() if may_see(call.access, record, self._desk.book))
         found = [record for record in seen if self._passes(record, request)]
-        states = [self._state(record, self._leave.why(record)) for record in found]
+        states = [self._state(record, self._leave.why(record), call) for record in found]
         return MessageAnswer(pb.ListTasksResponse(state=states))
 
     async def delete(self, request: pb.DeleteTaskRequest, call: Call) -> Answer:
@@ -80,13 +81,14 @@ class CmsApi:
 
     async def confirm(self, request: pb.ConfirmTaskRequest, call: Call) -> Answer:
         record, why = await self._leave.confirm(request.id, owner_of(call))
-        return MessageAnswer(pb.ConfirmTaskResponse(state=self._state(record, why)))
+        return MessageAnswer(pb.ConfirmTaskResponse(state=self._state(record, why, call)))
 
     async def why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
         record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
+        why = self._reaches.narrowed(why, call.access)
         budgets = [budget_state(seen, self._clock) for seen in why.budgets]
         limits = [limit_state(seen) for seen in why.limits]
-        return MessageAnswer(pb.WhyTaskResponse(state=self._state(record, why), budget=budgets, limit=limits))
+        return MessageAnswer(pb.WhyTaskResponse(state=self._state(record, why, call), budget=budgets, limit=limits))
 
     async def plan(self, request: pb.PlanRequest, call: Call) -> Answer:
         action = request.action or "reboot"
@@ -120,7 +122,8 @@ class CmsApi:
             service = self._desk.book.picture.budgets.named(name).service
             if request.service in ("", service) and call.access.covers_service(service):
                 if name in tallies and (tallies[name].total or name in self._desk.budgets):
-                    answer.state.append(budget_state(view(self._desk.book, name), self._clock))
+                    seen = self._reaches.narrowed_budget(view(self._desk.book, name), call.access)
+                    answer.state.append(budget_state(seen, self._clock))
                 if name in self._desk.budgets:
                     answer.budget.append(budget_message(self._desk.budgets[name]))
         return MessageAnswer(answer)
@@ -165,8 +168,8 @@ class CmsApi:
             answer.location.add(name=name, instances=location.instances, is_certain=not doubt, reason=doubt)
         return MessageAnswer(answer)
 
-    def _state(self, record: ledger_pb2.Task, why: Why) -> pb.TaskState:
-        return state_of(record, why, self._clock)
+    def _state(self, record: ledger_pb2.Task, why: Why, call: Call) -> pb.TaskState:
+        return state_of(record, self._reaches.narrowed(why, call.access), self._clock)
 
     def _passes(self, record: ledger_pb2.Task, request: pb.ListTasksRequest) -> bool:
         picture, task = self._desk.book.picture, self._desk.book.tasks[record.id]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from cms.ledger.book import Book
@@ -27,6 +27,9 @@ class Held(NamedTuple):
     task: Task
     instances: int
 
+    def __str__(self) -> str:
+        return f"{self.task.id} ({self.task.action}) holds {self.instances}"
+
 
 class Missing(NamedTuple):
     """An instance that is not available though nobody holds it."""
@@ -34,6 +37,9 @@ class Missing(NamedTuple):
     instance: Instance
     standing: Standing
     reason: str
+
+    def __str__(self) -> str:
+        return f"{self.instance.key.id} is {self.standing.value} ({self.reason})"
 
 
 @dataclass(slots=True)
@@ -50,6 +56,11 @@ class BudgetView:
     holders: list[Held] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     missing_total: int = 0
+
+    def narrowed(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> BudgetView:
+        """Only those that a caller may see; the numbers stay."""
+        holders = [one for one in self.holders if task(one.task)]
+        return replace(self, holders=holders, missing=[one for one in self.missing if instance(one.instance)])
 
 
 class LimitView(NamedTuple):
@@ -68,6 +79,17 @@ class Why:
     retry_after_s: int = 0
     budgets: list[BudgetView] = field(default_factory=list)
     limits: list[LimitView] = field(default_factory=list)
+
+    def narrowed(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> Why:
+        """The same without the names of what a caller may not see: how many there are, stays."""
+        message = self.message
+        for seen in self.budgets:
+            for held in seen.holders:
+                message = message if task(held.task) else message.replace(str(held), f"work holds {held.instances}")
+            for one in seen.missing:
+                word = f"one is {one.standing.value}"
+                message = message if instance(one.instance) else message.replace(str(one), word)
+        return replace(self, message=message, budgets=[one.narrowed(task, instance) for one in self.budgets])
 
 
 def view(book: Book, name: str, needs: int = 0, *, blocks: bool = False) -> BudgetView:
@@ -181,8 +203,8 @@ def _words(book: Book, obstacle: Obstacle) -> str:
 
 
 def _culprits(seen: BudgetView) -> str:
-    holders = [f"{held.task.id} ({held.task.action}) holds {held.instances}" for held in seen.holders[:5]]
-    missing = [f"{one.instance.key.id} is {one.standing.value} ({one.reason})" for one in seen.missing[:5]]
+    holders = [str(held) for held in seen.holders[:5]]
+    missing = [str(one) for one in seen.missing[:5]]
     more = seen.missing_total - len(missing[:5])
     if more > 0:
         missing.append(f"{more} more are not available")

@@ -109,24 +109,28 @@ class WireApi:
         if not is_dry:
             call.touched(wanted.id)
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
-        return _json(200, verdict(record, why, self._clock))
+        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
 
     async def _list(self, request: _Request, call: Call) -> SiteAnswer:
         self._leave.desk.controller.check_loaded()
         records = self._leave.all(owner_of(call), only_wire=True)
-        shown = [listed(record, self._leave.why(record).message) for record in records]
+        shown = [
+            listed(record, self._reaches.narrowed(self._leave.why(record), call.access).message) for record in records
+        ]
         return _json(200, {"result": shown})
 
     async def _get(self, request: _Request, call: Call) -> SiteAnswer:
         record, why = await self._leave.look(request.at.task_id, owner_of(call))
-        return _json(200, verdict(record, why, self._clock))
+        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
 
     async def _confirm(self, request: _Request, call: Call) -> SiteAnswer:
         try:
             record, why = await self._leave.confirm(request.at.task_id, owner_of(call))
         except NotConfirmed as error:
-            return _json(409, verdict(error.record, error.why, self._clock, "in-process"))
-        return _json(200, verdict(record, why, self._clock))
+            return _json(
+                409, verdict(error.record, self._reaches.narrowed(error.why, call.access), self._clock, "in-process")
+            )
+        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
 
     async def _delete(self, request: _Request, call: Call) -> SiteAnswer:
         await self._leave.end(request.at.task_id, owner_of(call), is_wire=True)

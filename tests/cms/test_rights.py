@@ -173,3 +173,21 @@ def test_an_issuer_that_nobody_is_bound_to_is_refused_at_the_start_with_the_way_
         "wall-e": ["ops/*", "walle"],
         "nanny": ["nanny"],
     }
+
+
+async def test_a_verdict_counts_what_others_hold_and_does_not_name_it(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        budget = {"name": "web", "service": "web", "minReady": "3"}
+        assert await one.order("admin", "PutBudget", {"budget": budget}) == 200
+        assert await one.ask("operator", "secret-work", "h0") == 200
+        mine = {"id": "u", "action": "roll-out", "instance": [{"location": "ams", "id": "web-1"}], "issuer": "nanny"}
+        for _ in range(100):
+            _, told = await one.call("web-uploader", "POST", "/cms.v1.CmsService/CreateTask", {"task": mine})
+            if "holds 1" in told["state"]["message"]:
+                break
+            await asyncio.sleep(0.1)
+        status, why = await one.call("web-uploader", "POST", "/cms.v1.CmsService/WhyTask", {"id": "u"})
+        assert (status, "work holds 1" in why["state"]["message"]) == (200, True)
+        assert "secret-work" not in json.dumps(why)
+        _, all_of_it = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "u"})
+        assert "secret-work" in json.dumps(all_of_it)
