@@ -30,7 +30,7 @@ RESTARTS = Kind(
     records_itself=True,
 )
 _BETWEEN_RESTARTS_S = 20.0  # two thirds of the timeout
-_DYING, _PATIENCE_S, _CALL_S = 2, 100.0, 2.0
+_DYING, _PATIENCE_S, _CALL_S = 2, 100.0, 6.0
 
 
 class TruthFaults:
@@ -116,7 +116,7 @@ async def _ready(client: Client, ids: Sequence[str]) -> bool:
 
 async def _insist(do: Callable[[], Awaitable[T]]) -> T:
     """Call until it succeeds. Raises TimeoutError: the fault could not be struck."""
-    async with asyncio.timeout(15.0):
+    async with asyncio.timeout(30.0):
         while True:
             try:
                 return await do()
