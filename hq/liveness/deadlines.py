@@ -170,8 +170,7 @@ class Deadlines(Generic[K]):
         """To the end of the queue."""
         if now > self._newest:
             self._newest, self._newest_tick = now, self._tick(now)
-        if key in self._heard:
-            self._drop(key)
+        self._drop(key)
         self._heard[key] = self._newest
         self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + 1
 

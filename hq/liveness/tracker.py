@@ -178,8 +178,12 @@ class Tracker:
             return
         if mark.ready:
             self._hear(entry, mark, now)
-        if entry.traits.id in self.agents:
-            self._hear_agent(entry, now)
+        instance_id, agents = entry.traits.id, self.agents
+        if instance_id in agents:
+            if mark.liveness is None and not agents.others:  # as nearly always
+                agents.heard(instance_id, now)
+            else:
+                self._hear_agent(entry, now)
 
     def refused(self, entry: Entry, mark: Mark) -> None:
         """A report of this revision was refused for a reason of HQ's own."""
@@ -252,10 +256,7 @@ class Tracker:
     def _hear_agent(self, entry: Entry, now: float) -> None:
         marks, agents = entry.marks, self.agents
         pair = marks[0].liveness if len(marks) == 1 else self._longest(marks)
-        if pair is None and not agents.others:  # as nearly always
-            agents.heard(entry.traits.id, now)
-        else:
-            agents.hear(entry.traits.id, now, pair)
+        agents.hear(entry.traits.id, now, pair)
 
     def _longest(self, marks: Sequence[Mark]) -> LivenessPair | None:
         """What the most patient reporter of an instance was given; None: the installation's times."""

@@ -33,3 +33,18 @@ def test_the_reason_for_not_being_ready_is_no_reason_for_being_installed(hqctl: 
     (status,) = json.loads(hqctl("get", name, "--strong", "-o", "json").out)["status"]["revision"]
     assert status["ready"]["reason"] == "DiskFull"
     assert status["installed"]["reason"] == "ReportedByHand"
+
+
+def test_times_of_an_instance_are_applied_and_shown_and_hold_for_its_agent(hqctl: Hqctl, service: str) -> None:
+    own = ", liveness: {reportInterval: 20s, timeout: 60s}"
+    done = hqctl("apply", "-f", "-", stdin=documents(service, "1", extra=own))
+    assert done.code == 0, done.err
+    name = f"{service}-1"
+    shown = json.loads(hqctl("get", name, "--strong", "-o", "json").out)
+    assert shown["spec"]["liveness"] == {"reportInterval": "20s", "timeout": "60s"}
+    assert "it expires after 1m" in hqctl("report", name, "r1", "--ready").out
+    assert "(reports every 20s, timeout 1m)" in hqctl("why", name).out
+    assert hqctl("apply", "-f", "-", stdin=documents(service, "1")).code == 0
+    assert "liveness" not in json.loads(hqctl("get", name, "--strong", "-o", "json").out)["spec"]
+    refused = hqctl("apply", "-f", "-", stdin=documents(service, "2", extra=own.replace("60s", "50s")))
+    assert "spec.liveness.timeout" in refused.err + refused.out
