@@ -22,6 +22,7 @@ FAILURES: dict[str, errors.ServiceError] = {
         errors.StoreUnavailable("the store is away", 0.2),
         errors.StoreFull("the store is full", 30.0),
         hq_errors.StoreLimit(1_000, 1_000),
+        hq_errors.LivenessUnavailable("a replica does not know it", "spec.liveness"),
         hq_errors.EpochDoubted("it may have lost its instances", 1.0),
         errors.NotLoaded("not yet"),
         hq_errors.BehindVersion("not there yet"),

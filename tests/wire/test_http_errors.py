@@ -19,6 +19,7 @@ STATUSES = {
     "StoreUnavailable": 503,
     "StoreFull": 429,
     "StoreLimit": 429,
+    "LivenessUnavailable": 400,
     "EpochDoubted": 503,
     "NotLoaded": 503,
     "BehindVersion": 503,

@@ -64,3 +64,12 @@ def test_nobody_is_asked_to_report_later_than_hq_says() -> None:
     rhythm.next_s(170.0)
     assert rhythm.next_s(3.0) == 3.0, "the interval is another one now"
     assert rhythm.next_s(3.0) == 3.0
+
+
+def test_supervisors_that_report_rarely_are_not_asked_as_often_as_the_busy_ones() -> None:
+    clock = ManualClock()
+    rhythm = ReportRhythm(clock)
+    rhythm.next_s(170.0)
+    clock.advance(1.0)
+    assert rhythm.next_s(19.0) == 19.0
+    assert rhythm.next_s(170.0) == 169.0

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from hq.api.agents import Agents
 from hq.errors import LivenessUnavailable, NotBegun
 from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
@@ -188,6 +189,27 @@ def test_times_that_well_behaved_agents_could_not_keep_are_refused(
     check_new_instance(with_times("a", 20, 60))
 
 
-def test_a_batch_is_told_the_earliest_and_each_its_own() -> None:
-    answer = pb.ReportStatusesResponse(result=[pb.ReportResult()])
-    assert not answer.result[0].HasField("next_report_in")
+@in_virtual_time
+async def test_a_batch_is_told_the_earliest_and_each_its_own() -> None:
+    async with Simulation() as simulation:
+        registry = await started(simulation)
+        request = pb.ReportStatusesRequest()
+        for made in (with_times("short", 20, 60), instance("default")):
+            request.report.append((await ready(simulation, made)).request())
+        answer = pb.ReportStatusesResponse(result=[pb.ReportResult(), pb.ReportResult()])
+        Agents(registry)._say_when_next(request, answer)
+        own_s, common_s = (result.next_report_in.ToMilliseconds() / 1000 for result in answer.result)
+        assert 18 <= own_s <= 20
+        assert 162 <= common_s <= 180
+        assert answer.next_report_in.ToMilliseconds() / 1000 == own_s
+
+
+@in_virtual_time
+async def test_without_times_of_their_own_a_batch_is_answered_as_ever() -> None:
+    async with Simulation() as simulation:
+        registry = await started(simulation)
+        request = pb.ReportStatusesRequest(report=[(await ready(simulation, instance("default"))).request()])
+        answer = pb.ReportStatusesResponse(result=[pb.ReportResult()])
+        Agents(registry)._say_when_next(request, answer)
+        assert not answer.result[0].HasField("next_report_in")
+        assert answer.next_report_in.seconds >= 162

@@ -66,6 +66,7 @@ NEVER = {
         "UnknownHost",
     ),
     *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted", "FailedPrecondition"),
+    "LivenessUnavailable",
 }
 
 
