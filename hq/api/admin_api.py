@@ -33,7 +33,7 @@ class AdminApi:
         return [
             _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, INSPECT, SHOWN),
             _SERVICE.unary(admin_pb2.ReleaseGuardRequest, self._release, OPERATE, EVERYTHING),
-            _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE, EVERYTHING),
+            _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE, EVERYTHING, only_stops=lambda _: True),
             _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT, SHOWN),
             _SERVICE.unary(admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT, EVERYTHING),
             _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT, narrowed(Of.INSTANCE)),

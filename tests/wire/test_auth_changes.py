@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -209,6 +210,9 @@ async def test_orders_are_refused_while_they_cannot_be_recorded(files: Secured) 
         assert "audit log" in refresh(replica)
         told = await operator.call("ListSuspensions", admin_pb2.ListSuspensionsRequest())
         assert not told.suspensions
+        guard: Any = {"by": "ann", "reason": "disk", "duration": order.duration}
+        assert (await operator.refusal("ReleaseGuard", admin_pb2.ReleaseGuardRequest(**guard)))[0] == "UNAVAILABLE"
+        await operator.call("ForceGuard", admin_pb2.ForceGuardRequest(**guard))  # it only holds expiries back
         assert replica.security is not None
         assert replica.security.audit.lost
 
