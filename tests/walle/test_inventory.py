@@ -173,6 +173,12 @@ async def test_an_operator_who_adds_a_host_imports_it(walle: Guarded) -> None:
     assert await walle.status("lab-operator", added("prod-1", bmc="10.7.0.2")) == 403
 
 
+async def test_a_number_beyond_all_bounds_is_no_host(walle: Guarded) -> None:
+    """Python refuses to read it, which was an internal error."""
+    assert await walle.status(ME, pb.GetHostRequest(host="9" * 5000)) == 404
+    assert await walle.status(ME, added("9" * 5000)) == 400
+
+
 async def test_addresses_are_shown_to_who_may_import_them(walle: Guarded) -> None:
     await done(walle, "admin", imported(FULL, machine("prod-1", "prod", bmc="10.7.0.9")))
     for who, names in ((ME, ["lab-1"]), ("lab-operator", ["lab-1"]), ("admin", ["lab-1", "prod-1"]), ("web-admin", [])):

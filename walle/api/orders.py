@@ -225,5 +225,7 @@ class Telling:
             return ""
         other = next((one.name for one in report.check if one.name not in self._walle.parts.agent_checks), "")
         return (
-            f"agents may not report {other}: `agent_checks` in the server's configuration lists it not" if other else ""
+            f"agents may not report {other}: `agent_checks` of the server's configuration has to list it"
+            if other
+            else ""
         )

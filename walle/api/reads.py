@@ -20,6 +20,7 @@ from walle.maintenance import blocking
 from walle.notices import warnings_of
 from walle.process.automaton import Automaton
 from walle.reach import who
+from walle.work.inventory import inventory_number
 from walle.work.restored import is_looked_at, left_to_look_at, why_untouched
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
@@ -208,7 +209,7 @@ class Reads:
         return self._walle.fuses.get(fuse_id) or Fuse(id=fuse_id)
 
     def _by_inventory(self, text: str) -> Host | None:
-        wanted = int(text) if text.isascii() and text.isdigit() else 0
+        wanted = inventory_number(text)
         return next((host for host in self._walle.hosts.values() if wanted and host.inventory == wanted), None)
 
     def _shown(self, project: Project) -> pb.GetProjectResponse:

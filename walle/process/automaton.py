@@ -178,7 +178,7 @@ class Automaton:
 
     def machine_named(self, text: str) -> str:
         """The name of a machine by its inventory number; anything else is a name."""
-        wanted = int(text) if text.isascii() and text.isdigit() and text not in self.machines else 0
+        wanted = inventory.inventory_number(text) if text not in self.machines else 0
         return next((one.name for one in self.machines.values() if wanted and one.inventory == wanted), text)
 
     async def tell(

@@ -16,7 +16,13 @@ from walle.work.book import HOST, MACHINE, Book
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.service_pb2 import AddHostRequest
 
+MAX_DIGITS: Final = 20  # of 64 bits
 HOW: Final = "an operator or admin whose scope covers it imports it (`walle inventory import`)"
+
+
+def inventory_number(text: str) -> int:
+    """0: the text is not one."""
+    return int(text) if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else 0
 
 
 def import_machines(book: Book, machines: Iterable[Machine], known: Iterable[Machine]) -> None:
