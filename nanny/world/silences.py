@@ -36,5 +36,10 @@ async def _heard(client: Client, service: str) -> set[str]:
     heard: set[str] = set()
     async for page in client.silences(service_pb2.InstanceFilter(service_id=[service])):
         limit_ms = page.report_interval.ToMilliseconds() * _INTERVALS
-        heard |= {one.instance_id for one in page.silences if one.HasField("silent_ms") and one.silent_ms <= limit_ms}
+        heard |= {one.instance_id for one in page.silences if _is_heard(one, limit_ms)}
     return heard
+
+
+def _is_heard(silence: service_pb2.InstanceSilence, limit_ms: float) -> bool:
+    """Where work is planned on the node, its silence is not judged."""
+    return silence.node_suspended or (silence.HasField("silent_ms") and silence.silent_ms <= limit_ms)
