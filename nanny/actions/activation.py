@@ -104,12 +104,15 @@ class Activation:
         return bool(last) and self._contents.revision_id(subject.id, last) == content.revision_id
 
     async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
-        """While the service is paused: a batch that is ready gives its leave back. Nothing else is done."""
+        """While the service is paused: a batch that is ready, or was not by the deadline, gives its leave back."""
         record = self._effects.record(subject, running)
         if not record.batch:
             return None
         done = at(stages_of(subject, content), Stage.DONE)
-        if record.granted and not done.issuperset(keys_of(record.batch)):
+        since_ms = subject.record.paused.time.ToMilliseconds()
+        paused_s = (self._effects.controller.clock.wall_ms() - since_ms) / 1000
+        is_ready = done.issuperset(keys_of(record.batch))
+        if record.granted and not is_ready and paused_s < subject.policy.progress_deadline_s:
             return SOON_S
         await self._give_back(subject, running, record, ())
         return None

@@ -110,3 +110,23 @@ async def test_a_policy_that_contradicts_itself_is_refused(policy: dict[str, int
     async with virtual_cloud(1) as cloud:
         with pytest.raises(HqApiError, match="not below progress_deadline_s"):
             await cloud.create(**{"progressDeadlineS": 600, **policy})
+
+
+@in_virtual_time
+async def test_a_batch_that_is_not_ready_gives_its_leave_back_once_a_pause_was_as_long_as_the_deadline() -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create(maxUnavailable="1", progressDeadlineS=60)
+        await cloud.activate(await cloud.add("v1"))
+        slow = await cloud.add("slow", lambda _, age_s: Looks(age_s >= 200.0))
+        await cloud.target(slow)
+        while not await cloud.runs(slow):
+            await cloud.sleep(1.0)
+        await cloud.nanny.unary("PauseActions", pb.PauseActionsRequest(service_id="web"))
+        await cloud.sleep(50.0)
+        assert (await cloud.state(slow)).action.batches_done == 0
+        await cloud.sleep(15.0)
+        assert (await cloud.state(slow)).action.batches_done == 1
+        await cloud.nanny.unary("ResumeActions", pb.ResumeActionsRequest(service_id="web"))
+        await cloud.sleep(40.0)
+        assert (await cloud.state(slow)).current == pb.CURRENT_STATE_ACTIVATING
+        assert len(await cloud.runs(slow)) == 1
