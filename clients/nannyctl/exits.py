@@ -12,6 +12,7 @@ class Exit(enum.IntEnum):
     OK = 0
     REFUSED = 1
     USAGE = 2
+    NOT_FOUND = 3
     CONFLICT = 4
     UNAVAILABLE = 5
     OUTCOME_UNKNOWN = 6
@@ -27,8 +28,9 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.OK: "success; everything is as described",
-    Exit.REFUSED: "refused, not found or failed (also `--wait`), or the description is invalid",
+    Exit.REFUSED: "refused or failed (also `--wait`), or the description is invalid",
     Exit.USAGE: "usage error",
+    Exit.NOT_FOUND: "no such service, snapshot or instance",
     Exit.CONFLICT: "conflict: some instances kept changing; run it again",
     Exit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",
     Exit.OUTCOME_UNKNOWN: "unknown whether some writes were stored: run it again",

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from hqclient import HqApiError
 from nanny.automaton.states import Current, Event, Target
 from nannyctl.commands import orders
-from nannyctl.commands.waiting import AtRest, waited
+from nannyctl.commands.waiting import AtRest, Awaited, waited
 from nannyctl.exits import Exit
-from nannyctl.nanny_server import NannyServer, new_request_id
+from nannyctl.nanny_server import NannyServer, _told, new_request_id
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import Ordered
 from tests.nanny.virtual_cloud import SERVICE, VirtualCloud, good, never_ready, virtual_cloud
@@ -193,3 +194,31 @@ async def test_who_waits_for_a_stop_is_told_that_somebody_activates_a_snapshot()
         await cloud.sleep(0.2)
         await cloud.target(v1)
         assert await waiting == 12
+
+
+WAITS = {
+    pb.ORDER_OUTCOME_OPEN: None,
+    pb.ORDER_OUTCOME_REACHED: 0,
+    pb.ORDER_OUTCOME_FAILED: 1,
+    pb.ORDER_OUTCOME_ROLLED_BACK: 11,
+    pb.ORDER_OUTCOME_SUPERSEDED: 12,
+    pb.ORDER_OUTCOME_CANCELLED: 13,
+}
+
+
+@pytest.mark.parametrize("outcome", [number for number in pb.OrderOutcome.values() if number])
+def test_waiting_ends_as_the_api_says_for_every_way_in_which_an_order_can_end(outcome: pb.OrderOutcome) -> None:
+    order = pb.Order(id="mine", target=pb.TARGET_ACTIVE, outcome=outcome, message="why")
+    service = pb.Service(snapshot=[pb.SnapshotState(snapshot_id="abcdefgh", order=order, target=pb.TARGET_ACTIVE)])
+    verdict = Awaited("mine", "abcdefgh", pb.TARGET_ACTIVE).verdict(service)
+    assert (verdict and int(verdict.code)) == WAITS[outcome]
+    assert verdict is None or verdict.code is Exit.OK or "why" in verdict.message
+
+
+@in_virtual_time
+async def test_an_order_for_what_does_not_exist_ends_with_3() -> None:
+    async with virtual_cloud(1) as cloud:
+        await cloud.create()
+        with pytest.raises(HqApiError) as refused:
+            await activate(cloud, "0123456789")
+        assert _told(refused.value) is Exit.NOT_FOUND
