@@ -15,7 +15,7 @@ from federated.encoded.answers import RawAnswer
 from federated.gateway import Gateway
 from hqapi.reach import FOUND, INSTANCE, INSTANCES
 from hqapi.requests import subject
-from hqapi.rules import BEGIN, FETCH, REPORT, SUSPEND, UPDATE, UPLOAD
+from hqapi.rules import BEGIN, FETCH, REPORT, SILENCE, SUSPEND, UPDATE, UPLOAD
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Answer, Call, Method, Service, Unary
@@ -24,7 +24,7 @@ from serving.rights.rules import INSPECT, OPERATE, READ, Rule
 
 _SERVICE = Service("hq.v1.InstanceService", subject)
 _ADMIN = Service("hq.v1.AdminService", lambda _: "")
-_OF_NODES = ("SuspendNode", "ResumeNode")
+_OF_HEALERS = {"GetGuard": SILENCE, "ListSuspensions": SILENCE, "SuspendNode": SUSPEND, "ResumeNode": SUSPEND}
 M = TypeVar("M", bound=Message)
 
 
@@ -68,8 +68,8 @@ class GatewayApi:
         async def refuse(message: Message, call: Call) -> Answer:
             return await self._gateway.refusals.admin(method.name)
 
-        rule = INSPECT if method.name.startswith(("Get", "List")) else OPERATE
-        return _ADMIN.unary(request, refuse, SUSPEND if method.name in _OF_NODES else rule, SHOWN)
+        usual = INSPECT if method.name.startswith(("Get", "List")) else OPERATE
+        return _ADMIN.unary(request, refuse, _OF_HEALERS.get(method.name, usual), SHOWN)
 
     async def _get(self, wanted: One, call: Call) -> Answer:
         return RawAnswer(await self._gateway.single.get(wanted, call), pb.GetInstanceResponse)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.rights.rules import OPERATE, Record, Role, Rule
+from serving.rights.rules import INSPECT, OPERATE, Record, Role, Rule
 
 # Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
 FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.READS)
@@ -23,6 +23,7 @@ UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WR
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)
 
 # Planned work on a node: operators, and Wall-E, which is none.
+SILENCE: Final = Rule("inspect silence", INSPECT.roles | {Role.HEALER})
 SUSPEND: Final = Rule("suspend nodes", OPERATE.roles | {Role.HEALER}, Record.ORDERS)
 
 DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")

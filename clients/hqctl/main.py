@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "resume": ("orders", "resume", "End planned work on a node early."),
     "suspensions": ("orders", "suspensions", "List suspended nodes."),
     "secrets": ("secrets", "secrets", "List secrets that services name and that are not their own."),
+    "auth": ("auth", "auth", "Show what an identity may call at a server, by which grant, and why not."),
     "token": ("token", "token", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "budget": ("budgets", "budget", "Show and set how many instances of services must stay available."),
     "disruptions": ("disruptions", "disruptions", "Show why tasks wait; control what may be taken down."),

@@ -7,7 +7,7 @@ from typing import Any
 from hq.registry.registry import Registry
 from hq.validation import check_confirmation, check_guard_order, check_id, check_page_size, check_suspension, require
 from hqapi.reach import SUSPENDED
-from hqapi.rules import SUSPEND
+from hqapi.rules import SILENCE, SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
@@ -31,7 +31,7 @@ class AdminApi:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, INSPECT, SHOWN),
+            _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, SILENCE, SHOWN),
             _SERVICE.unary(admin_pb2.ReleaseGuardRequest, self._release, OPERATE, EVERYTHING),
             _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE, EVERYTHING, only_stops=lambda _: True),
             _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT, SHOWN),
@@ -39,7 +39,7 @@ class AdminApi:
             _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT, narrowed(Of.INSTANCE)),
             _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, SUSPEND, SUSPENDED),
             _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, SUSPEND, SUSPENDED),
-            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT, narrowed(Of.NODE)),
+            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, SILENCE, narrowed(Of.NODE)),
             _SERVICE.unary(admin_pb2.GetEpochRequest, self._get_epoch, INSPECT, SHOWN),
             _SERVICE.unary(admin_pb2.ConfirmEpochRequest, self._confirm_epoch, OPERATE, EVERYTHING),
         ]

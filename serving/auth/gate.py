@@ -17,8 +17,8 @@ from serving.auth.revocations import Revocations
 from serving.calls.methods import CHANGED, Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
 from serving.errors import FailedPrecondition, OutOfReach, PermissionDenied, ServiceError, Unauthenticated
-from serving.rights.access import Access, Grants, Identity, Kind
-from serving.rights.rules import Record, Rule
+from serving.rights.access import Access, Grants, Identity, Kind, Scope
+from serving.rights.rules import Record, Role, Rule
 
 _REMEMBERED: Final = 65_536
 _SPREAD_S: Final = 60.0
@@ -112,6 +112,10 @@ class Gate:
             grants = self._granted(identity, rule) if access is None else access.grants
             access = decided[identity.name] = Access(identity, rule, grants)
         return access
+
+    def scopes_of(self, name: str) -> dict[Role, tuple[Scope, ...]]:
+        """All that the policy grants to an identity of this name here."""
+        return self._policy.scopes(name, self._cluster)
 
     def _by_token(self, sent: tuple[str, ...]) -> Identity:
         if len(sent) > 1:

@@ -14,7 +14,7 @@ from serving.errors import ServiceError
 from serving.limiting.peers import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.reach import Reach
-from serving.rights.rules import INSPECT, NOBODY, READ, Rule
+from serving.rights.rules import NOBODY, Record, Rule
 
 T = TypeVar("T")
 
@@ -182,7 +182,9 @@ Method = Unary | Streaming | Duplex
 M = TypeVar("M", bound=Message)
 
 
-_SAFE = (READ, INSPECT)  # calls under these rules change nothing
+def _is_safe(rule: Rule) -> bool:
+    """Whether calls under the rule change nothing."""
+    return rule.record is Record.NOTHING
 
 
 class Service:
@@ -203,7 +205,7 @@ class Service:
     ) -> Unary:
         """A call with one answer."""
         parsers = parse_proto(request), parse_json(request)
-        path, is_safe = self._path(request), rule in _SAFE
+        path, is_safe = self._path(request), _is_safe(rule)
         return Unary(path, *parsers, run, rule, reach, self._subject, is_safe, turned_away, only_stops)
 
     def memoized(
@@ -217,7 +219,7 @@ class Service:
         """A call whose requests repeat: what `compiled` makes of one is kept by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)
         parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
-        return Unary(self._path(request), *parsers, run, rule, reach, safe=rule in _SAFE)
+        return Unary(self._path(request), *parsers, run, rule, reach, safe=_is_safe(rule))
 
     def streaming(
         self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule, reach: Reach

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from serving.calls.methods import Method
 from serving.context import ServerContext
 from serving.sockets import bound, bound_unix
+from serving.standard import explaining, reflection, whoami
 from serving.standard import health as health_calls
-from serving.standard import reflection, whoami
 from serving.standard.health import Health
 from serving.standard.hosts import AllowedHosts
 from serving.standard.pages import Page, index_page, own_pages
@@ -52,6 +52,8 @@ class Server:
         services = sorted({method.path.partition("/")[0] for method in methods})
         self._health = health_calls.HealthCalls(health, services)
         table = [*methods, *self._health.methods(), *(whoami.methods() if methods else ())]
+        if methods:
+            table.append(explaining.method(methods, shared.security.gate if shared.security is not None else None))
         table += reflection.methods([*services, health_calls.SERVICE], shared.limits.slow_request_s)
         note = shared.security.note if shared.security is not None else str
         shown = {**own_pages(health, registry, note), **pages}

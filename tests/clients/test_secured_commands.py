@@ -108,3 +108,18 @@ async def test_a_supervisor_without_an_identity_is_carried_in_the_name_of_its_no
         finally:
             ending.set()
             await agent
+
+
+async def test_hqctl_says_which_grant_lets_a_caller_in_and_why_not(replica: Served, files: Secured) -> None:
+    ca, token = os.fspath(files.authority.cert), token_file(files, "rack-operator")
+    shown = ("hqctl.main", replica.addresses.grpc, "--ca", ca, "--token-file", token, "auth")
+    code, out = await run(*shown, "explain", "SuspendNode", "--node", "rack1-7")
+    assert (code, "allowed" in out, "operator, nodes: rack1-*: covers it" in out) == (0, True, True), out
+    code, out = await run(*shown, "explain", "SuspendNode", "--node", "rack2-7")
+    assert (code, "denied: operator: its nodes are rack1-*" in out) == (7, True), out
+    code, out = await run(*shown, "matrix")
+    assert code == 0, out
+    assert "AdminService/SuspendNode" in out
+    assert "requires the role" in out
+    code, out = await run(*shown, "matrix", "--identity", "admin")
+    assert "rack-operator is not authorized" in out

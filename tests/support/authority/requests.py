@@ -60,6 +60,8 @@ HQ: Final[dict[str, Body]] = {
     "GetEpoch": {},
     "ConfirmEpoch": {"epoch": "another", "by": "me", "reason": "test"},
     "WhoAmI": {},
+    "Explain": {},
+    "Explain of others": {"identity": "admin"},
 }
 
 CMS: Final[dict[str, Body]] = {
@@ -82,6 +84,8 @@ CMS: Final[dict[str, Body]] = {
     "ExtendTask": {"id": "task-n1", "seconds": 60, **_WHY},
     "EndTask": {"id": "task-n1", **_WHY},
     "WhoAmI": {},
+    "Explain": {},
+    "Explain of others": {"identity": "admin"},
 }
 _WIRE: Final[Body] = {"id": "new", "type": "manual", "issuer": "ann", "action": "reboot", "hosts": ["n1"]}
 WIRE: Final[dict[str, tuple[str, str, Body | None]]] = {
@@ -116,6 +120,8 @@ NANNY: Final[dict[str, Body]] = {
     "GetControl": {},
     "SetControl": {"order": "CONTROL_ORDER_FREEZE", "by": {"comment": "test"}},
     "WhoAmI": {},
+    "Explain": {},
+    "Explain of others": {"identity": "admin"},
 }
 
 WALLE: Final[dict[str, Body]] = {
@@ -160,6 +166,8 @@ WALLE: Final[dict[str, Body]] = {
     "ReleaseTasks": {"project": "web", **_WHY},
     "OpenEpoch": _WHY,
     "WhoAmI": {},
+    "Explain": {},
+    "Explain of others": {"identity": "admin"},
 }
 
 _CMS: Final = "cms.v1.CmsService"
