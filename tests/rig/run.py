@@ -38,8 +38,8 @@ RELY_ON = Limits(
     transit_s=6.0,  # the rig holds ways and slows them; on a machine with other work everything is late
     ghost_s=75.0 + 60.0,  # keys are counted once a minute, and compared; a replica may be paused for another one
     gone_s=LIVENESS_TIMEOUT_S + 15.0,  # sweeps are spread, and the machine may have other work
-    # A start forgives all silence. When silence outlives restarts: REPORT_INTERVAL_S + 3, a retry.
-    forgiven_s=LIVENESS_TIMEOUT_S,
+    # Silence outlives restarts: each forgives an interval and a retry.
+    forgiven_s=REPORT_INTERVAL_S + 3.0,
 )
 _HEAL_S = 90.0
 _PROGRESS_S = 10.0
