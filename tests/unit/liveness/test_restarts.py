@@ -81,3 +81,42 @@ async def test_what_is_heard_in_the_replay_counts() -> None:
         await asyncio.sleep(TIMEOUT_S - 20)
         assert simulation.now - heard < TIMEOUT_S
         assert not simulation.expiries()
+
+
+@in_virtual_time
+async def test_nothing_is_stored_while_nobody_is_silent() -> None:
+    async with Simulation(compact_every_s=300.0) as simulation:
+        await simulation.start_replica()
+        await simulation.add_agents(4, 3)
+        await asyncio.sleep(1_000)
+        assert not [
+            change.key
+            for batch in simulation.store._log
+            for change in batch.changes
+            if change.key.startswith(b"/hq/v1/silence/")
+        ]
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
+def test_in_any_history_of_short_lives_only_the_silent_expire_and_all_of_them(seed: int) -> None:
+    async def main() -> Simulation:
+        async with Simulation(seed, compact_every_s=300.0) as simulation:
+            rng = simulation.rng
+            for _ in range(1 + seed % 2):
+                await simulation.start_replica()
+            await simulation.add_agents(8, 3)
+            for agent in rng.sample(simulation.agents, 2):
+                agent.fall_silent()
+            for _ in range(10):
+                await asyncio.sleep(rng.uniform(50, 560))
+                if rng.random() < 0.3:
+                    await simulation.outage(rng.choice([2, 40, 300]))
+                await simulation.stop_replica(rng.choice(simulation.replicas))
+                await asyncio.sleep(rng.choice([0.5, 20, 700]))
+                await simulation.start_replica(clock_off_s=rng.choice([0, 86_400, -86_400]))
+            await asyncio.sleep(TIMEOUT_S + GRACE_S)
+        return simulation
+
+    simulation = run_virtually(main)
+    assert simulation.false_expiries() == []
+    assert {agent.key for agent in simulation.agents if agent.silent} == {c.key for c in simulation.expiries()}
