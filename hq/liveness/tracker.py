@@ -82,8 +82,8 @@ class Tracker:
                 (agents if entry.has_reporter() else unbegun).append(traits.id)
             if traits.ready:
                 ready += [RevisionKey(traits.id, mark.id) for mark in entry.marks if mark.ready]
-            if own := {mark.id: mark.liveness for mark in entry.marks if mark.liveness is not None}:
-                of_ready |= {RevisionKey(traits.id, mark.id): own[mark.id] for mark in entry.marks if mark.id in own}
+            if own := [(mark.id, mark.liveness) for mark in entry.marks if mark.liveness is not None]:
+                of_ready |= {RevisionKey(traits.id, revision_id): pair for revision_id, pair in own}
                 of_agents |= {traits.id: pair} if (pair := self._longest(entry.marks)) is not None else {}
         self.deadlines.start_all(ready, now, because, carried.revisions, of_ready)
         self.agents.start_all(agents, now, because, carried.agents, of_agents)

@@ -207,7 +207,8 @@ class Cache:
         self._by_id.update([(entry.traits.id, entry) for entry in entries])
         self._by_uid.update([(entry.traits.uid, entry) for entry in entries])
         for entry in entries:
-            self._count_pair(entry)
+            if entry.traits.liveness is not None:
+                self._count_pair(entry)
         self._indexes.file_new(entries)
 
     def advance(self, version: int) -> None:

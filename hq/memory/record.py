@@ -50,7 +50,7 @@ def traits_of(
         once(cluster, cluster),
         labels,
         once(revisions, revisions),
-        liveness_pair(pair_of(spec), pool),
+        liveness_pair(pair_of(spec), pool) if spec.HasField("liveness") else None,
         ready,
         spec.HasField("allocation"),
     )
@@ -62,7 +62,7 @@ def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
     instance_id, uid, service, node, cluster, labels, revisions, liveness, ready, allocated, silent = traits
     service, node, cluster = once(service, service), once(node, node), once(cluster, cluster)
     labels, revisions = _labels(labels, pool), once(revisions, revisions)
-    pair = liveness_pair(liveness, pool)
+    pair = liveness_pair(liveness, pool) if liveness else None
     return Traits(instance_id, uid, service, node, cluster, labels, revisions, pair, ready, allocated, silent)
 
 
@@ -148,7 +148,7 @@ class Mark:
         mark = cls.__new__(cls)
         name, mark.ready, mark.expired, mark.heard_ms, by, *report, liveness = kept
         mark.incarnation, mark.sequence, mark.digest = report
-        mark.liveness = liveness_pair(liveness, pool)
+        mark.liveness = liveness_pair(liveness, pool) if liveness else None
         mark.id, mark.heard_by = pool.setdefault(name, name), pool.setdefault(by, by)
         return mark
 
