@@ -141,7 +141,8 @@ def policies(*sizes: int) -> list[tuple[int, Policy]]:
     ]
 
 
-EVERYWHERE = [pytest.param(policies(6), id="6"), pytest.param(policies(30), id="30", marks=pytest.mark.long)]
+# Of six, either share of failures is one.
+EVERYWHERE = [pytest.param(policies(6)[::2], id="6"), pytest.param(policies(30), id="30", marks=pytest.mark.long)]
 
 
 def succeeds(scenario: Scenario, size: int, policy: Policy) -> None:
