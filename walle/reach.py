@@ -146,6 +146,12 @@ class Reaches:
         """Whether the caller may see this project: it owns it, or sees everything."""
         return access.reaches_all() or self.owns(name, access)
 
+    def may_address(self, project: str, host: str, access: Access) -> bool:
+        """Whether the caller is shown addresses of BMCs and CMSs: operators and admins of the host, and owners."""
+        if not access.is_checked or self.owns(project, access):
+            return True
+        return access.covers_node(host, _STAFF) if host else access.reaches_all(_STAFF)
+
     # --- of both ------------------------------------------------------------------------------------------------------
 
     def owns(self, project: str, access: Access) -> bool:

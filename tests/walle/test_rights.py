@@ -143,6 +143,14 @@ async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect
     assert not one.walle.of("prod-1").HasField("operation")
 
 
+async def test_addresses_of_bmcs_and_cmss_are_for_who_repairs(one: Guarded) -> None:
+    add = pb.AddHostRequest(host="lab-9", project="web", state=HOST_STATE_FREE, bmc="10.7.0.9")
+    assert await one.status("admin", add) == 200
+    for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-9", False)):
+        status, told = await one.call(who, pb.GetHostRequest(host="lab-9"))
+        assert (status, "10.7.0.9" in json.dumps(told)) == (200, is_shown), who
+
+
 def failing(*hosts: str) -> pb.ReportChecksRequest:
     one = pb.CheckReport(name="UNREACHABLE", failing=True)
     return pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one]) for host in hosts])

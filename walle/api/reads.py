@@ -112,12 +112,12 @@ class Reads:
         ]
 
     def _project(self, request: pb.GetProjectRequest, call: Call) -> Answer:
-        return MessageAnswer(self._shown(self._known(request.project)))
+        return MessageAnswer(self._shown(self._known(request.project), call))
 
     def _projects(self, request: pb.ListProjectsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         sees = self._walle.reaches.seen_project
-        shown = [self._shown(one) for name, one in self._walle.projects.items() if sees(name, call.access)]
+        shown = [self._shown(one, call) for name, one in self._walle.projects.items() if sees(name, call.access)]
         return MessageAnswer(pb.ListProjectsResponse(projects=shown))
 
     def _host(self, request: pb.GetHostRequest, call: Call) -> Answer:
@@ -127,12 +127,12 @@ class Reads:
             raise NotFound(f"host {request.host} does not exist")
         if not self._sees(found.name, call):
             raise OutOfReach(f"host {request.host} does not exist", key=found.name)
-        return MessageAnswer(shown_host(self._walle, found))
+        return MessageAnswer(self._within(shown_host(self._walle, found), call))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         matching = (host for host in self._walle.hosts.values() if _matches(host, request))
-        found = [shown_host(self._walle, host) for host in matching if self._sees(host.name, call)]
+        found = [self._within(shown_host(self._walle, one), call) for one in matching if self._sees(one.name, call)]
         return MessageAnswer(pb.ListHostsResponse(hosts=found))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
@@ -212,7 +212,7 @@ class Reads:
         wanted = inventory_number(text)
         return next((host for host in self._walle.hosts.values() if wanted and host.inventory == wanted), None)
 
-    def _shown(self, project: Project) -> pb.GetProjectResponse:
+    def _shown(self, project: Project, call: Call) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
         warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted(project, mine)]
         warnings += left_to_look_at(self._walle.restored.get(project.id))
@@ -220,7 +220,19 @@ class Reads:
         if is_looked_at(restored, self._walle.world.epoch()):
             restored = None
         fuse = self._fuse(project.id)
-        return pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings, restored=restored)
+        shown = pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings, restored=restored)
+        if not self._walle.reaches.may_address(project.id, "", call.access):
+            for one in shown.project.cms:
+                one.ClearField("url")
+        return shown
+
+    def _within(self, shown: GetHostResponse, call: Call) -> GetHostResponse:
+        """Where a machine's controller is, and what executors said, is for who may repair it."""
+        if not self._walle.reaches.may_address(shown.host.project, shown.host.name, call.access):
+            shown.host.ClearField("bmc")
+            if shown.host.HasField("operation"):
+                shown.host.operation.ClearField("message")  # an executor's
+        return shown
 
 
 def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:
