@@ -67,7 +67,7 @@ NANNY: Final = _controller(
 WALLE: Final = _controller(
     "walle",
     "Wall-E",
-    ("host", "project", "fuse", "scenario", "defaultcms", "ledgertime", "restored"),
+    ("host", "machine", "project", "fuse", "scenario", "defaultcms", "ledgertime", "restored"),
     events="order",
     reconcilers=("host", "scenario", "garbage", "ledgertime"),
     afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "

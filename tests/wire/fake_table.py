@@ -47,6 +47,7 @@ FAILURES: dict[str, errors.ServiceError] = {
         errors.Unauthenticated("who are you"),
         errors.PermissionDenied("you may not"),
         errors.NotFound("there is no web-1"),
+        errors.OutOfReach("there is no web-1", key="web-1"),
         errors.OutcomeUnknown("who knows"),
         errors.DeadlineExceeded("too late"),
         errors.ServiceError("broken"),

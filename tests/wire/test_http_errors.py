@@ -44,6 +44,7 @@ STATUSES = {
     "Unauthenticated": 401,
     "PermissionDenied": 403,
     "NotFound": 404,
+    "OutOfReach": 404,
     "OutcomeUnknown": 504,
     "DeadlineExceeded": 504,
     "ServiceError": 500,

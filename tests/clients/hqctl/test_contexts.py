@@ -115,7 +115,7 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
         (("guard", "force", "--for", "0s", "--reason", "x"), "'--for': '0s' is too short: at least 1s"),
         (("guard", "release", "--for", "0.0001s", "--reason", "x"), "'--for': '0.0001s' is too short: at least 1s"),
         (("report", "a", "r1", "--ready", "--every", "0s"), "--every: '0s' is too short: at least 1s"),
-        (("token", "--for", "0s"), "'--for': '0s' is too short: at least 1s"),
+        (("token", "sign", "--for", "0s"), "'--for': '0s' is too short: at least 1s"),
         (("count", "--timeout", "0"), "'0' is too short: at least 0.001s"),
     ],
 )

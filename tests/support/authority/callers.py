@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tests.support.token_issuer import Issuer
+from tests.support.token_issuer import AUDIENCES, Issuer
 
 POLICY: Final = """
 roles:
@@ -45,13 +45,13 @@ class Caller(NamedTuple):
     subject: str  # of its token; empty: it brings none
     what: str
     good_for_s: float = 600.0
-    audience: str = "hq"
+    is_for: tuple[str, ...] = AUDIENCES
 
 
 CALLERS: Final = (
     Caller("none", "", "brings no token"),
     Caller("expi", "admin", "an admin whose token has run out", good_for_s=-60),
-    Caller("aud", "admin", "an admin whose token is for another audience", audience="another"),
+    Caller("aud", "admin", "an admin whose token is for another audience", is_for=("another",)),
     Caller("read", "reader", "reader"),
     Caller("re-w", "reader-here", "reader of service web"),
     Caller("re-m", "reader-there", "reader of service mail"),
@@ -79,6 +79,6 @@ NAMES: Final = tuple(caller.name for caller in CALLERS)
 def tokens(issuer: Issuer) -> dict[str, str]:
     """By the caller's name."""
     return {
-        one.name: issuer.token(one.subject, good_for_s=one.good_for_s, aud=one.audience) if one.subject else ""
+        one.name: issuer.token(one.subject, good_for_s=one.good_for_s, aud=list(one.is_for)) if one.subject else ""
         for one in CALLERS
     }

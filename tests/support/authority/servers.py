@@ -25,6 +25,7 @@ from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
+from serving.rights.patterns import Patterns
 from serving.rights.reach import Reach
 from serving.rights.rules import Rule
 from store.memory import MemoryStore
@@ -33,7 +34,7 @@ from tests.support.authority.callers import POLICY
 from tests.support.sample_instances import eventually
 from tests.support.secured import Secured, served
 from tests.support.secured_gateway import federated
-from tests.support.walle.running import running
+from tests.support.walle.running import pretending, running
 
 ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
 
@@ -117,7 +118,8 @@ class Servers:
 
     async def walle(self) -> None:
         with noted() as rules:
-            one = await self._stack.enter_async_context(running(security=self.security()))
+            file = pretending(agent_checks=Patterns(["ssh"]))
+            one = await self._stack.enter_async_context(running(file=file, security=self.security()))
         self._add("walle", one.address, rules)
 
     def _add(self, name: str, http: str, rules: Rules) -> None:

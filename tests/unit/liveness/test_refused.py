@@ -55,7 +55,7 @@ OURS: dict[type[ServiceError], ServiceError] = {
 NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
-    *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
+    *("TooLarge", "UnknownMethod", "PermissionDenied", "OutOfReach", "Unauthenticated", "UnsupportedMediaType"),
     *(
         "UnsupportedEncoding",
         "MethodNotAllowed",

@@ -14,7 +14,7 @@ from serving.flags import Bytes, Duration, Flags
 from serving.limiting.limits import Limits
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "security.md").read_text()
-_ROW = re.compile(r"^\| (\w+) \| ([^|]+) \| `([^`]+)` \|", re.MULTILINE)
+_ROW = re.compile(r"^\| (\w+) \| ([^|]+) \| `(--[^`]+)` \|", re.MULTILINE)
 ROWS = {name: (default, flag) for name, default, flag in _ROW.findall(PAGE)}
 FIELDS = {field.name: field for field in dataclasses.fields(Limits)}
 
