@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "walle.md").read_text()
 BIN = Path(sys.executable).parent
 WAIT_S = 40.0
+EXAMPLE = ROOT / "examples" / "walle" / "walle.yaml"
 
 
 def commands() -> list[tuple[str, list[str]]]:
@@ -46,6 +47,9 @@ async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     port = free_port()
     env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "WALLE_SERVER": f"127.0.0.1:{port}"}
     (start,) = re.findall(r"^walle dev .*$", PAGE, re.MULTILINE)
+    config = tmp_path / "walle.yaml"  # its program asks the port of the page, unless it is given another
+    config.write_text(EXAMPLE.read_text().replace("[walle, hosts", f'[walle, --server, "127.0.0.1:{port}", hosts'))
+    start = start.replace(str(EXAMPLE.relative_to(ROOT)), str(config))
     argv = [*shlex.split(start), "--grpc", f"127.0.0.1:{port}", "--http", "127.0.0.1:0"]
     with (tmp_path / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(*argv, env=env, cwd=ROOT, stdout=log, stderr=log)
