@@ -60,7 +60,7 @@ def age(deadlines: Deadlines[RevisionKey]) -> None:
     """As if nothing had been heard of anybody for a day."""
     deadlines._heard = dict.fromkeys(deadlines._heard, deadlines._newest - 86_400)
     deadlines._counts = {int((deadlines._newest - 86_400) // deadlines._tick_s): len(deadlines._heard)}
-    deadlines._absences.since = deadlines.floor = float("-inf")
+    deadlines._absences.since = deadlines.floor = deadlines._started = float("-inf")
 
 
 async def race(

@@ -16,6 +16,7 @@ from serving.calls.current import CURRENT, request_id, trace_id
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.rights.reach import SHOWN
 from serving.rights.rules import NOBODY, Rule
 from tests.wire.fake_table import GET, WATCH
 
@@ -158,8 +159,8 @@ class EchoTable:
         """The rule counts where security is on."""
         get, watch = service_pb2.GetInstanceRequest, service_pb2.WatchInstancesRequest
         return [
-            Unary(GET, parse_proto(get), parse_json(get), self._get, rule),
-            Streaming(WATCH, parse_proto(watch), parse_json(watch), self._watch, rule),
+            Unary(GET, parse_proto(get), parse_json(get), self._get, rule, SHOWN),
+            Streaming(WATCH, parse_proto(watch), parse_json(watch), self._watch, rule, SHOWN),
         ]
 
     def _get(self, request: service_pb2.GetInstanceRequest, call: Call) -> Answer | Awaitable[Answer]:

@@ -81,6 +81,10 @@ class Agents:
                 assert code == "OK", f"agent/n{agent} about its own: {code} {message}"
                 if order.method == "GetInstance":
                     assert pb.GetInstanceResponse.FromString(answer).instance.meta.id == f"i-{agent}"
+            elif order.method == "GetInstance":  # out of reach is as if it were not there
+                assert (code, message) == ("NOT_FOUND", f"there is no instance i-{order.of}"), (
+                    f"agent/n{agent}: {code} {message}"
+                )
             else:
                 assert code == "PERMISSION_DENIED", f"agent/n{agent} about i-{order.of}: {code} {message}"
                 named = [word for word in message.replace(":", " ").split() if word.startswith("agent/")]
