@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 import click
 
 from hq.backup.archive import BadBackup, Reader, Summary, chosen, verified
+from hq.backup.rehearsal import Rehearsal, Unrehearsed, rehearse
 from hq.backup.restore import Disturbed, NotEmpty, Restore
 from hq.backup.save import ForeignRecords, NothingToSave, Place, save, save_to
 from hq.backup.save import Progress as Tell
@@ -24,10 +26,12 @@ from hq.backup.servers import HQ, SERVERS, Server
 from hq.process import options
 from serving.clock import SystemClock
 from serving.errors import ServiceError
+from store.embedded import EtcdFailed, EtcdNotFound
 from store.keys import Keys
 from store.port import Compacted, Store, StoreError
 
-_TOLD = (BadBackup, NothingToSave, ForeignRecords, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
+_OF_BACKUPS = (BadBackup, NothingToSave, ForeignRecords, NotEmpty, Disturbed, Unrehearsed)
+_TOLD = (*_OF_BACKUPS, Compacted, StoreError, ServiceError, EtcdFailed, EtcdNotFound, OSError)
 _of = click.option("--of", type=click.Choice(list(SERVERS)), help=f"Whose records.  [default: {HQ.name}]")
 _prefix = click.option(
     "--prefix",
@@ -88,7 +92,16 @@ def backup_verify(file: str) -> None:
             _describe(summary)
 
 
-@click.command()
+class _EtcdUnlessNew(click.Command):
+    """--into-new stands for --etcd."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--into-new" in args:
+            ctx.default_map = {**(ctx.default_map or {}), "etcd": "new"}
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_EtcdUnlessNew)
 @options.etcd
 @_of
 @_prefix
@@ -97,14 +110,24 @@ def backup_verify(file: str) -> None:
     is_flag=True,
     help="Delete everything below the prefix first; without it, only parts of FILE may be there.",
 )
+@click.option(
+    "--into-new",
+    is_flag=True,
+    help="A rehearsal: into a new etcd, started for it and ended with it. Of all servers in FILE, or --of one.",
+)
 @click.argument("file", type=click.Path(allow_dash=True))
-def restore(file: str, of: str | None, prefix: str, replace: bool, **given: Any) -> None:
+def restore(file: str, of: str | None, prefix: str, replace: bool, into_new: bool, **given: Any) -> None:
     """Restore a server's backup into etcd, as a new epoch. Records of other servers stay as they are.
 
     FILE (- is standard input) is read completely and checked before anything is written. The server's processes may
     run: meanwhile they answer UNAVAILABLE, afterwards they serve the restored data, and watches start over. If it is
     interrupted, run it again.
     """
+    if into_new and (replace or prefix):
+        raise click.UsageError("--into-new: not together with --replace or --prefix (the new etcd is empty)")
+    if into_new:
+        _run(_rehearse(file, SERVERS[of] if of else None))
+        return
     _run(_restore(file, _place(SERVERS[of or HQ.name], prefix), replace, given))
 
 
@@ -141,6 +164,32 @@ async def _restore(file: str, place: Place, replace: bool, given: dict[str, Any]
                 one = Restore(store, place.keys, summary, random.SystemRandom())
                 epoch = await one.run(Reader(opened), tell, replace=replace)
     click.echo(f"restored {summary.records.total()} records; the epoch is now {epoch}", err=True)
+
+
+async def _rehearse(file: str, only: Server | None) -> None:
+    # Ends as it does on Ctrl-C: with all that it started.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    failed: list[str] = []
+
+    def tell(one: Rehearsal) -> None:
+        for fault in one.faults:
+            click.echo(f"{one.server.title} {fault}", err=True)
+        if one.faults:
+            failed.append(one.server.title)
+            return
+        times = f"restored in {one.restored_s:.1f} s, read in {one.read_s:.1f} s"
+        click.echo(f"{one.server.title} came up with its {one.records} records: {times}", err=True)
+
+    with _opened(file) as opened:
+        backups = verified(opened)
+        if only is not None:
+            backups = [chosen(backups, only)]
+        for summary in backups:
+            _describe(summary)
+        with _progress("restoring", sum(summary.records.total() for summary in backups)) as progress:
+            await rehearse(opened, backups, SystemClock(), progress, tell)
+    if failed:
+        raise Unrehearsed(f"{', '.join(failed)} did not come up whole: mend the records named above, then save again")
 
 
 def _describe(summary: Summary) -> None:

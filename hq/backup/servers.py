@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hq import keys as k
@@ -17,6 +18,7 @@ class Server(NamedTuple):
         kept: the kinds of records that a backup holds.
         temporary: all other kinds that may be there: of running processes, or of one epoch.
         afterwards: what it does after a restore, for operators.
+        messages: the class of the records of each kept kind, as "package.module.Class"; of HQ none.
     """
 
     name: str
@@ -25,16 +27,26 @@ class Server(NamedTuple):
     kept: tuple[str, ...]
     temporary: tuple[str, ...]
     afterwards: str
+    messages: Mapping[str, str]
 
 
 def _controller(
-    name: str, title: str, kinds: tuple[str, ...], *, events: str, reconcilers: tuple[str, ...], afterwards: str
+    name: str,
+    title: str,
+    package: str,
+    kinds: Mapping[str, str],
+    *,
+    events: str,
+    reconcilers: tuple[str, ...],
+    afterwards: str,
 ) -> Server:
     """A server on the kit of the controllers, which keeps records of its own beside the server's (control/)."""
-    inbox = f"events.{events}"
-    failures = (f"failures.{reconciler}" for reconciler in (inbox, *reconcilers))
-    kept = (*kinds, inbox, *failures, "freeze")
-    return Server(name, title, f"/{name}/v1/", kept, ("acting", "opening", *_OF_THE_STORE), afterwards)
+    inbox, kit = f"events.{events}", "controlpb.v1.control_pb2"
+    messages = {kind: f"{package}.{message}" for kind, message in kinds.items()}
+    messages |= {f"failures.{reconciler}": f"{kit}.Failure" for reconciler in (inbox, *reconcilers)}
+    messages |= {inbox: f"{kit}.Inbox", "freeze": f"{kit}.Freeze"}
+    temporary = ("acting", "opening", *_OF_THE_STORE)
+    return Server(name, title, f"/{name}/v1/", tuple(messages), temporary, afterwards, messages)
 
 
 HQ: Final = Server(
@@ -45,11 +57,13 @@ HQ: Final = Server(
     (*k.PER_REPLICA, k.SILENCE, *_OF_THE_STORE),
     "versions and tokens from before are refused, watches start over, and agents follow the restored specifications at "
     "once, without batches",
+    {},
 )
 CMS: Final = _controller(
     "cms",
     "the CMS",
-    ("task", "budget", "ended", "ledger", "declared"),
+    "cmspb.storage.v1.ledger_pb2",
+    {"task": "Task", "budget": "Budget", "ended": "Ended", "ledger": "Ledger", "declared": "Declared"},
     events="order",
     reconcilers=("decide",),
     afterwards="it grants nothing until each --task-issuer has declared its running work, or you compared `hqctl "
@@ -58,7 +72,15 @@ CMS: Final = _controller(
 NANNY: Final = _controller(
     "nanny",
     "Nanny",
-    ("service", "snapshot", "chunk", "action", "target", "history"),
+    "nannypb.v1.records_pb2",
+    {
+        "service": "ServiceRecord",
+        "snapshot": "SnapshotRecord",
+        "chunk": "ChunkRecord",
+        "action": "ActionRecord",
+        "target": "InstanceTargetRecord",
+        "history": "HistoryRecord",
+    },
     events="service",
     reconcilers=("work", "cms"),
     afterwards="it rolls nothing out until you looked at each service's target and ran `nanny control open`; then it "
@@ -67,7 +89,17 @@ NANNY: Final = _controller(
 WALLE: Final = _controller(
     "walle",
     "Wall-E",
-    ("host", "machine", "project", "fuse", "scenario", "defaultcms", "ledgertime", "restored"),
+    "wallepb.v1",
+    {
+        "host": "host_pb2.Host",
+        "machine": "host_pb2.Machine",
+        "project": "project_pb2.Project",
+        "fuse": "project_pb2.Fuse",
+        "scenario": "project_pb2.Scenario",
+        "defaultcms": "project_pb2.DefaultCmsTasks",
+        "ledgertime": "project_pb2.LedgerTime",
+        "restored": "project_pb2.Restored",
+    },
     events="order",
     reconcilers=("host", "scenario", "garbage", "ledgertime"),
     afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "

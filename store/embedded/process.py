@@ -122,7 +122,14 @@ class EtcdProcess:
             raise
 
     async def spawn(self) -> None:
-        await asyncio.to_thread(self._spawn)
+        """Raises OSError. Cancelled, it leaves nothing running: a thread goes on, so its child is waited for."""
+        spawning = asyncio.ensure_future(asyncio.to_thread(self._spawn))
+        try:
+            await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            await spawning
+            await self.kill()
+            raise
 
     def _spawn(self) -> None:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)

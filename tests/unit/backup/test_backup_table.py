@@ -14,6 +14,7 @@ from cms.main import serve as cms_serve
 from cms.server import Server as CmsServer
 from control import Config, Controller
 from hq import keys as k
+from hq.backup.rehearsal import messages
 from hq.backup.servers import CMS, NANNY, SERVERS, WALLE, Server
 from hq.main import serve as hq_serve
 from nanny.serve import serve as nanny_serve
@@ -47,6 +48,12 @@ async def test_each_kind_that_a_controller_declares_is_saved_or_temporary(server
     declared = set(controller_of(server)._memory._tables)
     assert declared == {*server.kept, *server.temporary} - of_the_store
     assert set(server.temporary) - of_the_store == {"acting", "opening"}
+
+
+@pytest.mark.parametrize("server", [CMS, NANNY, WALLE], ids=lambda server: server.name)
+async def test_a_rehearsal_reads_each_kind_as_its_server_does(server: Server) -> None:
+    tables = controller_of(server)._memory._tables
+    assert messages(server) == {kind: tables[kind].kind.message for kind in server.kept}
 
 
 @pytest.mark.parametrize(
