@@ -97,9 +97,20 @@ class Reaches:
         for name in request.hosts:
             self._check_host(name, access)
 
+    def agreed_scenario(self, request: Any, access: Access) -> None:
+        self.project(request, access)
+        scenario = self._scenario(request.scenario)
+        if scenario is None or access.reaches_all(_STAFF):
+            return
+        hosts = (self._host(one.name) for one in scenario.host)
+        if not any(host is not None and host.project == request.project for host in hosts):
+            raise _no_scenario(request.scenario)
+
     def ended_scenario(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
         if scenario is not None and scenario.by != name_of(access):
+            if not self.seen_scenario(scenario, access):
+                raise _no_scenario(request.scenario)
             what = f"end scenario {request.scenario} of somebody else"
             _check_everything(access, what, only_stops=not request.done)
 
@@ -128,7 +139,7 @@ class Reaches:
             "start_operation": self.started,
             "cancel_operation": self.host,
             "add_scenario": self.new_scenario,
-            "agree_scenario": self.project,
+            "agree_scenario": self.agreed_scenario,
             "end_scenario": self.ended_scenario,
             "release_tasks": self.project,
             "import_machines": self.imported,
@@ -139,8 +150,14 @@ class Reaches:
 
     def seen_host(self, name: str, access: Access) -> bool:
         """Whether the caller may see this host: its name is within reach, or its project is the caller's."""
+        if access.covers_node(name):
+            return True
         host = self._host(name)
-        return access.covers_node(name) or (host is not None and self.owns(host.project, access))
+        return host is not None and self.owns(host.project, access)
+
+    def seen_scenario(self, scenario: Scenario, access: Access) -> bool:
+        """Whether the caller may see this scenario: it is the caller's, or all of its hosts are within reach."""
+        return scenario.by == name_of(access) or all(self.seen_host(one.name, access) for one in scenario.host)
 
     def seen_project(self, name: str, access: Access) -> bool:
         """Whether the caller may see this project: it owns it, or sees everything."""
@@ -181,13 +198,20 @@ def is_agent(access: Access, host: str) -> bool:
 
 
 def source_of(access: Access, host: str, named: str) -> str:
-    """Who says what a report says: the caller, unless it is trusted to speak for the source that the report names."""
-    return named if named and not is_agent(access, host) else name_of(access) or "report"
+    """Who says what a report says: the caller, unless it is trusted to speak for the source that the report names.
+
+    That is an operator or admin whose scope covers the host: somebody has to clear what a source that is gone left.
+    """
+    return named if named and access.covers_node(host, _STAFF) else name_of(access) or "report"
 
 
 def may_report(access: Access, host: str, check: str) -> bool:
     """Whether the caller's reports of this check count; an agent speaks of its own node only."""
     return access.covers_node(host, _REPORTERS, check)
+
+
+def _no_scenario(name: str) -> OutOfReach:
+    return OutOfReach(f"scenario {name} does not exist", key=name)
 
 
 def _check_everything(access: Access, what: str, *, only_stops: bool = False) -> None:

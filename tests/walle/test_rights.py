@@ -19,7 +19,13 @@ from tests.support.walle.running import pretending
 from walle.reach import ORDER
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Machine
-from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE, Project
+from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_REBOOT,
+    SCENARIO_KIND_SWITCH_MAINTENANCE,
+    SEVERITY_ERROR,
+    Project,
+    Recipient,
+)
 
 FULL = Path("/dev/full")
 DENIED = (403, 404)  # 404: what is out of reach is not there
@@ -151,6 +157,23 @@ async def test_addresses_of_bmcs_and_cmss_are_for_who_repairs(one: Guarded) -> N
         assert (status, "10.7.0.9" in json.dumps(told)) == (200, is_shown), who
 
 
+async def test_what_executors_wrote_is_for_who_repairs(one: Guarded) -> None:
+    one.walle.of("lab-1").history.add(message="root@10.7.0.1 refused", output="root@10.7.0.1: permission denied")
+    for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-1", False)):
+        for request in (pb.GetHostRequest(host="lab-1"), pb.ListHostsRequest()):
+            status, seen = await one.call(who, request)
+            assert (status, "root@10.7.0.1" in json.dumps(seen)) == (200, is_shown), (who, request)
+
+
+async def test_addresses_of_webhooks_are_for_who_repairs(one: Guarded) -> None:
+    recipient = Recipient(severity=SEVERITY_ERROR, address="https://chat.example/hook/word")
+    one.walle.server.automaton.projects["web"].notifications.recipient.append(recipient)
+    for who, is_shown in (("operator", True), ("web-uploader", True), ("reader", False)):
+        for request in (pb.GetProjectRequest(project="web"), pb.ListProjectsRequest()):
+            status, seen = await one.call(who, request)
+            assert (status, "/hook/" in json.dumps(seen)) == (200, is_shown), (who, request)
+
+
 def failing(*hosts: str) -> pb.ReportChecksRequest:
     one = pb.CheckReport(name="UNREACHABLE", failing=True)
     return pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one]) for host in hosts])
@@ -224,6 +247,55 @@ async def test_an_operator_clears_what_a_source_said_that_does_not_speak_any_mor
     fine.hosts[0].check[0].failing, fine.hosts[0].check[0].source = False, "alertmanager"
     assert await one.status("lab-operator", fine) == 200
     await one.walle.until(lambda: not one.walle.of("lab-1").check[0].failing, "it is fine")
+
+
+async def test_a_monitor_speaks_for_no_other_source(one: Guarded) -> None:
+    assert await one.status("lab-operator", failing("lab-1")) == 200
+    await one.walle.until(lambda: len(one.walle.of("lab-1").check) == 1, "it fails")
+    fine = failing("lab-1")
+    fine.hosts[0].check[0].failing, fine.hosts[0].check[0].source = False, "lab-operator"
+    assert await one.status("monitor", fine) == 200
+    assert await one.status("monitor", failing("lab-1")) == 200
+    said = one.walle.of
+    await one.walle.until(lambda: len(said("lab-1").check[0].said) == 2, "the monitor's own is stored")
+    assert [(source.name, source.failing) for source in said("lab-1").check[0].said] == [
+        ("lab-operator", True),
+        ("monitor", True),
+    ]
+    alerts = [pb.Alert(status="firing", labels={"host": "lab-1", "check": "disk"})]
+    assert await one.status("monitor", pb.TakeAlertsRequest(alerts=alerts)) == 200
+    await one.walle.until(lambda: len(said("lab-1").check) == 2, "alerts are Alertmanager's, whoever brings them")
+    assert {check.name: check.source for check in said("lab-1").check}["disk"] == "alertmanager"
+
+
+async def test_who_does_not_see_a_scenario_is_told_that_it_does_not_exist(one: Guarded) -> None:
+    assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="mail"))) == 200
+    assert await one.status("admin", pb.AddHostRequest(host="mail-1", project="mail", state=HOST_STATE_FREE)) == 200
+    mail = pb.AddScenarioRequest(scenario="mail", kind=SCENARIO_KIND_REBOOT, hosts=["mail-1"])
+    assert await one.status("admin", mail) == 200
+
+    async def answer(request: Message, scenario: str) -> tuple[int, str]:
+        request.scenario = scenario  # type: ignore[attr-defined]
+        status, answer = await one.call("web-uploader", request)
+        return status, answer["message"].replace(scenario, "-")
+
+    for order in (
+        pb.EndScenarioRequest(reason="no"),
+        pb.EndScenarioRequest(reason="yes", done=True),
+        pb.AgreeScenarioRequest(project="web", reason="yes"),
+        pb.AgreeScenarioRequest(project="web", reason="no", refused=True),
+    ):
+        assert await answer(order, "mail") == await answer(order, "nowhere"), order
+
+
+async def test_what_tripped_the_global_fuse_is_shown_to_who_sees_everything(one: Guarded) -> None:
+    assert await one.status("operator", pb.SwitchAutomationRequest(reason="mail-7 burns")) == 200
+    _, seen = await one.call("operator", pb.GetSettingsRequest())
+    assert seen["fuse"]["switching"]
+    for who in ("lab-operator", "web-uploader", "agent/lab-1"):
+        _, seen = await one.call(who, pb.GetSettingsRequest())
+        assert seen["fuse"]["healing"]["off"], "everybody is told that nothing is repaired"
+        assert "mail-7" not in json.dumps(seen), who
 
 
 async def test_an_agent_reports_checks_of_its_own_node_only(taking: Guarded) -> None:

@@ -48,7 +48,9 @@ class Orders:
             service.unary(pb.StartOperationRequest, self._start, ORDER, checked(Of.NODE, reach.started)),
             service.unary(pb.CancelOperationRequest, self._cancel, ORDER, host, only_stops=lambda _: True),
             service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER, checked(Of.NODE, reach.new_scenario)),
-            service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER, project),
+            service.unary(
+                pb.AgreeScenarioRequest, self._agree_scenario, ORDER, checked(Of.PROJECT, reach.agreed_scenario)
+            ),
             service.unary(
                 pb.EndScenarioRequest,
                 self._end_scenario,
@@ -187,19 +189,22 @@ class Telling:
             check_checks(report)
             if why := self._why_not_taken(report, call):
                 raise PermissionDenied(f"{who(call)} is not authorized to report that: {why}", key=report.host)
+            for one in report.check:
+                one.source = source_of(call.access, report.host, one.source)
         unknown = await self._tell(request.hosts, call)
         return MessageAnswer(pb.ReportChecksResponse(unknown=unknown))
 
     async def _alerts(self, request: pb.TakeAlertsRequest, call: Call) -> Answer:
         """Unusable alerts are answered, not refused: otherwise Alertmanager would resend the whole group for ever."""
         reports, unknown = checks_of(request.alerts)
+        for report in reports:
+            if is_agent(call.access, report.host):
+                for one in report.check:
+                    one.source = who(call)
         unknown += await self._tell(list(self._usable(reports, call, unknown)), call)
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))
 
     async def _tell(self, reports: Iterable[pb.HostChecks], call: Call) -> list[str]:
-        for report in reports:
-            for one in report.check:
-                one.source = source_of(call.access, report.host, one.source)
         return await self._walle.tell(reports, who(call), lambda host: call.touched(host, outcome=CHANGED))
 
     def _usable(self, reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:

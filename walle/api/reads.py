@@ -19,7 +19,6 @@ from walle.healing.decision import Decision, action_of, awaited, decide
 from walle.maintenance import blocking
 from walle.notices import warnings_of
 from walle.process.automaton import Automaton
-from walle.reach import who
 from walle.work.inventory import inventory_number
 from walle.work.restored import is_looked_at, left_to_look_at, why_untouched
 from wallepb.v1 import service_pb2 as pb
@@ -182,7 +181,7 @@ class Reads:
         answer = pb.GetSettingsResponse(
             acting=controller.acting_process,
             stopped=controller.why_nothing_begins(),
-            fuse=self._fuse(GLOBAL),
+            fuse=self._global_fuse(call),
             installation=self._walle.world.installation,
         )
         return MessageAnswer(answer)
@@ -196,7 +195,7 @@ class Reads:
         return not call.access.is_checked or self._walle.reaches.seen_host(host, call.access)
 
     def _sees_scenario(self, scenario: Scenario, call: Call) -> bool:
-        return scenario.by == who(call) or all(self._sees(one.name, call) for one in scenario.host)
+        return not call.access.is_checked or self._walle.reaches.seen_scenario(scenario, call.access)
 
     def _known(self, name: str) -> Project:
         self._walle.controller.check_loaded()
@@ -207,6 +206,18 @@ class Reads:
 
     def _fuse(self, fuse_id: str) -> Fuse:
         return self._walle.fuses.get(fuse_id) or Fuse(id=fuse_id)
+
+    def _global_fuse(self, call: Call) -> Fuse:
+        """Whether anything is repaired, to all; by whose hosts it tripped and why, to who sees everything."""
+        fuse = self._fuse(GLOBAL)
+        if call.access.is_unlimited:
+            return fuse
+        shown = Fuse(id=fuse.id)
+        for switch, seen in ((fuse.healing, shown.healing), (fuse.dns, shown.dns)):
+            seen.off, seen.tripped_by = switch.off, switch.tripped_by
+            if switch.HasField("time"):
+                seen.time.CopyFrom(switch.time)
+        return shown
 
     def _by_inventory(self, text: str) -> Host | None:
         wanted = inventory_number(text)
@@ -224,6 +235,8 @@ class Reads:
         if not self._walle.reaches.may_address(project.id, "", call.access):
             for one in shown.project.cms:
                 one.ClearField("url")
+            for recipient in shown.project.notifications.recipient:
+                recipient.ClearField("address")
         return shown
 
     def _within(self, shown: GetHostResponse, call: Call) -> GetHostResponse:
@@ -232,6 +245,9 @@ class Reads:
             shown.host.ClearField("bmc")
             if shown.host.HasField("operation"):
                 shown.host.operation.ClearField("message")  # an executor's
+            for over in shown.host.history:
+                over.ClearField("message")
+                over.ClearField("output")
         return shown
 
 

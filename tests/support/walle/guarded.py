@@ -23,6 +23,10 @@ roles:
     - identities: ["agent/{node}"]
   uploader:
     - {identities: [web-uploader], services: [web]}
+  reader:
+    - identities: [reader]
+  monitor:
+    - {identities: [monitor]}
   operator:
     - identities: [operator]
     - {identities: [lab-operator], nodes: ["lab-*"]}
