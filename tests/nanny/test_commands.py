@@ -207,10 +207,10 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
         (("service", "create", "web"), 4, "already exists"),
         (("service", "create", "none", "--adopt"), 1, "holds no instance"),
         (("service", "create", "web2", "--adopt", "--replace"), 2, "for a new service"),
-        (("service", "show", "none"), 1, "there is no service none"),
-        (("target", "web", "ACTIVE", "0123456789"), 1, "no such snapshot"),
+        (("service", "show", "none"), 3, "there is no service none"),
+        (("target", "web", "ACTIVE", "0123456789"), 3, "no such snapshot"),
         (("target", "web", "PREPARED"), 1, "stop"),
-        (("instances", "web", "--set", "web-9", "--target", "ACTIVE"), 1, "web-9"),
+        (("instances", "web", "--set", "web-9", "--target", "ACTIVE"), 3, "web-9"),
         (("service", "delete", "web"), 1, "still has snapshots with a state"),
         (("service", "list", "--nanny", "127.0.0.1:1"), 5, "Nanny at 127.0.0.1:1 refuses connections"),
     ):
