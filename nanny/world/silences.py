@@ -35,11 +35,15 @@ async def silent_instances(locations: Mapping[str, Client], service: str, keys: 
 async def _heard(client: Client, service: str) -> set[str]:
     heard: set[str] = set()
     async for page in client.silences(service_pb2.InstanceFilter(service_id=[service])):
-        limit_ms = page.report_interval.ToMilliseconds() * _INTERVALS
-        heard |= {one.instance_id for one in page.silences if _is_heard(one, limit_ms)}
+        interval_ms = page.report_interval.ToMilliseconds()
+        heard |= {one.instance_id for one in page.silences if is_heard(one, interval_ms)}
     return heard
 
 
-def _is_heard(silence: service_pb2.InstanceSilence, limit_ms: float) -> bool:
-    """Where work is planned on the node, its silence is not judged."""
+def is_heard(silence: service_pb2.InstanceSilence, interval_ms: int) -> bool:
+    """Whether its agents reported within one and a half of their intervals; `interval_ms`: if its spec names none.
+
+    Where work is planned on the node, its silence is not judged.
+    """
+    limit_ms = (silence.report_interval_ms or interval_ms) * _INTERVALS
     return silence.node_suspended or (silence.HasField("silent_ms") and silence.silent_ms <= limit_ms)

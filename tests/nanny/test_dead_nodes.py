@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Instance
+from hqpb.v1.service_pb2 import InstanceSilence
 from nanny.actions.reports import is_silent
+from nanny.world.silences import is_heard
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.virtual_cloud import Looks, VirtualCloud, virtual_cloud
 from tests.support.virtual_time import in_virtual_time
@@ -35,6 +39,17 @@ async def test_a_dead_node_with_a_stopped_revision_is_last_and_not_waited_for_on
             assert await cloud.shown_state(snapshot, "web-0") == "Unknown"
         assert await cloud.activate(v1) < SOON_S
         assert await cloud.runs(v1) == set(cloud.names)
+
+
+def test_an_instance_is_heard_by_its_own_report_interval() -> None:
+    """HQ says 180 s of all, and of some what their spec says."""
+    own = partial(InstanceSilence, instance_id="web-0")
+    assert is_heard(own(silent_ms=270_000), 180_000)
+    assert not is_heard(own(silent_ms=271_000), 180_000)
+    assert is_heard(own(silent_ms=600_000, report_interval_ms=600_000), 180_000)
+    assert not is_heard(own(silent_ms=60_000, report_interval_ms=20_000), 180_000)
+    assert not is_heard(own(), 180_000)
+    assert is_heard(own(node_suspended=True), 180_000)
 
 
 @in_virtual_time
