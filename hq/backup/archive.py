@@ -132,12 +132,13 @@ class Reader:
         body = self._file.read(size)
         if len(body) < size:
             raise self._cut()
-        self._sum.update(head + body)
-        self.size_bytes += len(head) + size
         try:
-            return backup_pb2.BackupItem.FromString(body)
+            item = backup_pb2.BackupItem.FromString(body)
         except DecodeError:
             raise self._damaged() from None
+        self._sum.update(head + body)
+        self.size_bytes += len(head) + size
+        return item
 
     def _length(self) -> tuple[bytes, int]:
         """The varint before an item, as bytes and as a number."""

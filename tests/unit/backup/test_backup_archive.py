@@ -65,7 +65,13 @@ def test_a_backup_with_something_behind_it_is_refused() -> None:
 
 
 def test_another_file_is_told_from_a_damaged_one() -> None:
-    for stranger in (b"", b"PK\x03\x04something", b"\xff" * 100, b"instances:\n- id: web-1\n"):
+    for stranger in (
+        b"",
+        b"PK\x03\x04something",
+        b"\xff" * 100,
+        b"instances:\n- id: web-1\n",
+        b"meta: {id: web-1}\n" * 10,
+    ):
         with pytest.raises(BadBackup, match="not a backup of HQ"):
             verified(io.BytesIO(stranger))
 
