@@ -62,11 +62,16 @@ class Guard:
         self.admit = _charging(admit, admission) if admit is not None and admission.peer_rate is not None else admit
 
     def run_of(self, method: Method) -> Callable[[Any, Call], Any]:
-        """The method's `run`, behind the check of its reach; what it writes is recorded."""
+        """The method's `run`, behind the check of its reach; what it writes is recorded.
+
+        Raises ValueError: it is a stream of requests, which cannot be checked before it.
+        """
+        if isinstance(method, Duplex) and method.reach is not None and method.reach.check is not None:
+            raise ValueError(f"{method.path}: requests of a stream come one by one, to itself: it has to compare each")
         run: Callable[[Any, Call], Any] = method.run
         if self._gate is not None and isinstance(method, Unary):
             run = self._gate.recorded(method)
-        if self._check is None or isinstance(method, Duplex):  # whose requests come one by one, to itself
+        if self._check is None:
             return run
         return _checking(self._check, run, method.subject if isinstance(method, Unary) else lambda _: "")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google.protobuf.message import Message
 
-from control import EventRefused
+from control import EventRefused, UnreadableEvent
 from serving.rights.access import Access, Identity, Kind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role
@@ -147,6 +148,15 @@ async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect
         await one.walle.server.automaton.orders.submit("host/prod-1", stored, request_id="late", timeout_s=10.0)
     assert refused.value.code == "NOT_FOUND"
     assert not one.walle.of("prod-1").HasField("operation")
+
+
+async def test_an_order_with_grants_of_a_newer_version_waits_for_it(one: Guarded) -> None:
+    stored = pb.Order(by="ann", access='{"name": "ann", "grants": {"operator": [{"racks": ["r1"]}]}}')
+    stored.start_operation.CopyFrom(pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT))
+    handle: Any = one.walle.server.automaton.orders._handle
+    with pytest.raises(UnreadableEvent, match="grants that this version does not know: upgrade it"):
+        handle(None, "host/lab-1", stored)
+    assert not one.walle.of("lab-1").HasField("operation")
 
 
 async def test_addresses_of_bmcs_and_cmss_are_for_who_repairs(one: Guarded) -> None:

@@ -104,9 +104,13 @@ def _check_reach(change: Change, order: Order, what: str) -> None:
     """Raises Refused: since the order was given, what it is about has moved out of its author's reach."""
     if not order.access:
         return
+    try:
+        access = decode_access(order.access, ORDER)
+    except (ValueError, TypeError) as error:
+        raise UnreadableEvent(f"order {what} has grants that this version does not know: upgrade it") from error
     reaches = Reaches(partial(change.get, HOST), partial(change.get, PROJECT), partial(change.get, SCENARIO))
     try:
-        reaches.of_order(what)(getattr(order, what), decode_access(order.access, ORDER))
+        reaches.of_order(what)(getattr(order, what), access)
     except (PermissionDenied, OutOfReach) as error:
         raise Refused(str(error), error.code) from None
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, Duplex, Unary
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
@@ -41,6 +41,17 @@ def test_without_authentication_nothing_is_compared(context: ServerContext) -> N
 
     method = Unary("S/Get", bytes, bytes, run, READ, Reach(Of.NODE, Form.CHECKED, _never))
     assert context.guard(method.path, method.rule, method.reach).run_of(method)(None, Call()) == "ran"
+
+
+def test_a_stream_of_requests_is_not_checked_before_it(context: ServerContext) -> None:
+    """The check would have nothing to look at, and would be passed over without a word."""
+
+    async def run(_requests: Any, _call: Call) -> Any:
+        yield
+
+    method = Duplex("S/Talk", bytes, bytes, run, READ, Reach(Of.NODE, Form.CHECKED, _never))
+    with pytest.raises(ValueError, match="S/Talk: requests of a stream"):
+        context.guard(method.path, method.rule, method.reach).run_of(method)
 
 
 def _never(_request: Any, _access: Access) -> None:
