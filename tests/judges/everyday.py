@@ -16,6 +16,7 @@ from tests.judges.verdict import Verdict
 _GET: Final = '{"id": "web-1"}'
 _FIND: Final = '{"filter": {"serviceId": ["web"]}}'
 _CALL_S: Final = 20.0
+_LOAD_S: Final = 90.0  # 20,000 calls on a machine that does something else, too
 _NOT_FOUND: Final = 69  # grpcurl: 64 and the code
 _HERE: Final = "HOST:PORT"
 _PAGE: Final = ROOT / "docs" / "http.md"
@@ -101,7 +102,7 @@ async def ghz(directory: Path) -> Verdict:
 async def _as_written(path: Path, replica: Replica, directory: Path) -> None:
     """The command of the page, with this CA, token and address."""
     assert replica.ca is not None
-    (directory / "ca.pem").write_bytes(replica.ca.read_bytes())
+    (directory / "server-ca.crt").write_bytes(replica.ca.read_bytes())
     (directory / "token").write_text(replica.token)
     [command] = re.findall(r"^ghz (.*)$", _PAGE.read_text(), re.MULTILINE)
     words = f"'{path}' -O json {command}".replace("127.0.0.1:7071", replica.grpc)
@@ -109,7 +110,7 @@ async def _as_written(path: Path, replica: Replica, directory: Path) -> None:
 
 
 async def _all_good(order: Sequence[str | Path], count: int) -> None:
-    told = json.loads(await must(order, _CALL_S))
+    told = json.loads(await must(order, _LOAD_S))
     assert told["statusCodeDistribution"] == {"OK": count}, (told["statusCodeDistribution"], told["errorDistribution"])
 
 
