@@ -45,11 +45,11 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
     """Raises InvalidRequest, naming every field that is wrong."""
     found = []
     if not _is_name(budget.name):
-        found.append(Violation("budget.name", f"{_shown(budget.name)}: use 1 to 100 letters, digits and ._@-"))
+        found.append(Violation("budget.name", f"{_quote_value(budget.name)}: use 1 to 100 letters, digits and ._@-"))
     if bool(budget.service) == bool(budget.labels):
         found.append(Violation("budget.service", _which(budget.service, "a service", "labels")))
     if budget.service and not _is_host(budget.service):
-        found.append(Violation("budget.service", f"{_shown(budget.service)}: {_HOST_RULE}"))
+        found.append(Violation("budget.service", f"{_quote_value(budget.service)}: {_HOST_RULE}"))
     if bool(budget.min_ready) == bool(budget.max_unavailable):
         found.append(Violation("budget.min_ready", _which(budget.min_ready, "min_ready", "max_unavailable")))
     for field in ("min_ready", "max_unavailable"):
@@ -88,13 +88,13 @@ def _targets(task: ledger_pb2.Task) -> list[Violation]:
     for number, one in enumerate(task.instance):
         for field, word in (("location", one.location), ("id", one.id)):
             if not _is_host(word):
-                found.append(Violation(f"instance[{number}].{field}", f"{_shown(word)}: {_HOST_RULE}"))
+                found.append(Violation(f"instance[{number}].{field}", f"{_quote_value(word)}: {_HOST_RULE}"))
     return found[:10]
 
 
 def _hosts(hosts: Iterable[str], field: str) -> list[Violation]:
     wrong = ((number, host) for number, host in enumerate(hosts) if not _is_host(host))
-    return [Violation(f"{field}[{number}]", f"{_shown(host)}: {_HOST_RULE}") for number, host in wrong]
+    return [Violation(f"{field}[{number}]", f"{_quote_value(host)}: {_HOST_RULE}") for number, host in wrong]
 
 
 def _words(words: Iterable[str], field: str) -> list[Violation]:
@@ -111,14 +111,14 @@ def _amount(text: str, field: str) -> list[Violation]:
 
 def _one_of(value: str, field: str, allowed: Iterable[str]) -> list[Violation]:
     words = sorted(allowed)
-    return [] if value in words else [Violation(field, f"{_shown(value)} is not one of {', '.join(words)}")]
+    return [] if value in words else [Violation(field, f"{_quote_value(value)} is not one of {', '.join(words)}")]
 
 
 def _line(value: str, field: str, most: int, *, may_be_empty: bool = False) -> list[Violation]:
     if not value and not may_be_empty:
         return [Violation(field, "is empty: set it")]
     if not value.isprintable():
-        return [Violation(field, f"{_shown(value)} has control characters: remove them")]
+        return [Violation(field, f"{_quote_value(value)} has control characters: remove them")]
     return _size(value, field, most)
 
 
@@ -133,5 +133,5 @@ def _size(value: str, field: str, most: int) -> list[Violation]:
     return [] if size <= most else [Violation(field, f"is {size} bytes; the limit is {most}")]
 
 
-def _shown(value: str, shown: Callable[[str], str] = ascii) -> str:
+def _quote_value(value: str, shown: Callable[[str], str] = ascii) -> str:
     return shown(value[:60])

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from cms.hqview.locations import Locations
-from cms.ledger.book import Book
+from cms.hqview.locations import HqFollower
+from cms.ledger.book import TaskLedger
 from cms.ledger.budgets import Budget, Budgets
-from cms.ledger.decide import Change as Happens
 from cms.ledger.decide import Decision, confirm, decide
+from cms.ledger.decide import TaskChange as Happens
 from cms.ledger.instances import InstanceKey
-from cms.ledger.limits import Limits
-from cms.ledger.states import Event
+from cms.ledger.limits import DomainLimits
+from cms.ledger.states import TaskEvent
 from cms.ledger.tasks import Task
 from cms.moves import MOST_AT_ONCE, first_part, next_part
-from cms.orders import Orders
-from cms.permits import Reaches
+from cms.orders import CmsOrders
+from cms.permits import CmsAccessChecks
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
@@ -36,7 +36,7 @@ _MOVED_S: Final = 0.1  # changes in HQ are collected for this long
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CmsSettings:
     """The CMS's settings.
 
     Attributes:
@@ -49,7 +49,7 @@ class Settings:
     fence_s: float = 1.0
 
 
-class Desk:
+class CmsController:
     """Reads of the ledger at any process; decisions at the acting one.
 
     Attributes:
@@ -57,13 +57,13 @@ class Desk:
         decisions, grants: how many were stored here; for metrics.
     """
 
-    def __init__(self, controller: Controller, book: Book, locations: Locations, settings: Settings) -> None:
+    def __init__(self, controller: Controller, book: TaskLedger, locations: HqFollower, settings: CmsSettings) -> None:
         self.controller, self.book, self.locations, self.settings = controller, book, locations, settings
         self.clock = controller.clock
         self.tasks, self.budgets = controller.records(TASK), controller.records(BUDGET)
         self.ended, self.declared = controller.records(ENDED), controller.records(DECLARED)
         self._ledger = controller.records(LEDGER)
-        self.orders = Orders(controller)
+        self.orders = CmsOrders(controller)
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
         self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
@@ -82,9 +82,9 @@ class Desk:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def reaches(self) -> Reaches:
+    def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
-        return Reaches(self.book, self.settings.issuers, self.tasks, self.budgets)
+        return CmsAccessChecks(self.book, self.settings.issuers, self.tasks, self.budgets)
 
     def why_closed(self) -> str:
         """Why nothing is granted; empty: granting is open."""
@@ -128,25 +128,25 @@ class Desk:
             self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
         return self.decision
 
-    async def settled(self, task_id: str, timeout_s: float) -> None:
+    async def wait_for_decision(self, task_id: str, timeout_s: float) -> None:
         """Return when a task no longer waits or has been considered, at the latest after the timeout."""
-        record = self.tasks.stored(task_id)
+        record = self.tasks.stored_record(task_id)
         seen_at = self.clock.now()
         try:
             async with asyncio.timeout(timeout_s):
                 while record is not None and record.message.state == "waiting" and self._passed_at <= seen_at:
                     await self._moved.wait()
-                    record = self.tasks.stored(task_id)
+                    record = self.tasks.stored_record(task_id)
         except TimeoutError:
             pass
 
-    async def stirred(self, timeout_s: float) -> None:
+    async def wait_for_change(self, timeout_s: float) -> None:
         """Return when something changed, or after the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._moved.wait()
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: DomainLimits) -> None:
         """Put new sites and domain limits into force, for what is already held, too."""
         self.book.limit(limits)
         self._is_outdated = True
@@ -156,24 +156,24 @@ class Desk:
 
     def _task_changed(self, task_id: str) -> None:
         with self._understanding(f"task {task_id}"):
-            stored, now = self.tasks.stored(task_id), self.clock.now()
+            stored, now = self.tasks.stored_record(task_id), self.clock.now()
             if stored is not None and stored.message.confirming:
                 self._confirming.setdefault(task_id)
             else:
                 self._confirming.pop(task_id, None)
             if stored is None:
-                self.book.drop(task_id, now)
+                self.book.drop_task(task_id, now)
                 self._polls.pop(task_id, None)
             else:
                 before, polls = self.book.tasks.get(task_id), self._polls.get(task_id, 0)
-                self.book.put(task_of(stored, before, polls, now, self.clock.wall_ms()))
+                self.book.put_task(task_of(stored, before, polls, now, self.clock.wall_ms()))
                 self._polls[task_id] = stored.message.polls
         self._is_outdated = True
         self._look_again()
 
     def _budget_changed(self, name: str) -> None:
         with self._understanding(f"budget {name}"):
-            stored, before = self.budgets.stored(name), self._budgets.get(name)
+            stored, before = self.budgets.stored_record(name), self._budgets.get(name)
             now = budget_of(stored.message) if stored else None
             self._budgets.pop(name, None)
             if now is not None:
@@ -292,12 +292,12 @@ class Desk:
     def _is_awaited(self, record: ledger_pb2.Ended) -> bool:
         picture = self.book.picture
         task = Task("", 0, "reboot", tuple(record.host), tuple(_key(one) for one in record.instance))
-        instances = [picture.instances[key] for key in picture.touched(task)]
+        instances = [picture.instances[key] for key in picture.disrupted_by(task)]
         return any(instance.is_ready and picture.hearing.doubt(instance) for instance in instances)
 
     def _count(self, happens: Collection[Happens]) -> None:
         self.decisions += 1
-        self.grants += sum(event in (Event.GRANT, Event.OFFER) for _, event in happens)
+        self.grants += sum(event in (TaskEvent.GRANT, TaskEvent.OFFER) for _, event in happens)
         for task_id, event in happens:
             log.info("task %s: %s", task_id, event)
 

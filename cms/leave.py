@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from cms.desk import Desk
+from cms.desk import CmsController
 from cms.ledger.actions import ACTIONS
-from cms.ledger.claims import Wait
+from cms.ledger.claims import WaitCause
 from cms.ledger.decide import poll
 from cms.ledger.states import State
 from cms.ledger.why import Why, explain, explain_new
@@ -47,10 +47,10 @@ class NotConfirmed(ServiceError):
         self.record, self.why = record, why
 
 
-class Leave:
+class TaskService:
     """The use cases of tasks. Answers are records, and why they stand so."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CmsController) -> None:
         self.desk = desk
         self._polled: dict[str, float] = {}
 
@@ -66,7 +66,7 @@ class Leave:
             with suppress(RecordChanged):  # somebody else has created it
                 await self._store(wanted)
                 self._polled[wanted.id] = self.desk.clock.now()
-                await self.desk.settled(wanted.id, _DECIDED_S)
+                await self.desk.wait_for_decision(wanted.id, _DECIDED_S)
             if wanted.id not in self.desk.tasks:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 
@@ -83,14 +83,14 @@ class Leave:
         wanted.state = State.WAITING
         task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
         obstacles, why = explain_new(self.desk.book, decision, [task])
-        is_impossible = any(obstacle.wait is Wait.IMPOSSIBLE for obstacle in obstacles)
+        is_impossible = any(obstacle.wait is WaitCause.IMPOSSIBLE for obstacle in obstacles)
         is_free = not obstacles and not (self.desk.book.closed and task.disrupts)
         wanted.state = State.REJECTED if is_impossible else State.GRANTED if is_free else State.WAITING
         return wanted, why
 
     def _exists(self, wanted: ledger_pb2.Task) -> ledger_pb2.Task | None:
         """The same task, if it is stored. Raises TaskConflict: another one has its id."""
-        stored = self.desk.tasks.stored(wanted.id)
+        stored = self.desk.tasks.stored_record(wanted.id)
         if stored is None:
             return None
         if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
@@ -112,7 +112,7 @@ class Leave:
             word, until = secrets.token_hex(8), self.desk.clock.now() + TIMEOUT_S
             confirming = ledger_pb2.Order.Confirm(word=word, by=owner)
             await self._submit(ledger_pb2.Order(task_id=task_id, confirm=confirming))
-            await self._answered(task_id, word, until)
+            await self._wait_for_confirmation(task_id, word, until)
             record = await self._own(task_id, owner)
         if record.state != State.GRANTED:
             raise NotConfirmed(record, self.why(record))
@@ -219,10 +219,10 @@ class Leave:
                 raise NotFound(str(error)) from None
             raise
 
-    async def _answered(self, task_id: str, word: str, until: float) -> None:
+    async def _wait_for_confirmation(self, task_id: str, word: str, until: float) -> None:
         """Raises NotHandledYet."""
         while (record := self.desk.tasks.get(task_id)) is not None and record.confirmed != word:
             left_s = until - self.desk.clock.now()
             if left_s <= 0:
                 raise NotHandledYet(f"task {task_id}: the confirmation is still being decided: retry")
-            await self.desk.stirred(min(left_s, 0.2))
+            await self.desk.wait_for_change(min(left_s, 0.2))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from cms import options
-from cms.server import Server
+from cms.server import CmsServer
 from control.locations import clients_of, credentials_of, locations_of
 from control.process import (
     DevStore,
@@ -79,7 +79,7 @@ async def _serve(
     # Their channels belong to the loop that runs when they are made, as the store's do.
     sites, locations = options.sites_of(given), locations_of(given, options.DEFAULT_LOCATION)
     credentials = credentials_of(given, (one for each in locations.values() for one in each))
-    server = Server(
+    server = CmsServer(
         config,
         make_store(),
         random.SystemRandom(),

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from cms.desk import Desk
-from cms.ledger.limits import Limits
+from cms.desk import CmsController
+from cms.ledger.limits import DomainLimits
 from cms.ledger.states import State
 from cms.wire.site import WireApi
 from serving.auth.watched_files import WatchedFiles
@@ -15,25 +15,25 @@ from serving.telemetry.metrics import Declared
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CmsMetricSources:
     """What the metrics are read from."""
 
-    desk: Desk
+    desk: CmsController
     wire: WireApi
-    sites: WatchedFiles[Limits] | None = None
+    sites: WatchedFiles[DomainLimits] | None = None
 
 
-def _tasks(measured: Measured) -> dict[tuple[str, ...], float]:
+def _tasks(measured: CmsMetricSources) -> dict[tuple[str, ...], float]:
     counts = Counter(task.state for task in measured.desk.book.tasks.values())
     return {(state.value,): counts[state] for state in State if state is not State.ENDED}
 
 
-def _oldest_wait_s(measured: Measured) -> float:
+def _oldest_wait_s(measured: CmsMetricSources) -> float:
     waiting = [task.since for task in measured.desk.book.tasks.values() if task.state is State.WAITING]
     return measured.desk.clock.now() - min(waiting) if waiting else 0.0
 
 
-D = Declared[Measured]
+D = Declared[CmsMetricSources]
 METRICS: Final = (
     D("gauge", "cms_tasks", "Tasks, by state.", _tasks, ("state",)),
     D("gauge", "cms_oldest_wait_seconds", "For how long the oldest waiting task has waited.", _oldest_wait_s),

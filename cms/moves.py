@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cms.ledger.book import Book
-from cms.ledger.decide import Change
-from cms.ledger.states import Event
+from cms.ledger.book import TaskLedger
+from cms.ledger.decide import TaskChange
+from cms.ledger.states import TaskEvent
 from cmspb.storage.v1 import ledger_pb2
 
 MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
 
 
-def first_part(ledger: ledger_pb2.Ledger, changes: Sequence[Change], book: Book, epoch: str) -> list[Change]:
+def first_part(
+    ledger: ledger_pb2.Ledger, changes: Sequence[TaskChange], book: TaskLedger, epoch: str
+) -> list[TaskChange]:
     """The first changes, as many as one transaction takes, without splitting a unit. Empty: the first one was noted."""
     taken = list(changes[:MOST_AT_ONCE])
     if len(taken) == len(changes):
@@ -33,12 +35,12 @@ def first_part(ledger: ledger_pb2.Ledger, changes: Sequence[Change], book: Book,
     return taken
 
 
-def next_part(ledger: ledger_pb2.Ledger, book: Book) -> list[Change]:
+def next_part(ledger: ledger_pb2.Ledger, book: TaskLedger) -> list[TaskChange]:
     """The next changes of those that were noted. Tasks that were deleted or re-created meanwhile are skipped."""
     part = ledger.moving[:MOST_AT_ONCE]
     del ledger.moving[:MOST_AT_ONCE]
     return [
-        Change(one.task_id, Event(one.event))
+        TaskChange(one.task_id, TaskEvent(one.event))
         for one in part
         if one.task_id in book.tasks and book.tasks[one.task_id].order == one.order
     ]

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
-from cms.desk import Settings
-from cms.ledger.book import Book, Rules
+from cms.desk import CmsSettings
+from cms.ledger.book import Rules, TaskLedger
 from cms.ledger.budgets import Budgets
-from cms.ledger.limits import Limits
+from cms.ledger.limits import DomainLimits
 from cms.sites import parse_sites, sites_file
 from control.amounts import Amount
 from control.locations import location_flags, locations_of
@@ -74,7 +74,7 @@ limits: Final = FLAGS.limits()
 logs: Final = FLAGS.logs()
 
 
-def settings_of(given: Mapping[str, Any]) -> Settings:
+def settings_of(given: Mapping[str, Any]) -> CmsSettings:
     """What the desk is told. Raises UsageError."""
     issuers: dict[str, list[IdentityPattern]] = {}
     for word in given["task_issuer"]:
@@ -88,22 +88,22 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
             issuers.setdefault(name, []).extend([IdentityPattern(identity)] if identity else [])
         except ValueError as error:
             raise click.UsageError(f"--task-issuer {word}: {error}") from error
-    return Settings(issuers, given["fence"])
+    return CmsSettings(issuers, given["fence"])
 
 
-def book_of(given: Mapping[str, Any], sites: WatchedFiles[Limits] | None) -> Book:
+def book_of(given: Mapping[str, Any], sites: WatchedFiles[DomainLimits] | None) -> TaskLedger:
     """An empty ledger with the rules, sites and limits that were given. Raises UsageError."""
     rules = Rules(settle_s=given["settle"], pass_s=given["pass_after"], lapse_s=given["lapse"])
     try:
         default = Amount.parse(given["default_budget"])
     except ValueError as error:
         raise click.UsageError(f"--default-budget: {error}") from error
-    book = Book.empty(rules, locations_of(given, DEFAULT_LOCATION), Budgets(default=default))
+    book = TaskLedger.empty(rules, locations_of(given, DEFAULT_LOCATION), Budgets(default=default))
     book.limit(sites.current if sites else parse_sites("", given["max_busy_hosts"]))
     return book
 
 
-def sites_of(given: Mapping[str, Any]) -> WatchedFiles[Limits] | None:
+def sites_of(given: Mapping[str, Any]) -> WatchedFiles[DomainLimits] | None:
     """The file of sites. Raises UsageError."""
     try:
         return sites_file(given["sites"], given["max_busy_hosts"]) if given["sites"] else None

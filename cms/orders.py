@@ -6,8 +6,8 @@ import zlib
 from typing import Final, NoReturn
 
 from cms.ledger.actions import ACTIONS
-from cms.ledger.states import Event, State
-from cms.records import BUDGET, DECLARED, ENDED, TASK, ended_of, move
+from cms.ledger.states import State, TaskEvent
+from cms.records import BUDGET, DECLARED, ENDED, TASK, ended_record, move
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
 
@@ -15,7 +15,7 @@ _SHARDS: Final = 16
 TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
 
 
-class Orders:
+class CmsOrders:
     """Stores orders, and handles them where this process acts."""
 
     def __init__(self, controller: Controller) -> None:
@@ -52,7 +52,7 @@ class Orders:
                 return
             case "poll":
                 if record.state in (State.LAPSED, State.PROVISIONAL):
-                    move(record, Event.POLL, wall_ms, version)
+                    move(record, TaskEvent.POLL, wall_ms, version)
             case "confirm":
                 _check_owner(record, order.confirm.by)
                 record.confirming = order.confirm.word
@@ -68,7 +68,7 @@ class Orders:
         action = ACTIONS[record.action]
         if record.state == State.GRANTED and action.disrupts and not (record.instance and action.proves_itself):
             change.get(ENDED, record.id)
-            change.put(ENDED, record.id, ended_of(record, wall_ms))
+            change.put(ENDED, record.id, ended_record(record, wall_ms))
         change.delete(TASK, record.id)
 
     def _delete_budget(self, change: Change, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from cms.ledger.book import Book
+from cms.ledger.book import TaskLedger
 from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.tasks import Task
 from cms.ledger.why import BudgetView, Why
@@ -14,9 +14,9 @@ from serving.calls.methods import Call
 from serving.errors import OutOfReach
 from serving.rights.access import OUTSIDE, READERS, Access
 from serving.rights.patterns import IdentityPattern
-from serving.rights.reach import Of, checked, stored
+from serving.rights.reach import Of, checked_reach, stored_reach
 
-OWN_TASK: Final = stored(Of.TASK)
+OWN_TASK: Final = stored_reach(Of.TASK)
 """The acting process compares the owner: a task of somebody else is not there."""
 
 
@@ -25,29 +25,29 @@ def owner_of(call: Call) -> str:
     return _name(call.access)
 
 
-def may_see(access: Access, task: ledger_pb2.Task, book: Book) -> bool:
+def may_see(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:
     """Whether a caller is shown a task: its own, or one whose hosts and instances are all within reach."""
     return access.is_unlimited or task.owner == _name(access) or _reaches(access, task, book)
 
 
-class Reaches:
+class CmsAccessChecks:
     """Each check takes a request and the caller's access, and raises PermissionDenied or OutOfReach."""
 
     def __init__(
         self,
-        book: Book,
+        book: TaskLedger,
         issuers: Mapping[str, Collection[IdentityPattern]],
         tasks: Mapping[str, ledger_pb2.Task],
         budgets: Mapping[str, ledger_pb2.Budget],
     ) -> None:
         """`issuers`: who may speak for each of them; the rest are what is stored, by id and name."""
         self._book, self._issuers, self._tasks, self._budgets = book, issuers, tasks, budgets
-        self.created = checked(Of.TASK, lambda request, access: self.check_task(request.task, access))
-        self.shown_task = stored(Of.TASK, self._shown_task)
-        self.planned = checked(Of.NODE, self._planned)
-        self.put_budget = checked(Of.SERVICE, self._put_budget)
-        self.deleted_budget = checked(Of.SERVICE, self._deleted_budget)
-        self.declared = checked(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
+        self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
+        self.shown_task = stored_reach(Of.TASK, self._check_task_visible)
+        self.planned = checked_reach(Of.NODE, self._check_plan_hosts)
+        self.put_budget = checked_reach(Of.SERVICE, self._check_budget_put)
+        self.deleted_budget = checked_reach(Of.SERVICE, self._check_budget_delete)
+        self.declared = checked_reach(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
 
     def check_task(self, task: Any, access: Access) -> None:
         """Raises PermissionDenied unless all that a new task takes down is within reach, and its issuer the caller's.
@@ -64,13 +64,13 @@ class Reaches:
             if instance is None or not access.covers(instance.service, instance.host, cluster=one.location):
                 access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
 
-    def narrowed(self, why: Why, access: Access) -> Why:
+    def visible_why(self, why: Why, access: Access) -> Why:
         """Why a task stands so, without the names of others' tasks and instances."""
-        return why if access.is_unlimited else why.narrowed(*self._sight(access))
+        return why if access.is_unlimited else why.visible_part(*self._sight(access))
 
-    def narrowed_budget(self, view: BudgetView, access: Access) -> BudgetView:
+    def visible_budget(self, view: BudgetView, access: Access) -> BudgetView:
         """How a budget stands, likewise."""
-        return view if access.is_unlimited else view.narrowed(*self._sight(access))
+        return view if access.is_unlimited else view.visible_part(*self._sight(access))
 
     def _sight(self, access: Access) -> tuple[Callable[[Task], bool], Callable[[Instance], bool]]:
         def sees_task(task: Task) -> bool:
@@ -79,12 +79,12 @@ class Reaches:
 
         return sees_task, lambda one: access.covers(one.service, one.host, cluster=one.key.location)
 
-    def _shown_task(self, request: Any, access: Access) -> None:
+    def _check_task_visible(self, request: Any, access: Access) -> None:
         task = self._tasks.get(request.id)
         if task is not None and not may_see(access, task, self._book):
             raise OutOfReach(f"there is no task {request.id}", key=request.id)
 
-    def _planned(self, request: Any, access: Access) -> None:
+    def _check_plan_hosts(self, request: Any, access: Access) -> None:
         if not access.is_unlimited:
             for host in request.host:
                 access.check_node(host, READERS, "host")
@@ -96,12 +96,12 @@ class Reaches:
             why = "is bound to other identities: see --task-issuer of the CMS"
             access.deny(f"issuer {issuer}", key=issuer, scope=why)
 
-    def _put_budget(self, request: Any, access: Access) -> None:
+    def _check_budget_put(self, request: Any, access: Access) -> None:
         budget = request.budget
         before = self._budgets.get(budget.name)
         check_budget(budget.name, {budget.service, before.service if before else budget.service}, access)
 
-    def _deleted_budget(self, request: Any, access: Access) -> None:
+    def _check_budget_delete(self, request: Any, access: Access) -> None:
         before = self._budgets.get(request.name)
         if before is not None and not access.covers_service(before.service):
             raise OutOfReach(f"there is no budget {request.name[:100]}", key=request.name)
@@ -114,7 +114,7 @@ def check_budget(name: str, services: set[str], access: Access) -> None:
             access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")
 
 
-def _reaches(access: Access, task: ledger_pb2.Task, book: Book) -> bool:
+def _reaches(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:
     instances = ((one.location, book.picture.instances.get(InstanceKey(one.location, one.id))) for one in task.instance)
     return all(access.covers_node(host) for host in task.host) and all(
         instance is not None and access.covers(instance.service, instance.host, cluster=location)

@@ -7,7 +7,7 @@ from typing import Final
 from cms.ledger.actions import ACTIONS
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import InstanceKey
-from cms.ledger.states import HOLDING, Event, State, after
+from cms.ledger.states import HOLDING, State, TaskEvent, after
 from cms.ledger.tasks import Task
 from cmspb.storage.v1 import ledger_pb2
 from control import Kind, Stored
@@ -48,11 +48,11 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
     )
 
 
-def move(record: ledger_pb2.Task, event: Event, wall_ms: int, version: int) -> None:
+def move(record: ledger_pb2.Task, event: TaskEvent, wall_ms: int, version: int) -> None:
     """What an event does to a record that was read at a version. Raises NoSuchStep."""
     state = after(State(record.state), event)
     record.order = record.order or version
-    if event in (Event.POLL, Event.OFFER):
+    if event in (TaskEvent.POLL, TaskEvent.OFFER):
         record.polls += 1
     if state is State(record.state):
         return
@@ -74,7 +74,7 @@ def budget_of(record: ledger_pb2.Budget) -> Budget:
     )
 
 
-def ended_of(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
+def ended_record(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
     """What is remembered of work that ended."""
     return ledger_pb2.Ended(host=record.host, instance=record.instance, at_ms=wall_ms)
 

@@ -7,16 +7,16 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from cms.api.admin_api import AdminApi
+from cms.api.admin_api import CmsAdminApi
 from cms.api.tasks_api import CmsApi
-from cms.desk import Desk, Settings
-from cms.hqview.locations import Locations
-from cms.leave import Leave
-from cms.ledger.book import Book
-from cms.ledger.limits import Limits
-from cms.metrics import METRICS, Measured
+from cms.desk import CmsController, CmsSettings
+from cms.hqview.locations import HqFollower
+from cms.leave import TaskService
+from cms.ledger.book import TaskLedger
+from cms.ledger.limits import DomainLimits
+from cms.metrics import METRICS, CmsMetricSources
 from cms.wire.site import WireApi
-from control import Config, Controller
+from control import ControlConfig, Controller
 from control.process import ControllerHealth, release
 from hqclient import Client
 from serving.auth.watched_files import WatchedFiles
@@ -28,32 +28,32 @@ from store.port import Store
 _REREAD_S: Final = 5.0  # how often the file of sites is checked for changes
 
 
-class Server:
+class CmsServer:
     """A process. `serve` runs until `stop` is called; a part that dies ends it with the error."""
 
     def __init__(
         self,
-        config: Config,
+        config: ControlConfig,
         store: Store,
         rng: random.Random,
         shared: ServerContext,
         addresses: Addresses,
         clients: Mapping[str, Client],
-        book: Book,
-        settings: Settings,
+        book: TaskLedger,
+        settings: CmsSettings,
         grace_s: float = 5.0,
-        sites: WatchedFiles[Limits] | None = None,
+        sites: WatchedFiles[DomainLimits] | None = None,
     ) -> None:
         self._store, self._clients, self._sites = store, clients, sites
         self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
-        self.locations = Locations(clients, book.picture, shared.clock)
-        self.desk = Desk(controller, book, self.locations, settings)
-        leave = Leave(self.desk)
+        self.locations = HqFollower(clients, book.picture, shared.clock)
+        self.desk = CmsController(controller, book, self.locations, settings)
+        leave = TaskService(self.desk)
         self.health = ControllerHealth(controller, self.desk.why_closed, self._doubts)
         wire = WireApi(leave, shared)
         metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, Measured(self.desk, wire, sites)))
-        methods = [*CmsApi(leave).methods(), *AdminApi(leave).methods()]
+        metrics.register(Table(METRICS, CmsMetricSources(self.desk, wire, sites)))
+        methods = [*CmsApi(leave).methods(), *CmsAdminApi(leave).methods()]
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, site=wire)
         self.listening = self._transports.listening
 
@@ -77,7 +77,7 @@ class Server:
             if self._sites is not None:
                 tasks.create_task(self._reread(self._sites), name="sites")
 
-    async def _reread(self, sites: WatchedFiles[Limits]) -> None:
+    async def _reread(self, sites: WatchedFiles[DomainLimits]) -> None:
         while True:
             await asyncio.sleep(_REREAD_S)
             if await asyncio.to_thread(sites.reread):

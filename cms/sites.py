@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cms.ledger.limits import KINDS, DomainLimit, Limits, Site
+from cms.ledger.limits import KINDS, DomainLimit, DomainLimits, Site
 from serving import yamltext
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 
@@ -24,51 +24,51 @@ class BadSites(Exception):
     """The file is invalid; str() says what is wrong, and where."""
 
 
-def sites_file(path: Path, max_busy_hosts: int = 0) -> WatchedFiles[Limits]:
+def sites_file(path: Path, max_busy_hosts: int = 0) -> WatchedFiles[DomainLimits]:
     """The file, read again when it changes. Raises BadSecurity."""
 
-    def made(text: bytes) -> Limits:
+    def parse_contents(text: bytes) -> DomainLimits:
         try:
             return parse_sites(text.decode(), max_busy_hosts)
         except (BadSites, UnicodeDecodeError) as error:
             raise BadSecurity(str(error)) from error
 
-    return WatchedFiles("sites", (path,), lambda contents: made(contents[0]))
+    return WatchedFiles("sites", (path,), lambda contents: parse_contents(contents[0]))
 
 
-def parse_sites(text: str, max_busy_hosts: int = 0) -> Limits:
+def parse_sites(text: str, max_busy_hosts: int = 0) -> DomainLimits:
     """Sites and limits. Raises BadSites."""
     try:
         loaded = yamltext.load(text) if text.strip() else {}
     except yamltext.BadYaml as error:
         raise BadSites(f"is not valid YAML: {error}") from None
     listed = _mapping(loaded, "the file")
-    _known(listed, "the file", ("hosts", "limits"))
+    _check_names(listed, "the file", ("hosts", "limits"))
     sites = {str(host): _site(str(host), site) for host, site in _mapping(listed.get("hosts"), "hosts").items()}
     limits = [_limit(str(name), said) for name, said in _mapping(listed.get("limits"), "limits").items()]
     if max_busy_hosts:
         limits.append(DomainLimit(BUSY_HOSTS, "host", max_busy_hosts))
-    return Limits(limits, sites)
+    return DomainLimits(limits, sites)
 
 
 def _site(host: str, said: object) -> Site:
     where = f"hosts.{host}"
     place = _mapping(said, where)
-    _known(place, where, _PLACES)
+    _check_names(place, where, _PLACES)
     return Site(**{name: _word(value, f"{where}.{name}") for name, value in place.items()})
 
 
 def _limit(name: str, said: object) -> DomainLimit:
     where = f"limits.{name}"
     limit = _mapping(said, where)
-    _known(limit, where, ("kind", "most", "within"))
+    _check_names(limit, where, ("kind", "most", "within"))
     kind, most = limit.get("kind"), limit.get("most")
     if kind not in KINDS:
         raise BadSites(f"{where}.kind: write one of {', '.join(KINDS)}")
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise BadSites(f"{where}.most: write a number of at least 1")
     within = _mapping(limit.get("within"), f"{where}.within")
-    _known(within, f"{where}.within", _PLACES)
+    _check_names(within, f"{where}.within", _PLACES)
     return DomainLimit(name, kind, most, {key: _word(value, f"{where}.within.{key}") for key, value in within.items()})
 
 
@@ -80,7 +80,7 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _known(found: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
+def _check_names(found: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
     for name in found:
         if name not in names:
             raise BadSites(f"{where}.{name}: unknown setting; known settings: {', '.join(names)}")

@@ -11,12 +11,12 @@ from typing import Any, Final
 from console.backends.asking import TOKEN, SignInNeeded
 from console.site import sealing
 from console.site.cookies import Jar
-from console.site.live import MAX_PAGES, Fragments, Live
+from console.site.live import MAX_PAGES, Fragments, LivePages
 from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import ALWAYS, Shield
 from console.site.statics import Statics
-from console.site.visits import Page, Redirect, Refused, Routes, Visit, fields
+from console.site.visits import BadPageRequest, Redirect, Routes, TemplatePage, Visit, fields
 from console.views.urls import url
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -41,7 +41,7 @@ class App:
         self.is_open = is_open
         self._routes, self._templates, self._seal, self._wall_s = routes, templates, seal, wall_s
         self._statics = Statics()
-        self._live = Live(self._fragments)
+        self._live = LivePages(self._fragments)
 
     async def answer(self, request: SiteRequest) -> SiteAnswer:
         """Every error is a page, too."""
@@ -49,7 +49,7 @@ class App:
         TOKEN.set(jar.token)
         try:
             return await self._answer(request, jar)
-        except Refused as refused:
+        except BadPageRequest as refused:
             return self._error(request, jar, refused.status, str(refused))
         except SignInNeeded as needed:
             return self._to_sign_in(request, jar, str(needed))
@@ -69,7 +69,7 @@ class App:
             return self._stream(request, jar)
         visit = self._visit(request, jar)
         if request.method == "POST" and not self._seal.is_form_token(jar.browser, visit.form.get("form_token", "")):
-            raise Refused(403, "this form is too old, or not from a page of this console: open the page again")
+            raise BadPageRequest(403, "this form is too old, or not from a page of this console: open the page again")
         handler, parts = self._routes.find(request.method, request.path)
         result = await handler(visit, **parts)
         if isinstance(result, Redirect):
@@ -89,7 +89,7 @@ class App:
             jar=jar,
         )
 
-    def _page(self, page: Page, visit: Visit, jar: Jar) -> SiteAnswer:
+    def _page(self, page: TemplatePage, visit: Visit, jar: Jar) -> SiteAnswer:
         html, _ = self._templates.render(page, self._about(visit, jar.browser))
         headers = [_HTML, _NO_STORE, *ALWAYS, *jar.headers]
         return SiteAnswer(page.status, headers, html.encode("utf-8", "replace"))
@@ -127,7 +127,9 @@ class App:
         if _is_dialog(request):
             return SiteAnswer(status, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], text.encode("utf-8", "replace"))
         visit = Visit(request.path, now_s=self._wall_s(), token=jar.token, target=request.path)
-        return self._page(Page("error.html", f"Error {status}", {"status": status, "text": text}, status), visit, jar)
+        return self._page(
+            TemplatePage("error.html", f"Error {status}", {"status": status, "text": text}, status), visit, jar
+        )
 
     def _to_sign_in(self, request: SiteRequest, jar: Jar, why: str) -> SiteAnswer:
         query = request.query_string.decode("latin-1")
@@ -141,7 +143,7 @@ class App:
         asked = request.query_string.decode("latin-1").split("&")
         pages = [fields(one.encode())["page"] for one in asked if one.startswith("page=")]
         if not pages or len(pages) > MAX_PAGES:
-            raise Refused(400, f"name 1 to {MAX_PAGES} pages")
+            raise BadPageRequest(400, f"name 1 to {MAX_PAGES} pages")
         session = jar.token or jar.returning or request.call.host
         status, why = self._live.refusal(session)
         if status:
@@ -165,7 +167,7 @@ class App:
         try:
             handler, parts = self._routes.find("GET", path)
             page = await handler(visit, **parts)
-        except Refused:
+        except BadPageRequest:
             return {}
         if isinstance(page, Redirect):
             return {}

@@ -10,11 +10,11 @@ from typing import Any, Final
 import click
 
 from console.backends.asking import OF_HQ, OWN_AUDIENCE
-from console.backends.controllers import Cms, Nanny, Walle
-from console.backends.registry import Registry
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.server import Server
+from console.server import ConsoleServer
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from serving.auth.security import COMMON_TEXT, Security, security_of
@@ -31,9 +31,9 @@ _FLAGS: Final = Flags("HQ_CONSOLE_")
 _servers, _listening, _security = (_FLAGS.under(group) for group in ("Servers", "Listening", "Security"))
 _LEAST_KEY_BYTES: Final = 32
 _PARTS: Final[Any] = (
-    ("Nanny", "nanny", Nanny),
-    ("CMS", "cms", Cms),
-    ("Wall-E", "walle", Walle),
+    ("Nanny", "nanny", NannyClient),
+    ("CMS", "cms", CmsClient),
+    ("Wall-E", "walle", WalleClient),
 )  # flags: as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
@@ -105,7 +105,7 @@ def serve(**given: Any) -> None:
     loopback, with servers without authentication, it works without signing in. See docs/console.md.
     """
     set_up_logs(given["log_level"], given["log_format"])
-    security, credentials, key = _checked(given)
+    security, credentials, key = _check_options(given)
     try:
         run(lambda: _serve(given, security, credentials, key))
     except OSError as error:
@@ -113,7 +113,7 @@ def serve(**given: Any) -> None:
         sys.exit(1)
 
 
-def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None, bytes]:
+def _check_options(given: dict[str, Any]) -> tuple[Security | None, Credentials | None, bytes]:
     """Raises UsageError, naming the flag."""
     if not (is_loopback(given["http"]) or given["tls_cert"] or given["insecure"]):
         raise click.UsageError(
@@ -164,10 +164,10 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
         for name, flag, make in _PARTS
         if given[flag]
     }
-    registry = Registry(given["hq"], _locations(given), credentials)
+    registry = RegistryClient(given["hq"], _locations(given), credentials)
     servers = Servers(registry, **parts, audiences=common | {OWN_AUDIENCE})
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
-    server = Server(
+    server = ConsoleServer(
         servers,
         shared,
         given["http"],

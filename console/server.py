@@ -17,7 +17,7 @@ from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 
 
-class Health:
+class ConsoleHealth:
     """The console keeps nothing: if it answers at all, it is live and ready."""
 
     leaving = False
@@ -25,7 +25,7 @@ class Health:
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return not self.leaving
 
     def staleness_s(self) -> float | None:
@@ -38,7 +38,7 @@ class Health:
         return "shutting down" if self.leaving else ""
 
 
-class Server:
+class ConsoleServer:
     """`serve` runs until `stop` is called."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Server:
 
         `is_open`: visitors who are not signed in see what the servers show to anybody.
         """
-        self._servers, self._health, self._public_url = servers, Health(), public_url
+        self._servers, self._health, self._public_url = servers, ConsoleHealth(), public_url
         templates = Templates({"parts": servers.parts(), "is_open": is_open, "fresh_id": lambda: secrets.token_hex(8)})
         self.app = App(Routes(routes(servers, is_open=is_open)), templates, Seal(key), time.time, is_open=is_open)
         self._is_tls = shared.security is not None and shared.security.tls is not None

@@ -42,7 +42,7 @@ docs/controllers.md has the promises and what to do at a new epoch.
 
 from control.change import Change
 from control.controller import Controller
-from control.effects import EmergencyStop, Intent
+from control.effects import EffectIntent, EmergencyStop
 from control.errors import (
     EventRefused,
     MayNotBegin,
@@ -55,18 +55,18 @@ from control.errors import (
     UnreadableEvent,
 )
 from control.events import Events
-from control.following import Config
+from control.following import ControlConfig
 from control.reconcile import Reconciler
 from control.records import Kind, Records, Stored
 
 __all__ = [
     "Change",
-    "Config",
+    "ControlConfig",
     "Controller",
+    "EffectIntent",
     "EmergencyStop",
     "EventRefused",
     "Events",
-    "Intent",
     "Kind",
     "MayNotBegin",
     "NotActing",

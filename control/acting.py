@@ -41,7 +41,7 @@ class Sight(NamedTuple):
     refresh: int
 
 
-class Silence:
+class HolderSilence:
     """How long the holder has provably been silent. Pure."""
 
     def __init__(self, term_s: float) -> None:
@@ -49,7 +49,7 @@ class Silence:
         self._sight = Sight(-1, -1)
         self._since = self._looked = float("-inf")
 
-    def looked(self, sight: Sight, asked_at: float, now: float) -> None:
+    def record_sight(self, sight: Sight, asked_at: float, now: float) -> None:
         """A fence requested at `asked_at` has returned by `now`, and memory shows `sight`."""
         # After a long gap (we were paused, or the store was away) start over: the holder could perhaps not refresh.
         if sight != self._sight or asked_at - self._looked > self._term_s / 2:
@@ -68,7 +68,7 @@ class Tenure:
         self._term_s = term_s
         self._sent_at = float("-inf")
 
-    def refreshed(self, sent_at: float) -> None:
+    def extend_term(self, sent_at: float) -> None:
         """A takeover or refresh sent at `sent_at` has been stored: nobody takes over within a term of that."""
         self._sent_at = sent_at
 
@@ -100,12 +100,12 @@ class Acting:
         self._process, self._changes, self._proven = process, changes, proven
         self._clock, self._rng, self._term_s = clock, rng, term_s
         self._records: Records[control_pb2.Acting] = changes.memory.table(ACTING)
-        self._silence, self._tenure = Silence(term_s), Tenure(term_s)
+        self._silence, self._tenure = HolderSilence(term_s), Tenure(term_s)
         self._word = 0  # ours, once our watch shows the takeover; 0: we do not act
         self._refreshes = 0
         self._soon = asyncio.Event()
         self._leaving = False
-        self._records.listen(self._seen)
+        self._records.listen(self._on_word_changed)
         self.changed = asyncio.Event()
 
     @property
@@ -146,7 +146,7 @@ class Acting:
     def forget(self) -> None:
         """The store has another history: the stored word no longer counts as ours."""
         self._lose()
-        self._silence = Silence(self._term_s)
+        self._silence = HolderSilence(self._term_s)
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class Acting:
     async def _watch_the_holder(self) -> None:
         asked_at = self._clock.now()
         await self._proven()
-        self._silence.looked(self._sight(), asked_at, self._clock.now())
+        self._silence.record_sight(self._sight(), asked_at, self._clock.now())
         if self._silence.is_over(self._sight()):
             await self._take(self._sight())
 
@@ -200,11 +200,11 @@ class Acting:
         except RecordChanged:
             return  # another one was faster, or the holder is back
         await self._changes.memory.shown_soon(version, self._term_s)
-        stored = self._records.stored(WORD)
+        stored = self._records.stored_record(WORD)
         if stored is not None and stored.message.word == word:
             log.info("this process is the leader from now on: it alone changes records")
             self._word, self._refreshes = word, 0
-            self._tenure.refreshed(sent_at)
+            self._tenure.extend_term(sent_at)
             self._tell()
 
     async def _refresh(self) -> None:
@@ -214,7 +214,7 @@ class Acting:
         write = Write((), ((self._key(REFRESH), acting.SerializeToString(deterministic=True)),))
         await self._store(write, (self._guard_of_word(),))
         if self._word:
-            self._tenure.refreshed(sent_at)
+            self._tenure.extend_term(sent_at)
             if not held:
                 self._tell()
 
@@ -222,7 +222,7 @@ class Acting:
         return await self._changes.store("acting", write, guards, self._term_s / 2)
 
     def _guard_of_word(self) -> Compare:
-        stored = self._records.stored(WORD)
+        stored = self._records.stored_record(WORD)
         if stored is None or stored.message.word != self._word:
             raise NotActing(self.why_not())
         # Compare the whole value: unlike a version, its random word cannot occur in another history.
@@ -235,10 +235,10 @@ class Acting:
         return Sight(self._records.version(WORD), self._records.version(REFRESH))
 
     def _is_ours(self) -> bool:
-        stored = self._records.stored(WORD)
+        stored = self._records.stored_record(WORD)
         return bool(self._word) and stored is not None and stored.message.word == self._word
 
-    def _seen(self, name: str) -> None:
+    def _on_word_changed(self, name: str) -> None:
         """The word changed, or its refresh."""
         if self._word and not self._is_ours():
             log.warning("%s took over: this process is no longer the leader", self.process or "nobody yet")

@@ -50,10 +50,10 @@ class Changes:
             raise NotLoaded(why, 0.5)
         deadline = self.clock.now() + timeout_s
         try:
-            version = await self._committer.commit(subject, write, 0, deadline, guards, _touched(write))
+            version = await self._committer.commit(subject, write, 0, deadline, guards, _touched_keys(write))
         except Conflict as conflict:
             await self.memory.shown_soon(max(conflict.modified.values(), default=0), _SHOWN_S)
-            raise RecordChanged(f"{self._changed(conflict)} changed meanwhile: read it again and retry") from None
+            raise RecordChanged(f"{self._changed_names(conflict)} changed meanwhile: read it again and retry") from None
         except WriteGuarded as error:
             self.doubted()
             raise NotActing(f"not stored: another process may have become leader: {error}", 0.1) from error
@@ -70,7 +70,7 @@ class Changes:
                 "change", Write((), ((key, message.SerializeToString(deterministic=True)),)), (), timeout_s
             )
 
-    def _changed(self, conflict: Conflict) -> str:
+    def _changed_names(self, conflict: Conflict) -> str:
         changed = [key for key, modified in conflict.modified.items() if modified > self.memory.version]
         names = [self.names.name(key) for key in changed or conflict.modified]
         return ", ".join(f"{kind} {rest}" for kind, rest in names[:3]) or "a record"
@@ -104,7 +104,7 @@ class Change:
         key = self._changes.names.of(kind.name, record_id)
         if key in self._new:
             return _copy(self._new[key])  # type: ignore[return-value]
-        stored = self._changes.memory.table(kind).stored(record_id)
+        stored = self._changes.memory.table(kind).stored_record(record_id)
         # The first read counts: a decision based on it must be refused if the record changed before the second.
         version = stored.version if stored else 0
         if self._read.setdefault(key, version) != version:
@@ -119,7 +119,7 @@ class Change:
             raise NotActing(f"{kind.name} {record_id} exists: only the leader changes it")
         if (size := message.ByteSize()) > MAX_RECORD_BYTES:
             raise TooLarge(f"{kind.name} {record_id} has {size} bytes; the limit is {MAX_RECORD_BYTES}")
-        stored = self._changes.memory.table(kind).stored(record_id)
+        stored = self._changes.memory.table(kind).stored_record(record_id)
         if stored and stored.version == self._read[key] and stored.message == message:
             self._new.pop(key, None)  # no change
         else:
@@ -171,7 +171,7 @@ class Change:
         return Write(when, puts, gone)
 
 
-def _touched(write: Write) -> frozenset[bytes]:
+def _touched_keys(write: Write) -> frozenset[bytes]:
     return frozenset((*(c.key for c in write.when), *(key for key, _ in write.puts), *write.deletes))
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 
 from control.acting import Acting
 from control.change import Change
-from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switches
+from control.effects import ALL, FREEZE, OPENING, EffectIntent, EmergencyStop, Switches
 from control.errors import MayNotBegin
 from control.events import E, EventParts, Events, Handler
-from control.following import Config, Following
+from control.following import ControlConfig, Following
 from control.memory import STILL_LOADING
 from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
@@ -35,7 +35,7 @@ class Controller:
 
     def __init__(
         self,
-        config: Config,
+        config: ControlConfig,
         store: Store,
         clock: Clock,
         rng: random.Random,
@@ -46,7 +46,7 @@ class Controller:
         self._following = following = Following(config, store, clock, rng)
         self.loaded, self._epoch, self._fence = following.loaded, following.epoch, following.fence
         self._memory, self._changes = memory, changes = following.memory, following.changes
-        self._acting = Acting(config.process, changes, following.fence.passed, clock, rng, config.term_s)
+        self._acting = Acting(config.process, changes, following.fence.wait_for_fence, clock, rng, config.term_s)
         changes.doubted = self._acting.doubt
         memory.forget.append(self._acting.forget)
         self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)
@@ -153,7 +153,7 @@ class Controller:
 
     async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call. Raises StoreUnavailable."""
-        await self._fence.passed()
+        await self._fence.wait_for_fence()
         self.check_loaded()
 
     # --- changing ---------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Controller:
         self.check_loaded()
         return Change(self._changes, lambda: self._epoch.current, None)
 
-    async def intend(self, change: Change, timeout_s: float = 5.0, *, new: bool = True) -> Intent:
+    async def intend(self, change: Change, timeout_s: float = 5.0, *, new: bool = True) -> EffectIntent:
         """Store a change, after which effects may begin for half a term; call `check` of the result before each.
 
         Args:
@@ -183,7 +183,7 @@ class Controller:
         change.compare(OPENING, ALL)
         valid_s, sent_at = self.config.term_s / 2, self.clock.now()
         version = await change.commit(min(timeout_s, valid_s))
-        return Intent(self._switches, self.clock, sent_at, valid_s, version)
+        return EffectIntent(self._switches, self.clock, sent_at, valid_s, version)
 
     async def freeze(self, by: str, reason: str) -> None:
         """Nothing new begins, at any process, until `unfreeze`. Works at any process, whether or not one acts."""

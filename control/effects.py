@@ -68,7 +68,7 @@ class Switches:
         return self.stop.reason() or self.not_acting() or self.closed() or begins
 
 
-class Intent:
+class EffectIntent:
     """What was stored before an effect, and until when the effect may begin."""
 
     def __init__(self, switches: Switches, clock: Clock, sent_at: float, valid_s: float, version: int) -> None:

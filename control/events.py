@@ -55,7 +55,7 @@ class Events(Generic[E]):
         self.name, self._message, self._handle, self._parts = name, message, handle, parts
         self.kind = Kind(f"events.{name}", control_pb2.Inbox)
         self._inboxes: Records[control_pb2.Inbox] = parts.changes.memory.table(self.kind)
-        self._inboxes.listen(self._moved)
+        self._inboxes.listen(self._wake_waiters)
         self._idle: dict[str, tuple[int, float]] = {}  # version of an inbox without pending events, and since when
         self._waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
@@ -107,7 +107,7 @@ class Events(Generic[E]):
             append(inbox, request_id, content, self._parts.epoch(), by, self._parts.changes.clock.wall_ms())
             # Another event may arrive or be handled in between.
             with suppress(RecordChanged):
-                await self._put(subject, inbox, deadline - self._parts.changes.clock.now())
+                await self._put_inbox(subject, inbox, deadline - self._parts.changes.clock.now())
                 return
 
     def subjects(self) -> Iterator[str]:
@@ -127,7 +127,7 @@ class Events(Generic[E]):
 
     async def _forget_if_idle(self, subject: str) -> float | None:
         """Delete an inbox that was idle for long; return when to look again."""
-        stored, now = self._inboxes.stored(subject), self._parts.changes.clock.now()
+        stored, now = self._inboxes.stored_record(subject), self._parts.changes.clock.now()
         if stored is None or stored.message.pending:
             self._idle.pop(subject, None)
             return None
@@ -142,7 +142,7 @@ class Events(Generic[E]):
         return None
 
     async def _handle_pending(self, subject: str) -> None:
-        while (stored := self._inboxes.stored(subject)) is not None and stored.message.pending:
+        while (stored := self._inboxes.stored_record(subject)) is not None and stored.message.pending:
             change = self._parts.change()
             inbox = change.get(self.kind, subject)
             assert inbox is not None
@@ -188,7 +188,7 @@ class Events(Generic[E]):
         copy.CopyFrom(self._inboxes.get(subject, copy))
         return copy
 
-    async def _put(self, subject: str, inbox: control_pb2.Inbox, timeout_s: float) -> None:
+    async def _put_inbox(self, subject: str, inbox: control_pb2.Inbox, timeout_s: float) -> None:
         key = self._parts.changes.names.of(self.kind.name, subject)
         when = Compare(key, "modified", self._inboxes.version(subject))
         value = inbox.SerializeToString(deterministic=True)
@@ -200,7 +200,7 @@ class Events(Generic[E]):
             self._waiting[subject].append(moved)
             await moved
 
-    def _moved(self, subject: str) -> None:
+    def _wake_waiters(self, subject: str) -> None:
         for future in self._waiting.pop(subject, ()):
             if not future.done():
                 future.set_result(None)

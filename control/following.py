@@ -12,16 +12,16 @@ from control.change import Changes
 from control.memory import Memory
 from serving.clock import Clock
 from serving.errors import ServiceError
-from serving.storage.errors import served
+from serving.storage.errors import to_service_error
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
-from store.follow import Follower
+from store.follow import StoreFollower
 from store.keys import COMPACTION, FENCE, Keys, word_of
 from store.port import Batch, Record, Store
 from store.proof import Proof
-from store.session import Session
+from store.session import WriterSession
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _RETRY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ControlConfig:
     """The settings of the kit.
 
     Attributes:
@@ -56,20 +56,20 @@ class Following:
         loaded: set when everything was read and a fence proved it; cleared when everything is reread.
     """
 
-    def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, config: ControlConfig, store: Store, clock: Clock, rng: random.Random) -> None:
         process = config.process
         self._names = names = Keys(config.prefix)
         self.memory = memory = Memory(names)
         self.epoch = epoch = Epoch(store, names, rng)
-        self._follower = Follower(store, names, memory, epoch, rng)
+        self._follower = StoreFollower(store, names, memory, epoch, rng)
         times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
-        self.fence = Fence(store, names, process, epoch, self._follower, clock, rng, times, served)
+        self.fence = Fence(store, names, process, epoch, self._follower, clock, rng, times, to_service_error)
         self.proof = Proof(store, names, process, epoch, self._follower, memory, self.fence, clock, rng)
-        session = Session(store, names, process, epoch, rng, memory.shown)
-        self._committer = Committer(store, names, process, epoch, session, clock, rng, errors=served)
+        session = WriterSession(store, names, process, epoch, rng, memory.wait_for_version)
+        self._committer = Committer(store, names, process, epoch, session, clock, rng, errors=to_service_error)
         self._compactor = Compactor(store, names, process, epoch, clock, rng, config.compact_every_s)
         self.changes = Changes(memory, names, self._committer, clock)
-        memory.before, memory.after = [self._committer.observe], [self._seen]
+        memory.before, memory.after = [self._committer.observe], [self._on_batch]
         memory.forget = [self._committer.forget, self._forget]
         self.loaded = asyncio.Event()
         self._unloaded = asyncio.Event()
@@ -93,7 +93,7 @@ class Following:
                 await asyncio.sleep(_RETRY_S)
                 continue
             try:
-                await self.fence.passed()
+                await self.fence.wait_for_fence()
             except ServiceError as error:
                 log.info("not loaded yet: %s", error)
                 await asyncio.sleep(_RETRY_S)
@@ -103,7 +103,7 @@ class Following:
                 self.loaded.set()
                 log.info("loaded version %d", self.memory.version)
 
-    def _seen(self, batch: Batch) -> None:
+    def _on_batch(self, batch: Batch) -> None:
         if self.memory.restoring:
             self.loaded.clear()
             self._unloaded.set()
@@ -112,9 +112,9 @@ class Following:
                 continue
             kind, _ = self._names.name(change.key)
             if kind == FENCE:
-                self.fence.seen(change.key, word_of(change.value), change.revision)
+                self.fence.on_fence_key(change.key, word_of(change.value), change.revision)
             elif kind == COMPACTION:
-                self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
+                self._compactor.on_compaction_mark(Record(change.key, change.value, change.created, change.revision))
 
     def _forget(self) -> None:
         self.loaded.clear()

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from control.records import Kind, M, Records
 from store.keys import RESTORE, Keys
-from store.port import Batch, Change, Record, Unavailable
+from store.port import Batch, KeyChange, Record, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Memory:
         """Call before tables are filled: from then on no more can be made."""
         self._is_sealed = True
 
-    async def shown(self, version: int) -> None:
+    async def wait_for_version(self, version: int) -> None:
         """Return when everything up to a version is in, however long it takes. Raises Unavailable on a new epoch."""
         resets = self._resets
         while self.version < version:
@@ -76,7 +76,7 @@ class Memory:
         if self.version < version:
             with suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(timeout_s):
-                    await self.shown(version)
+                    await self.wait_for_version(version)
 
     def why_incomplete(self) -> str:
         """Why this is not all that the store has; empty: nothing says so."""
@@ -97,9 +97,9 @@ class Memory:
 
     def load(self, records: list[Record]) -> None:
         for record in records:
-            self._take(Change(record.key, record.value, record.created, record.modified))
+            self._take(KeyChange(record.key, record.value, record.created, record.modified))
 
-    def listed(self, revision: int) -> None:
+    def on_listing_complete(self, revision: int) -> None:
         self._move(revision)
         for table in self._tables.values():
             for record_id in list(table.ids()):
@@ -123,7 +123,7 @@ class Memory:
         table = self._tables.get(kind)
         return table.version(record_id) if table is not None else None
 
-    def mend(self, changes: list[Change], revision: int) -> None:
+    def mend(self, changes: list[KeyChange], revision: int) -> None:
         for table, record_id in filter(None, [self._take(change) for change in changes]):
             table.tell(record_id)
 
@@ -131,7 +131,7 @@ class Memory:
         for name, table in self._tables.items():
             yield from (self._names.of(name, record_id) for record_id in table.ids())
 
-    def _take(self, change: Change) -> tuple[Records[Message], str] | None:
+    def _take(self, change: KeyChange) -> tuple[Records[Message], str] | None:
         kind, record_id = self._names.name(change.key)
         if kind == RESTORE:
             self.restoring = change.value is not None

@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from control.controller import Controller
-from control.following import Config
+from control.following import ControlConfig
 from serving import process
 from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
@@ -90,7 +90,7 @@ def dev_flags(flags: Flags, data: str) -> Callable[[F], F]:
     )
 
 
-def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Config:
+def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> ControlConfig:
     """The settings in `kit_flags`; `name`: the program's, part of the process name. Raises UsageError."""
     if given["term"] < 1.0:
         raise click.UsageError(f"--term {given['term']:g}s: must be at least 1s")
@@ -98,7 +98,7 @@ def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Co
     stop_file = Path(given["stop_file"]) if given["stop_file"] else None
     compact_s = given["compact_every"] or (_DEV_COMPACT_S if "store" in given else 0.0)
     process = given["process"] or generated
-    return Config(given["prefix"], process, given["term"], compact_s, stop_file, open_command)
+    return ControlConfig(given["prefix"], process, given["term"], compact_s, stop_file, open_command)
 
 
 def security_from(given: Mapping[str, Any]) -> Security | None:
@@ -130,7 +130,7 @@ def check_exposed(given: Mapping[str, Any]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def context_of(given: Mapping[str, Any], name: str, config: Config, security: Security | None) -> ServerContext:
+def context_of(given: Mapping[str, Any], name: str, config: ControlConfig, security: Security | None) -> ServerContext:
     """What the listeners share. Call it inside the running event loop."""
     tracing = tracing_to(given["otlp"], name, config.process)
     return ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
@@ -183,7 +183,7 @@ class ControllerHealth:
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return self.controller.loaded.is_set() and not self.leaving
 
     def staleness_s(self) -> float | None:
@@ -239,7 +239,7 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
     try:
         store = EtcdStore(EtcdConfig((etcd.endpoint,)))
         where, note = f"etcd at {etcd.endpoint}, data in {given['data']}", etcd.process.binary.note
-        yield DevStore(store, where, note, etcd.process.died)
+        yield DevStore(store, where, note, etcd.process.wait_for_exit)
     finally:
         await etcd.stop()
 

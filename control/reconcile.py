@@ -117,7 +117,7 @@ class Reconciler:
         self.trigger_all()
         tasks: set[asyncio.Task[None]] = set()
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def on_task_done(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             self._moved.set()
 
@@ -127,7 +127,7 @@ class Reconciler:
                 while len(tasks) < self._workers and (key := self._due.take(self._clock.now())) is not None:
                     task = asyncio.create_task(self._once(self._due, key), name=f"{self.name} {key}")
                     tasks.add(task)
-                    task.add_done_callback(ended)
+                    task.add_done_callback(on_task_done)
                 await self._wait(full=len(tasks) >= self._workers)
         finally:
             for task in tasks:
@@ -153,11 +153,11 @@ class Reconciler:
         except RecordChanged:
             due.add(key, self._clock.now())  # its basis has changed: decide again
         except Exception as error:
-            await self._failed(due, key, error)
+            await self._record_failure(due, key, error)
         finally:
             due.done(key)
 
-    async def _failed(self, due: Due, key: str, error: Exception) -> None:
+    async def _record_failure(self, due: Due, key: str, error: Exception) -> None:
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
         longest_s = min(BACKOFF_S[0] * 2.0 ** min(attempt - 1, 30), BACKOFF_S[1])
         due.hold(key, self._clock.now() + self._rng.uniform(longest_s / 2, longest_s))

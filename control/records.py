@@ -71,7 +71,7 @@ class Records(Mapping[str, M]):
     def __contains__(self, record_id: object) -> bool:
         return record_id in self._stored or record_id in self.unreadable
 
-    def stored(self, record_id: str) -> Stored[M] | None:
+    def stored_record(self, record_id: str) -> Stored[M] | None:
         """The record with its version; None: there is none. Raises Unreadable."""
         self._check_readable(record_id)
         return self._stored.get(record_id)

@@ -8,9 +8,9 @@ import hqclient.clock
 import serving.clock
 
 
-class Clock(serving.clock.Clock, hqclient.clock.Clock, Protocol):
+class FederatedClock(serving.clock.Clock, hqclient.clock.ClientClock, Protocol):
     """Where time comes from."""
 
 
-class SystemClock(serving.clock.SystemClock, hqclient.clock.SystemClock):
+class FederatedSystemClock(serving.clock.SystemClock, hqclient.clock.MonotonicClock):
     """The machine's clocks."""

@@ -30,7 +30,7 @@ _SAID: Final = frozenset({"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND"
 NOT_LET_IN: Final = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
 
 
-class Silence(Exception):
+class NoAnswer(Exception):
     """A location has no answer to this call; str() says why."""
 
 
@@ -39,7 +39,7 @@ class LocationsSilent(Retry):
 
     reason = "LOCATIONS_UNAVAILABLE"
 
-    def __init__(self, silent: Mapping[str, Silence], instead_of: str = "") -> None:
+    def __init__(self, silent: Mapping[str, NoAnswer], instead_of: str = "") -> None:
         said = "; ".join(f"{name}: {silence}" for name, silence in sorted(silent.items()))
         super().__init__(f"{instead_of} ({said})" if instead_of else f"locations do not respond: {said}")
         self._names = sorted(silent)
@@ -100,7 +100,7 @@ def words_of(error: HqApiError, in_time: str) -> str:
     return error.message
 
 
-def relayed(error: HqApiError, location: str) -> ServiceError:
+def relayed_error(error: HqApiError, location: str) -> ServiceError:
     """A location's error for the gateway's own caller: same code, reason and details, plus the location."""
     message = f"{location}: {words_of(error, 'before the deadline')}"
     unsure = "; it may or may not be stored: read to find out"
@@ -143,4 +143,4 @@ def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
 def raise_refusal(refused: Mapping[str, HqApiError]) -> None:
     """Relay a location's refusal of the request, if there is one."""
     for name, error in refused.items():
-        raise relayed(error, name)
+        raise relayed_error(error, name)

@@ -6,36 +6,36 @@ import asyncio
 import random
 from typing import Final
 
-from federated.calls.lists import Counts, Lists
+from federated.calls.lists import CountCalls, Lists
 from federated.calls.owners import OwnerSearch
-from federated.calls.refusals import Refusals
+from federated.calls.refusals import FederatedRefusals
 from federated.calls.single import Single
-from federated.calls.watch import Watches
-from federated.calls.writes import Applying, Writes
-from federated.clock import Clock
-from federated.followed.followed import Followed
+from federated.calls.watch import FederatedWatches
+from federated.calls.writes import Applying, FederatedWrites
+from federated.clock import FederatedClock
+from federated.followed.followed import FollowedFilters
 from federated.locations.locations import Locations
 from hqapi.pieces import Pieces
 
 _JSON_BYTES: Final = 64 << 20  # of instances kept as JSON
 
 
-class Gateway:
+class FederatedGateway:
     """Everything that a gateway does, over its locations."""
 
-    def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
+    def __init__(self, locations: Locations, clock: FederatedClock, rng: random.Random, page_bytes: int) -> None:
         pieces = Pieces(_JSON_BYTES)
-        self.followed = Followed(locations, clock, rng, page_bytes, pieces)
-        search_lists = Lists(locations, clock, page_bytes, pieces, self.followed.kept)
+        self.followed = FollowedFilters(locations, clock, rng, page_bytes, pieces)
+        search_lists = Lists(locations, clock, page_bytes, pieces, self.followed.last_list)
         search = OwnerSearch(locations, search_lists, clock)
         self.locations = locations
         self.lists = search_lists
         self.single = Single(locations, search_lists, clock)
-        self.counts = Counts(locations, clock)
-        self.writes = Writes(locations, search, clock)
+        self.counts = CountCalls(locations, clock)
+        self.writes = FederatedWrites(locations, search, clock)
         self.applying = Applying(self.writes, search)
-        self.refusals = Refusals(locations, search)
-        self.watches = Watches(locations, clock, rng)
+        self.refusals = FederatedRefusals(locations, search)
+        self.watches = FederatedWatches(locations, clock, rng)
 
     async def run(self) -> None:
         """Probe locations, and follow what is asked for often, until cancelled."""

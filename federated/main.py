@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import click
 
-from federated.clock import SystemClock
-from federated.gateway import Gateway
+from federated.clock import FederatedSystemClock
+from federated.gateway import FederatedGateway
 from federated.locations.channel import Dialer
-from federated.locations.config import BadConfig, ConfigFile, check_plain
+from federated.locations.config import BadGatewayConfig, ConfigFile, check_plain
 from federated.locations.locations import Locations
-from federated.server import Server
+from federated.server import FederatedServer
 from hqapi.rules import DENIED_BY_STATE
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
@@ -94,7 +94,7 @@ def cli(**given: Any) -> None:
         file = ConfigFile(given["config"]) if may_be_plain else ConfigFile(given["config"], check_plain)
     except OSError as error:
         raise click.UsageError(f"--config {given['config']}: {error.strerror}") from error
-    except (BadConfig, UnicodeDecodeError) as error:
+    except (BadGatewayConfig, UnicodeDecodeError) as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from error
     set_up_logs(given["log_level"], given["log_format"])
     _run(file, given, security, dialer)
@@ -105,7 +105,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "token_file")))
     try:
         check_exposure(given, forwards=True)
-        security = security_of(given, SystemClock(), None, DENIED_BY_STATE, forwards=True)
+        security = security_of(given, FederatedSystemClock(), None, DENIED_BY_STATE, forwards=True)
         _check_own(files, security)
         return security, Dialer(Credentials(files))
     except (BadSecurity, BadCredentials) as error:
@@ -130,13 +130,13 @@ def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dia
 
 
 async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
-    clock, rng = SystemClock(), random.SystemRandom()
+    clock, rng = FederatedSystemClock(), random.SystemRandom()
     locations = Locations(file, clock, rng, dialer, given["last_good_bytes"])
-    gateway = Gateway(locations, clock, rng, given["page_bytes"])
+    gateway = FederatedGateway(locations, clock, rng, given["page_bytes"])
     name = f"{socket.gethostname()}-federated-{secrets.token_hex(4)}"
     tracing = tracing_to(given["otlp"], "hq-federated", name)
     shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
-    server = Server(
+    server = FederatedServer(
         gateway,
         shared,
         Addresses(

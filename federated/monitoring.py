@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from federated.gateway import Gateway
+from federated.gateway import FederatedGateway
 from federated.locations.location import Location
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2
@@ -14,7 +14,7 @@ from serving.telemetry.metrics import Declared
 
 
 @dataclass(slots=True)
-class GatewayHealth:
+class FederatedHealth:
     """A gateway can serve reads while it knows a location that answers."""
 
     locations: Locations
@@ -23,7 +23,7 @@ class GatewayHealth:
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return self.locations.started.is_set() and not self.leaving and len(self._silent()) < self._count()
 
     def staleness_s(self) -> float | None:
@@ -88,11 +88,11 @@ _COUNTERS: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
 }
 
 
-def _by_location(read: Callable[[Location], float]) -> Callable[[Gateway], dict[tuple[str, ...], float]]:
+def _by_location(read: Callable[[Location], float]) -> Callable[[FederatedGateway], dict[tuple[str, ...], float]]:
     return lambda gateway: {(one.name,): read(one) for one in gateway.locations.by_name.values()}
 
 
-D = Declared[Gateway]
+D = Declared[FederatedGateway]
 METRICS: Final = (
     *(
         D("gauge", f"hq_federated_location_{name}", text, _by_location(read), ("location",))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from federated.calls.lists import Lists, compiled
-from hqapi.prometheus_sd import Asked, Target
+from federated.calls.lists import Lists, compile_find
+from hqapi.prometheus_sd import ScrapeTarget, TargetQuery
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -16,13 +16,13 @@ from serving.calls.methods import Call
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 
 
-class ScrapeTargets:
+class FederatedScrapeTargets:
     """Finds them."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists
 
-    async def find(self, asked: Asked, call: Call) -> AsyncIterator[Sequence[Target]]:
+    async def find(self, asked: TargetQuery, call: Call) -> AsyncIterator[Sequence[ScrapeTarget]]:
         """Raises LocationsSilent; InvalidRequest for an invalid name of a service."""
         request = pb.FindInstancesRequest()
         request.filter.service_id.extend(asked.services)
@@ -30,7 +30,7 @@ class ScrapeTargets:
             request.filter.readiness = pb.READINESS_FILTER_READY
         request.read.require_all_locations = request.read.allow_last_good = True
         while True:
-            find = compiled(request)
+            find = compile_find(request)
             answer = await self._lists.page(find, self._lists.ask(find, call))
             page = pb.FindInstancesResponse.FromString(answer.proto())
             yield [_target(instance) for instance in page.instances]
@@ -39,9 +39,9 @@ class ScrapeTargets:
             request.page_token = page.next_page_token
 
 
-def _target(instance: instance_pb2.Instance) -> Target:
+def _target(instance: instance_pb2.Instance) -> ScrapeTarget:
     meta, spec, status = instance.meta, instance.spec, instance.status
-    return Target(
+    return ScrapeTarget(
         meta.id,
         meta.service_id,
         meta.cluster,

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from federated.api import GatewayApi
-from federated.gateway import Gateway
-from federated.monitoring import METRICS, GatewayHealth
-from federated.scrape_targets import ScrapeTargets
+from federated.gateway import FederatedGateway
+from federated.monitoring import METRICS, FederatedHealth
+from federated.scrape_targets import FederatedScrapeTargets
 from hqapi import prometheus_sd
 from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 
 
-class Server:
+class FederatedServer:
     """A gateway with its transports. `serve` runs until `stop` is called; a part that dies ends it with the error."""
 
-    def __init__(self, gateway: Gateway, shared: ServerContext, addresses: Addresses, grace_s: float = 5.0) -> None:
+    def __init__(
+        self, gateway: FederatedGateway, shared: ServerContext, addresses: Addresses, grace_s: float = 5.0
+    ) -> None:
         self.gateway = gateway
-        self.health = GatewayHealth(gateway.locations)
+        self.health = FederatedHealth(gateway.locations)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, gateway))
         api = GatewayApi(gateway)
         methods = [*api.methods(), *api.refused_methods()]
-        pages = prometheus_sd.pages(ScrapeTargets(gateway.lists).find, metrics)
+        pages = prometheus_sd.pages(FederatedScrapeTargets(gateway.lists).find, metrics)
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from gateways.picture.addresses import Addressing
-from gateways.picture.metrics import METRICS, Subject
-from gateways.picture.picture import Picture
+from gateways.picture.metrics import METRICS, ViewMetricSources
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import Discovery
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
@@ -34,19 +34,19 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
-class GatewayHealth:
+class DiscoveryHealth:
     """What /livez, /readyz and grpc.health.v1 say.
 
     A gateway can serve as soon as there is a list, even from a file: an old answer is better than none.
     """
 
-    picture: Picture
+    picture: EndpointView
     leaving: bool = False
 
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return self.picture.coverage.is_known and not self.leaving
 
     def staleness_s(self) -> float | None:
@@ -66,7 +66,7 @@ class GatewayHealth:
         return "; ".join(filter(None, (nothing, error, away)))
 
 
-class Gateway:
+class DiscoveryGateway:
     """A picture with the transports that show it. Made inside the event loop that is to serve.
 
     `serve` runs until `stop` is called; a part that dies ends it with the error.
@@ -82,14 +82,14 @@ class Gateway:
         security: Security | None = None,
         grace_s: float = 5.0,
     ) -> None:
-        self.picture = Picture()
+        self.picture = EndpointView()
         self.addressing = Addressing(self.picture.hosts)
-        self.health = GatewayHealth(self.picture)
+        self.health = DiscoveryHealth(self.picture)
         self.clock = clock
         name = f"{socket.gethostname()}-{kind}-{secrets.token_hex(4)}"
         self.context = ServerContext(limits, clock, RequestIds(name), security)
         self.metrics = process_metrics(self.context)
-        self.metrics.register(Table(METRICS, Subject(self.picture, self.addressing)))
+        self.metrics.register(Table(METRICS, ViewMetricSources(self.picture, self.addressing)))
         self._discovery, self._services, self._grace_s = discovery, tuple(services), grace_s
         self._transports: Transports | None = None
 

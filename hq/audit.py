@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from serving.auth.audit_chain import Link, hash_of, link_of
+from serving.auth.audit_chain import ChainLink, hash_of, link_of
 
 _STRANGE: Final = "not a valid line of an audit log: it was edited, or this is another kind of file"
 
@@ -27,7 +27,7 @@ class ExpectedLine(NamedTuple):
 
 
 @dataclass(slots=True)
-class Span:
+class ChainSpan:
     """What was found of one chain.
 
     Attributes:
@@ -53,7 +53,7 @@ class Check:
     """
 
     expected: set[ExpectedLine] = field(default_factory=set)
-    spans: dict[str, Span] = field(default_factory=dict)
+    spans: dict[str, ChainSpan] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _strange: list[bytes] = field(default_factory=list)  # bytes that are not lines of a log, up to the next that are
@@ -73,7 +73,7 @@ class Check:
                 self._strange.append(line[:-1])
                 strange_at = strange_at or number
             else:
-                self._unfinished(f"{name}:{number}", len(line))
+                self._note_unfinished(f"{name}:{number}", len(line))
         if self._strange:
             self.faults.append(f"{name}:{strange_at}: {_STRANGE}")
             self._strange.clear()
@@ -83,7 +83,7 @@ class Check:
         for mark in sorted(self.expected):
             self.faults.append(f"line {mark} is missing: lines were removed, or the log was recreated")
 
-    def _strangers(self, place: str, link: Link) -> None:
+    def _strangers(self, place: str, link: ChainLink) -> None:
         """Judge what comes before a line and is not one: if HQ found it there, the line says so."""
         is_strange, found = bool(self._strange), b"\n".join(self._strange)
         self._strange.clear()
@@ -97,15 +97,15 @@ class Check:
             words = f"line {link.sequence} says that an incomplete line came before it, which is missing now"
             self.faults.append(f"{place}: {words}")
 
-    def _unfinished(self, place: str, size: int) -> None:
+    def _note_unfinished(self, place: str, size: int) -> None:
         words = f"the last {size} bytes are not a complete line: writing was interrupted, or the file was truncated"
         self.notes.append(f"{place}: {words}")
 
-    def _line(self, place: str, link: Link, line: bytes) -> None:
+    def _line(self, place: str, link: ChainLink, line: bytes) -> None:
         self._meet(link)
         span = self.spans.get(link.chain)
         if span is None:
-            span = self.spans[link.chain] = Span(link.chain, link.sequence)
+            span = self.spans[link.chain] = ChainSpan(link.chain, link.sequence)
             if (link.sequence == 1) != (link.previous == ""):
                 self.faults.append(f"{place}: only line 1 may have no predecessor: this line was edited")
         elif fault := _fault(span, link):
@@ -113,13 +113,13 @@ class Check:
         span.last, span.hash, span.lines = link.sequence, hash_of(line), span.lines + 1
         self.expected -= {ExpectedLine(span.last), ExpectedLine(span.last, span.hash)}
 
-    def _meet(self, link: Link) -> None:
+    def _meet(self, link: ChainLink) -> None:
         """The line before this one counts as found by what this one says of it, even if its file is missing."""
         if link.sequence > 1 and link.chain not in self.spans:
             self.expected -= {ExpectedLine(link.sequence - 1), ExpectedLine(link.sequence - 1, link.previous)}
 
 
-def _fault(span: Span, link: Link) -> str:
+def _fault(span: ChainSpan, link: ChainLink) -> str:
     """Why the line cannot follow those of the span; empty: it can."""
     wanted = span.last + 1
     if link.sequence < wanted:
@@ -132,7 +132,7 @@ def _fault(span: Span, link: Link) -> str:
     return ""
 
 
-def in_order(firsts: Sequence[tuple[str, Link | None]]) -> list[str]:
+def in_order(firsts: Sequence[tuple[str, ChainLink | None]]) -> list[str]:
     """Names of files in the order in which they were written, by the first line of each."""
     known = sorted((link.chain, link.sequence, name) for name, link in firsts if link is not None)
     return [name for *_, name in known] + [name for name, link in firsts if link is None]
@@ -200,7 +200,7 @@ def _tell(check: Check) -> None:
         click.echo("no lines")
 
 
-def _first(path: Path) -> Link | None:
+def _first(path: Path) -> ChainLink | None:
     """The place of the first line that has one."""
     with path.open("rb") as file:
         return next((link for line in file if (link := link_of(line.rstrip(b"\n")))), None)

@@ -19,8 +19,8 @@ from typing import BinaryIO
 
 from hq import keys as k
 from hq.memory.cache import Cache
-from hq.memory.checkpoint_format import Damaged, Head, Reader, Writer
-from hq.memory.history import History, Step, recalled
+from hq.memory.checkpoint_format import CheckpointHead, CheckpointReader, CheckpointWriter, Damaged
+from hq.memory.history import History, VersionEvents, steps_from_tuples
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
 from store.kept import Footing, NotKept
@@ -41,7 +41,7 @@ def save(
 ) -> None:
     """Write all instances and the history to a file, in place of an existing one, which is removed in any case."""
     began = time.monotonic()
-    _drop(path, *_begun(path))
+    _drop(path, *_unfinished_files(path))
     if footing is None or footing.modified > cache.version or not cache.epoch or not cache.is_whole():
         log.warning("no checkpoint at %s: records are in quarantine (hqctl quarantine), or memory is incomplete", path)
         return
@@ -53,12 +53,12 @@ def save(
         Path(name).replace(path)
     except (OSError, ValueError) as error:
         log.warning("no checkpoint at %s, so the next start reads everything: %s", path, error)
-        _drop(*_begun(path))
+        _drop(*_unfinished_files(path))
         return
     log.info("checkpoint of %d instances at %s, in %.1f s", len(cache), path, time.monotonic() - began)
 
 
-def _begun(path: Path) -> Iterable[Path]:
+def _unfinished_files(path: Path) -> Iterable[Path]:
     """Unfinished files of this name, whose writer was killed or failed."""
     return path.parent.glob(f"{path.name}.*{_NEW}")
 
@@ -75,10 +75,10 @@ def _write(
     keys = len(cache) + sum(bool(entry.status_version) for entry in cache.entries())
     stored_bytes = sum(entry.stored_bytes() for entry in cache.entries())
     sizes = len(cache), keys, stored_bytes, len(history), history.complete_after
-    writer = Writer(file, Head(prefix, cache.epoch, cache.version, footing, *sizes, silence))
+    writer = CheckpointWriter(file, CheckpointHead(prefix, cache.epoch, cache.version, footing, *sizes, silence))
     for part in cache.matching(Query(service_pb2.InstanceFilter())):
-        writer.add([entry.kept() for entry in part])
-    for steps in history.kept():
+        writer.add([entry.as_tuple() for entry in part])
+    for steps in history.step_tuples():
         writer.add(steps)
 
 
@@ -88,24 +88,29 @@ class Checkpoint:
     kinds = (k.SPEC, k.STATUS)
 
     def __init__(
-        self, path: Path, head: Head, cache: Cache, history: History, take: Callable[[tuple[bytes, ...]], None]
+        self,
+        path: Path,
+        head: CheckpointHead,
+        cache: Cache,
+        history: History,
+        take: Callable[[tuple[bytes, ...]], None],
     ) -> None:
         self._path, self._head, self._cache, self._history, self._take = path, head, cache, history, take
-        self._steps: list[Step] = []
+        self._steps: list[VersionEvents] = []
         self.epoch, self.version, self.footing, self.key_count = head.epoch, head.version, head.footing, head.keys
 
     def restore(self) -> Iterator[None]:
         """Take all instances into the cache, part by part. Raises NotKept."""
         try:
-            with _opened(self._path) as file:
-                reader = Reader(file)
+            with _open_trusted(self._path) as file:
+                reader = CheckpointReader(file)
                 if reader.head != self._head:
                     raise NotKept("the file was replaced")
                 for _ in reader.parts(self._head.instances, self._cache.recall):
                     gc.freeze()  # it stays: the garbage collector need not scan a million instances
                     yield
                 self._steps.clear()
-                yield from reader.parts(self._head.steps, lambda part: self._steps.extend(recalled(part)))
+                yield from reader.parts(self._head.steps, lambda part: self._steps.extend(steps_from_tuples(part)))
                 reader.end()
         except (OSError, Damaged) as error:
             raise NotKept(str(error)) from error
@@ -118,7 +123,7 @@ class Checkpoint:
         self._steps.clear()
 
 
-def found(
+def find_checkpoint(
     path: Path,
     cache: Cache,
     history: History,
@@ -127,8 +132,8 @@ def found(
 ) -> Checkpoint | None:
     """The checkpoint at a path; None: there is none that could be of this store."""
     try:
-        with _opened(path) as file:
-            head = Reader(file).head
+        with _open_trusted(path) as file:
+            head = CheckpointReader(file).head
         if head.prefix == prefix:
             return Checkpoint(path, head, cache, history, take_silence)
         log.warning("the checkpoint at %s is of prefix %s: reading everything", path, head.prefix.decode())
@@ -139,7 +144,7 @@ def found(
     return None
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_trusted(path: Path) -> BinaryIO:
     """To read it, if nobody else can have written it. Raises Damaged, OSError."""
     file = os.fdopen(os.open(path, _FLAGS), "rb")
     state = os.fstat(file.fileno())

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hq.errors import EpochDoubted
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.liveness.orders import Orders
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
@@ -37,18 +37,18 @@ _RECOVERY_LOOK_S = 1.0
 _CONFIRM_S = 5.0
 
 
-class Holdings(NamedTuple):
+class InstanceCounts(NamedTuple):
     """How many instances there are, and how many of them are ready."""
 
     instances: int
     ready: int
 
-    def encoded(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """As part of the next epoch's record: how many there were before it."""
         return storage_pb2.EpochRecord(instances_before=self.instances, ready_before=self.ready).SerializeToString()
 
 
-def far_less(now: Holdings, before: Holdings) -> bool:
+def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
     """Less than half, of all or of those that are ready."""
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
@@ -65,13 +65,13 @@ class Strangers:
         self._heard: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last time; last ones last
         self._going_on = 0
 
-    def heard(self, instance_id: str, now: float) -> None:
+    def record_report(self, instance_id: str, now: float) -> None:
         """An agent reports it."""
-        first, _ = self._dropped(instance_id) or (now, now)
+        first, _ = self._pop_times(instance_id) or (now, now)
         self._heard[instance_id] = first, now
         self._going_on += self._goes_on(first, now)
         if len(self._heard) > _STRANGERS_KEPT:
-            self._dropped(next(iter(self._heard)))
+            self._pop_times(next(iter(self._heard)))
 
     def count(self, now: float) -> int:
         """Those that go on."""
@@ -79,7 +79,7 @@ class Strangers:
             oldest = next(iter(self._heard))
             if now - self._heard[oldest][1] <= self._forgotten_s:
                 break
-            self._dropped(oldest)
+            self._pop_times(oldest)
         return self._going_on
 
     def clear(self) -> None:
@@ -87,7 +87,7 @@ class Strangers:
         self._heard.clear()
         self._going_on = 0
 
-    def _dropped(self, instance_id: str) -> tuple[float, float] | None:
+    def _pop_times(self, instance_id: str) -> tuple[float, float] | None:
         times = self._heard.pop(instance_id, None)
         if times is not None:
             self._going_on -= self._goes_on(*times)
@@ -97,7 +97,7 @@ class Strangers:
         return last - first >= self._persistent_s
 
 
-class Standing(NamedTuple):
+class EpochEvidence(NamedTuple):
     """What speaks for and against an epoch.
 
     Attributes:
@@ -108,8 +108,8 @@ class Standing(NamedTuple):
         confirmed: an operator, or a replica that found most of it back, said that it is to be trusted.
     """
 
-    now: Holdings
-    before: Holdings
+    now: InstanceCounts
+    before: InstanceCounts
     strangers: int
     restored: bool
     confirmed: bool
@@ -118,7 +118,7 @@ class Standing(NamedTuple):
     def trust(self) -> service_pb2.EpochTrust:
         if self.confirmed or self.restored:
             return CONFIRMED
-        return DOUBTED if self._lost() or self._unknown() else UNSPECIFIED
+        return DOUBTED if self._has_lost_instances() or self._unknown() else UNSPECIFIED
 
     @property
     def may_recover(self) -> bool:
@@ -128,26 +128,26 @@ class Standing(NamedTuple):
     @property
     def is_recovered(self) -> bool:
         """Whether most of what was remembered is there. That is then recorded, since it may rightly shrink later."""
-        return self.may_recover and not self._lost()
+        return self.may_recover and not self._has_lost_instances()
 
-    def remembered(self) -> Holdings:
+    def remembered_holdings(self) -> InstanceCounts:
         """What to compare the next epoch with, should this one end now."""
         if self.trust is not DOUBTED:
             return self.now
-        return Holdings(*map(max, self.now, self.before))
+        return InstanceCounts(*map(max, self.now, self.before))
 
     def doubt(self) -> str:
         """Why it is doubted; empty: it is not."""
         if self.trust is not DOUBTED:
             return ""
-        if self._lost():
+        if self._has_lost_instances():
             return (
                 f"the store was replaced and holds {self.now.instances} instances ({self.now.ready} ready), "
                 f"previously {self.before.instances} ({self.before.ready} ready)"
             )
         return f"agents report {self.strangers} instances that the store does not have; it holds {self.now.instances}"
 
-    def _lost(self) -> bool:
+    def _has_lost_instances(self) -> bool:
         return far_less(self.now, self.before)
 
     def _unknown(self) -> bool:
@@ -155,11 +155,13 @@ class Standing(NamedTuple):
 
 
 def standing(
-    now: Holdings, record: storage_pb2.EpochRecord, confirmed: storage_pb2.EpochConfirmation, strangers: int
-) -> Standing:
+    now: InstanceCounts, record: storage_pb2.EpochRecord, confirmed: storage_pb2.EpochConfirmation, strangers: int
+) -> EpochEvidence:
     """The standing of a record's epoch."""
-    before = Holdings(record.instances_before, record.ready_before)
-    return Standing(now, before, strangers, record.restored, bool(record.epoch) and confirmed.epoch == record.epoch)
+    before = InstanceCounts(record.instances_before, record.ready_before)
+    return EpochEvidence(
+        now, before, strangers, record.restored, bool(record.epoch) and confirmed.epoch == record.epoch
+    )
 
 
 class EpochTrust:
@@ -176,15 +178,15 @@ class EpochTrust:
         strangers: Strangers,
         committer: Committer,
         catch_up: CatchUp,
-        names: Keys,
+        names: HqKeys,
         clock: Clock,
     ) -> None:
         self._cache, self._orders, self.strangers = cache, orders, strangers
         self._committer, self._catch_up, self._names, self._clock = committer, catch_up, names, clock
 
-    def standing(self) -> Standing:
+    def standing(self) -> EpochEvidence:
         """Whether the store's contents are trusted, and what speaks for and against them."""
-        now = Holdings(len(self._cache), self._cache.ready())
+        now = InstanceCounts(len(self._cache), self._cache.ready())
         strangers = self.strangers.count(self._clock.now())
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
 
@@ -200,7 +202,7 @@ class EpochTrust:
         )
         write = Write((), ((self._names.confirmed, record.SerializeToString()),))
         version = await self._committer.commit("ops/epoch", write, 0, deadline)
-        await self._catch_up.shown(version)
+        await self._catch_up.wait_for_version(version)
         log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
 
     async def believe_what_came_back(self, loading: Loading, by: str) -> None:

@@ -26,7 +26,7 @@ __all__ = [
     "SILENCE",
     "SPEC",
     "STATUS",
-    "Keys",
+    "HqKeys",
     "Name",
     "prefix_end",
 ]
@@ -40,7 +40,7 @@ PER_REPLICA: Final = (HEARTBEATS, HEARING, KNOWS)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 
 
-class Keys(keys.Keys):
+class HqKeys(keys.Keys):
     """Makes and reads the keys below one prefix. The prefix ends in a slash."""
 
     def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:

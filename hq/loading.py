@@ -63,7 +63,7 @@ class CatchUp:
         Raises StoreUnavailable, and NotLoaded: meanwhile the store was replaced and is not read yet, or a backup is
         being restored into it, so that memory is incomplete.
         """
-        await self._fence.passed()
+        await self._fence.wait_for_fence()
         self._loading.check()
 
     async def until(self, version: int, timeout_s: float) -> None:
@@ -76,12 +76,12 @@ class CatchUp:
         except (TimeoutError, NotLoaded):
             pass
 
-    async def shown(self, version: int) -> None:
+    async def wait_for_version(self, version: int) -> None:
         """Return when the writer of this version can read it here; soon in any case, since it is stored."""
         await self.until(version, _SHOWN_S)
 
 
-async def watched(cache: Cache, version: int) -> None:
+async def wait_for_watch(cache: Cache, version: int) -> None:
     """Return when everything up to a version has come through the watch. Raises Unavailable on a new epoch."""
     try:
         await cache.wait_for(version)

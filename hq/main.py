@@ -18,7 +18,7 @@ from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.process import options
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hq.process.welcome import welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from hqapi.rules import DENIED_BY_STATE
@@ -113,13 +113,13 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
         where, note = f"etcd at {etcd.endpoint}, data in {data}", etcd.process.binary.note
         await until_stopped(
-            server, server.replica.loading.loaded, lambda: welcome(server, where, note), etcd.process.died()
+            server, server.replica.loading.loaded, lambda: welcome(server, where, note), etcd.process.wait_for_exit()
         )
     finally:
         await etcd.stop()
 
 
-def _server(given: dict[str, Any], store: Store, security: Security | None = None) -> Server:
+def _server(given: dict[str, Any], store: Store, security: Security | None = None) -> ReplicaServer:
     rng = random.SystemRandom()
     timeout_s = given["liveness_timeout"]
     config = ReplicaConfig(
@@ -138,7 +138,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         compact_every_s=given["compact_every"],
         checkpoint=_checkpoint(given),
     )
-    return Server(
+    return ReplicaServer(
         config,
         store,
         SystemClock(),

@@ -18,22 +18,22 @@ from hq.liveness.liveness import Liveness, liveness_times
 from hq.liveness.presence import Presence
 from hq.liveness.refusals import PublishedRefusals
 from hq.liveness.tracker import Tracker
-from hq.loading import CatchUp, Loading, watched
+from hq.loading import CatchUp, Loading, wait_for_watch
 from hq.memory.cache import Cache
 from hq.memory.fanout import Fanout
 from hq.memory.history import History
 from hq.store_events import StoreEvents
 from serving.clock import Clock
 from serving.errors import ServiceError
-from serving.storage.errors import served
+from serving.storage.errors import to_service_error
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
-from store.follow import Follower
+from store.follow import StoreFollower
 from store.port import Store
 from store.proof import Proof
-from store.session import Session
+from store.session import WriterSession
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Replica:
 
     def __init__(self, config: ReplicaConfig, store: Store, clock: Clock, rng: random.Random) -> None:
         self.config, self.store, self.clock, self.rng = config, store, clock, rng
-        self.key_names = names = k.Keys(config.prefix)
+        self.key_names = names = k.HqKeys(config.prefix)
         self.cache = cache = Cache(names)
         self.history = History(config.history_bytes)
         self.fanout = Fanout(config.watch_buffer_bytes)
@@ -54,11 +54,11 @@ class Replica:
         me, timeout_s = config.replica, config.liveness_timeout_s
         self.events = StoreEvents(names, clock, cache, self.history, self.fanout, self.loading)
         self.epoch = epoch = Epoch(store, names, rng)
-        self.follower = Follower(store, names, self.events, epoch, rng)
+        self.follower = StoreFollower(store, names, self.events, epoch, rng)
         times = FenceTimes(idle_s=min(3.0, timeout_s / 3))
-        self.fence = Fence(store, names, me, epoch, self.follower, clock, rng, times, served)
-        self.session = Session(store, names, me, epoch, rng, partial(watched, cache))
-        self.committer = Committer(store, names, me, epoch, self.session, clock, rng, errors=served)
+        self.fence = Fence(store, names, me, epoch, self.follower, clock, rng, times, to_service_error)
+        self.session = WriterSession(store, names, me, epoch, rng, partial(wait_for_watch, cache))
+        self.committer = Committer(store, names, me, epoch, self.session, clock, rng, errors=to_service_error)
         self.compactor = Compactor(store, names, me, epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
         self.tracker = tracker = Tracker(liveness_times(config), clock)
         self.proof = Proof(
@@ -81,7 +81,7 @@ class Replica:
     async def run(self) -> None:
         """Follow, write and judge for ever."""
         if path := self.config.checkpoint:
-            self.follower.kept = checkpoint.found(
+            self.follower.kept = checkpoint.find_checkpoint(
                 Path(path), self.cache, self.history, self.key_names.prefix, self.presence.recall
             )
         async with asyncio.TaskGroup() as tasks:
@@ -116,7 +116,7 @@ class Replica:
     async def _finish_loading(self) -> None:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
         try:
-            await self.fence.passed()
+            await self.fence.wait_for_fence()
         except ServiceError as error:
             log.info("not loaded yet: %s", error)
             await asyncio.sleep(_RETRY_S)  # a closed fence fails at once, every time

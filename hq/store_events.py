@@ -26,14 +26,14 @@ from hq.memory.cache import Cache
 from hq.memory.decoder import Quarantined
 from hq.memory.entry import Event
 from hq.memory.fanout import Fanout
-from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.history import History, VersionEvents, WatchedEvent
 from serving.clock import Clock
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence
 from store.keys import word_of
-from store.port import Batch, Change, Record
+from store.port import Batch, KeyChange, Record
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class StoreEvents:
     _presence: Presence
 
     def __init__(
-        self, names: k.Keys, clock: Clock, cache: Cache, history: History, fanout: Fanout, loading: Loading
+        self, names: k.HqKeys, clock: Clock, cache: Cache, history: History, fanout: Fanout, loading: Loading
     ) -> None:
         self._names, self._clock, self._loading = names, clock, loading
         self._cache, self._history, self._fanout = cache, history, fanout
@@ -90,7 +90,7 @@ class StoreEvents:
     def reset(self) -> None:
         is_first = not self._loading.loaded.is_set()
         if not is_first:
-            self._epoch.remember(self._trust.standing().remembered().encoded())
+            self._epoch.remember(self._trust.standing().remembered_holdings().to_bytes())
             self._trust.strangers.clear()
         self._loading.again()
         self._fence.forget()
@@ -109,11 +109,11 @@ class StoreEvents:
     def load(self, records: list[Record]) -> None:
         for name, record in self._cache.load(records):
             if name.kind == k.OPS:
-                self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
+                self._take_order(KeyChange(record.key, record.value, record.created, record.modified), name, live=False)
             elif name.kind == k.COMPACTION:
-                self._compactor.seen(record)
+                self._compactor.on_compaction_mark(record)
             elif name.kind == k.SILENCE:
-                self._take_silence(Change(record.key, record.value, record.created, record.modified), name)
+                self._take_silence(KeyChange(record.key, record.value, record.created, record.modified), name)
             elif name.kind == k.KNOWS:
                 self._knowing[name.rest] = record.value
             elif name.kind == k.RESTORE:
@@ -121,7 +121,7 @@ class StoreEvents:
         if len(records) >= _MANY:
             gc.freeze()  # what was read stays: the garbage collector need not scan a million instances
 
-    def listed(self, revision: int) -> None:
+    def on_listing_complete(self, revision: int) -> None:
         self._cache.advance(revision)
         if self._tracker.replay is not None:
             self._tracker.replay.restart(revision)
@@ -160,7 +160,7 @@ class StoreEvents:
             for event in events:
                 self._tracker.observe(event)
         if events:
-            step = Step(version, [WatchedEvent(event) for event in events], collapsed)
+            step = VersionEvents(version, [WatchedEvent(event) for event in events], collapsed)
             self._history.add(step)
             self._fanout.publish(step)
             self._fanout.forget(self._history.complete_after)
@@ -174,7 +174,7 @@ class StoreEvents:
             return self._orders_at.get(rest, 0)
         return self._cache.stored_version(kind, rest)
 
-    def mend(self, changes: list[Change], revision: int) -> None:
+    def mend(self, changes: list[KeyChange], revision: int) -> None:
         """As events of that version. No deadline begins anew, and open watches go on."""
         events = self._cache.apply(Batch(revision, changes), collapsed=True)
         self._tell(revision, events, collapsed=False)
@@ -187,7 +187,7 @@ class StoreEvents:
         if self._loading.restoring:
             yield self._names.restore
 
-    def _apply_other(self, change: Change, *, collapsed: bool) -> None:
+    def _apply_other(self, change: KeyChange, *, collapsed: bool) -> None:
         """Everything that is not part of an instance: heartbeats, fences, orders, marks."""
         name = self._names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
@@ -203,11 +203,11 @@ class StoreEvents:
         elif change.value is not None:
             self._apply_word(change, name, change.value)
 
-    def _apply_word(self, change: Change, name: k.Name, value: bytes) -> None:
+    def _apply_word(self, change: KeyChange, name: k.Name, value: bytes) -> None:
         """What a replica says of itself, or did for all."""
         if name.kind == k.FENCE:
             self._saw_peer(name.rest)
-            self._fence.seen(change.key, word_of(value), change.revision)
+            self._fence.on_fence_key(change.key, word_of(value), change.revision)
         elif name.kind in (k.HEARTBEATS, k.HEARING):
             part = self._heartbeats if name.kind == k.HEARTBEATS else self._published
             self._saw_peer(name.rest)
@@ -221,22 +221,22 @@ class StoreEvents:
             self._history.reset(change.revision)
             self._fanout.lose_resumed("the memory of a replica differed from the store until here")
         elif name.kind == k.COMPACTION:
-            self._compactor.seen(Record(change.key, value, change.created, change.revision))
+            self._compactor.on_compaction_mark(Record(change.key, value, change.created, change.revision))
 
-    def _take_silence(self, change: Change, name: k.Name) -> None:
+    def _take_silence(self, change: KeyChange, name: k.Name) -> None:
         self._take(change, name, lambda: self._presence.observe(name.rest, change.value or b"", change.revision))
 
-    def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
+    def _take_order(self, change: KeyChange, name: k.Name, *, live: bool) -> None:
         live = live and self._loading.loaded.is_set()
         if change.value is None:
             self._orders_at.pop(name.rest, None)
         else:
             self._orders_at[name.rest] = change.revision
         if self._tracker.replay is not None and name.rest.startswith(_SUSPEND):
-            self._tracker.replay.ordered(name.rest.removeprefix(_SUSPEND))
+            self._tracker.replay.record_order(name.rest.removeprefix(_SUSPEND))
         self._take(change, name, lambda: self._orders.take(name.rest, change.value, live=live))
 
-    def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:
+    def _take(self, change: KeyChange, name: k.Name, take: Callable[[], None]) -> None:
         """Take a record in, or put it into quarantine."""
         try:
             take()

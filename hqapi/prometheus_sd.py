@@ -20,7 +20,7 @@ from hqapi.reach import FOUND
 from serving.calls.methods import Call
 from serving.errors import ServiceError, invalid
 from serving.rights.rules import READ
-from serving.standard.pages import Page, PageAnswer, PageRequest
+from serving.standard.pages import HttpPage, PageAnswer, PageRequest
 from serving.telemetry.metrics import Declared, Table
 
 PATH: Final = "/sd/prometheus"
@@ -31,7 +31,7 @@ _UNFIT: Final = re.compile(r"[^a-zA-Z0-9_]")
 _SLICE: Final = 200  # targets, some 2 ms
 
 
-class Asked(NamedTuple):
+class TargetQuery(NamedTuple):
     """What the query says. No services: all of them."""
 
     services: tuple[str, ...]
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
     only_ready: bool
 
 
-class Target(NamedTuple):
+class ScrapeTarget(NamedTuple):
     """An instance as Prometheus sees it."""
 
     id: str
@@ -52,11 +52,11 @@ class Target(NamedTuple):
     ports: Mapping[str, int]
 
 
-Finder = Callable[[Asked, Call], AsyncIterator[Sequence[Target]]]
+Finder = Callable[[TargetQuery, Call], AsyncIterator[Sequence[ScrapeTarget]]]
 """Finds the instances, in order of ids; raises ServiceError unless these are all."""
 
 
-def asked(request: PageRequest) -> Asked:
+def parse_query(request: PageRequest) -> TargetQuery:
     """What a request asks for. Raises InvalidRequest, naming the parameter."""
     query = request.query()
     for name in query.keys() - _PARAMETERS:
@@ -69,10 +69,10 @@ def asked(request: PageRequest) -> Asked:
     services = query.get("service", [])
     if "" in services:
         raise invalid("service", "is empty: name a service (repeatable), or omit it for all")
-    return Asked(tuple(services), ports[0], _READY[ready[0]])
+    return TargetQuery(tuple(services), ports[0], _READY[ready[0]])
 
 
-def group(target: Target, port: str) -> dict[str, object]:
+def group(target: ScrapeTarget, port: str) -> dict[str, object]:
     """One target with its labels; it has that port."""
     number = target.ports[port]
     labels = {
@@ -105,7 +105,7 @@ class PrometheusSd:
     async def page(self, request: PageRequest) -> PageAnswer:
         """Raises ServiceError."""
         try:
-            groups, left_out = await self._groups(asked(request), request.call)
+            groups, left_out = await self._groups(parse_query(request), request.call)
         except ServiceError as error:
             self.answers[error.code] += 1
             raise
@@ -120,7 +120,7 @@ class PrometheusSd:
         self.answers["OK"] += 1
         return PageAnswer(200, "application/json", body, headers)
 
-    async def _groups(self, wanted: Asked, call: Call) -> tuple[list[bytes], int]:
+    async def _groups(self, wanted: TargetQuery, call: Call) -> tuple[list[bytes], int]:
         groups: list[bytes] = []
         left_out = 0
         call.access.check_filter(wanted.services, ())
@@ -163,8 +163,8 @@ METRICS: Final = (
 )
 
 
-def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, Page]:
+def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, HttpPage]:
     """The page by its path; what it counts is registered."""
     targets = PrometheusSd(find)
     metrics.register(Table(METRICS, targets))
-    return {PATH: Page(targets.page, READ, FOUND)}
+    return {PATH: HttpPage(targets.page, READ, FOUND)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from serving.rights.access import Access
-from serving.rights.reach import Of, checked, narrowed, on_each, stored
+from serving.rights.reach import Of, checked_reach, narrowed_reach, on_each, stored_reach
 from serving.rights.rules import Role
 
 _AGENT: Final = (Role.AGENT,)
@@ -24,25 +24,25 @@ def _own_nodes(field: str) -> Any:
     return check
 
 
-def _fetched(request: Any, access: Access) -> None:
+def _check_fetch(request: Any, access: Access) -> None:
     if request.node and Role.UPLOADER not in access.grants:
         access.check_node(request.node, _AGENT)
 
 
-def _filtered(request: Any, access: Access) -> None:
+def _check_filter(request: Any, access: Access) -> None:
     access.check_filter(request.filter.service_id, request.filter.node_name)
 
 
-def _suspended(request: Any, access: Access) -> None:
+def _check_suspension(request: Any, access: Access) -> None:
     access.check_node(request.node_name, _SUSPENDERS, "node_name")
 
 
-INSTANCE: Final = stored(Of.INSTANCE)
+INSTANCE: Final = stored_reach(Of.INSTANCE)
 INSTANCES: Final = on_each(Of.INSTANCE)
-FILTER: Final = checked(Of.INSTANCE, _filtered)
-FOUND: Final = narrowed(Of.INSTANCE)
-FETCHED: Final = stored(Of.INSTANCE, _fetched)
-OWN_NODE: Final = checked(Of.NODE, _own_node)
-BEGUN: Final = checked(Of.NODE, _own_nodes("begin"))
-REPORTED: Final = checked(Of.NODE, _own_nodes("report"))
-SUSPENDED: Final = checked(Of.NODE, _suspended)
+FILTER: Final = checked_reach(Of.INSTANCE, _check_filter)
+FOUND: Final = narrowed_reach(Of.INSTANCE)
+FETCHED: Final = stored_reach(Of.INSTANCE, _check_fetch)
+OWN_NODE: Final = checked_reach(Of.NODE, _own_node)
+BEGUN: Final = checked_reach(Of.NODE, _own_nodes("begin"))
+REPORTED: Final = checked_reach(Of.NODE, _own_nodes("report"))
+SUSPENDED: Final = checked_reach(Of.NODE, _check_suspension)

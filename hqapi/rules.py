@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.rights.rules import INSPECT, OPERATE, Record, Role, Rule
+from serving.rights.rules import INSPECT, OPERATE, AuditLevel, Role, Rule
 
 # Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
-FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.READS)
-BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.READS)
+FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), AuditLevel.READS)
+BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), AuditLevel.READS)
 # Not recorded unless denied: statuses and heartbeats come thousands a second, and say themselves who sent them when.
-REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
+REPORT: Final = Rule("report", frozenset({Role.AGENT}), AuditLevel.DENIALS)
 # What agents read at their own listener, where nobody else may take up room.
 ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
-ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.READS)
-UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
+ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), AuditLevel.READS)
+UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), AuditLevel.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
-UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)
+UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), AuditLevel.WRITES)
 
 # Planned work on a node: operators, and Wall-E, which is none.
 SILENCE: Final = Rule("inspect silence", INSPECT.roles | {Role.HEALER})
-SUSPEND: Final = Rule("suspend nodes", OPERATE.roles | {Role.HEALER}, Record.ORDERS)
+SUSPEND: Final = Rule("suspend nodes", OPERATE.roles | {Role.HEALER}, AuditLevel.ORDERS)
 
 DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
 """Reasons of denials by what is stored, not by the policy: another node's instance, another uid, another reporter."""

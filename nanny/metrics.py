@@ -12,18 +12,18 @@ from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
-from nanny.world.pictures import Pictures
-from nanny.world.writing import Writer
+from nanny.world.pictures import ServiceViews
+from nanny.world.writing import InstanceWriter
 from serving.telemetry.metrics import Declared
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class NannyMetricSources:
     """What the metrics are read from."""
 
     controller: Controller
-    pictures: Pictures
-    writer: Writer
+    pictures: ServiceViews
+    writer: InstanceWriter
     effects: Effects
 
     def states(self) -> dict[tuple[str, ...], float]:
@@ -31,10 +31,10 @@ class Measured:
         found = Counter(service_state(service_of(record)) for record in records)
         return {(str(state),): float(found[state]) for state in ServiceState}
 
-    def paused(self) -> float:
+    def paused_services(self) -> float:
         return float(sum(record.HasField("paused") for record in self.controller.records(kinds.SERVICE).values()))
 
-    def drifted(self) -> float:
+    def drifted_services(self) -> float:
         return float(sum(bool(record.drift) for record in self.controller.records(kinds.SERVICE).values()))
 
     def running(self) -> dict[tuple[str, ...], float]:
@@ -56,7 +56,7 @@ class Measured:
         return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
 
 
-D = Declared[Measured]
+D = Declared[NannyMetricSources]
 METRICS: Final = (
     D("gauge", "nanny_acting", "1 if this process is the leader.", lambda one: float(one.controller.is_acting)),
     D(
@@ -66,12 +66,22 @@ METRICS: Final = (
         lambda o: float(o.controller.is_open),
     ),
     D("gauge", "nanny_frozen", "1 if an operator froze Nanny.", lambda one: float(one.controller.frozen is not None)),
-    D("gauge", "nanny_services", "Services by state.", Measured.states, ("state",)),
-    D("gauge", "nanny_services_paused", "Services whose actions are paused.", Measured.paused),
-    D("gauge", "nanny_services_drifted", "Services whose instances in HQ differ from their targets.", Measured.drifted),
-    D("gauge", "nanny_actions", "Actions under way.", Measured.running, ("action",)),
-    D("gauge", "nanny_oldest_action_seconds", "Age of the oldest action that is not paused.", Measured.oldest_action_s),
-    D("gauge", "nanny_longest_pause_seconds", "Age of the oldest pause.", Measured.longest_pause_s),
+    D("gauge", "nanny_services", "Services by state.", NannyMetricSources.states, ("state",)),
+    D("gauge", "nanny_services_paused", "Services whose actions are paused.", NannyMetricSources.paused_services),
+    D(
+        "gauge",
+        "nanny_services_drifted",
+        "Services whose instances in HQ differ from their targets.",
+        NannyMetricSources.drifted_services,
+    ),
+    D("gauge", "nanny_actions", "Actions under way.", NannyMetricSources.running, ("action",)),
+    D(
+        "gauge",
+        "nanny_oldest_action_seconds",
+        "Age of the oldest action that is not paused.",
+        NannyMetricSources.oldest_action_s,
+    ),
+    D("gauge", "nanny_longest_pause_seconds", "Age of the oldest pause.", NannyMetricSources.longest_pause_s),
     D(
         "counter",
         "nanny_actions_ended_total",

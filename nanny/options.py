@@ -12,8 +12,8 @@ from control.process import dev_flags, kit_flags, listening_flags
 from hqcli.documents import BadDocument
 from hqclient import Client
 from nanny.world.cms import CmsLeave
-from nanny.world.leave import Leave, NoCms
-from nannyctl.descriptions.installations import merged
+from nanny.world.leave import ApprovalPort, NoCms
+from nannyctl.descriptions.installations import merge_installations
 from nannyctl.descriptions.reading import read_installations
 from serving.auth import security as settings
 from serving.clock import SystemClock
@@ -52,7 +52,7 @@ limits: Final = FLAGS.limits()
 logs: Final = FLAGS.logs()
 
 
-def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], Leave]:
+def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], ApprovalPort]:
     """Clients of all locations, and who gives leave. Raises UsageError."""
     locations = _locations(given)
     cms = [part.strip() for part in given["cms"].split(",") if part.strip()]
@@ -62,6 +62,8 @@ def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], Leave]:
 
 def _locations(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     try:
-        return merged(locations_of(given), read_installations(given["locations"]) if given["locations"] else {})
+        return merge_installations(
+            locations_of(given), read_installations(given["locations"]) if given["locations"] else {}
+        )
     except (BadDocument, ValueError) as error:
         raise click.UsageError(f"--locations: {error}") from error

@@ -21,7 +21,7 @@ from control.process import (
     until_stopped,
 )
 from nanny import options
-from nanny.server import Server
+from nanny.server import NannyProcess
 from serving.auth.security import Security
 from serving.flags import ServerCommand
 from store.port import Store
@@ -75,5 +75,5 @@ async def _serve(
     shared, addresses = context_of(given, "nanny", config, security), addresses_of(given, "NANNY_")
     rng = random.SystemRandom()
     store = make_store()  # made here, as its connections belong to the running loop
-    server = Server(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
+    server = NannyProcess(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
     await until_stopped("nanny", server, server.controller, own)

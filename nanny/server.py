@@ -6,22 +6,22 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from control import Config, Controller
+from control import ControlConfig, Controller
 from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Declaring, Effects
 from nanny.actions.worker import Worker
 from nanny.api.nanny_api import NannyApi
-from nanny.api.orders import Orders
+from nanny.api.orders import NannyOrders
 from nanny.api.queries import Queries
-from nanny.api.shown import Shown
-from nanny.metrics import METRICS, Measured
+from nanny.api.shown import NannyMessages
+from nanny.metrics import METRICS, NannyMetricSources
 from nanny.records import kinds
 from nanny.records.handler import handler
-from nanny.world.leave import Leave
-from nanny.world.pictures import Pictures
-from nanny.world.writing import Writer
+from nanny.world.leave import ApprovalPort
+from nanny.world.pictures import ServiceViews
+from nanny.world.writing import InstanceWriter
 from nannypb.v1.records_pb2 import ServiceEvent
 from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
@@ -31,18 +31,18 @@ from store.port import Store
 _RESTORED: Final = "the store was restored or replaced: compare it with HQ, then run `nanny control open`"
 
 
-class Server:
+class NannyProcess:
     """A process. `serve` runs until `stop` is called; a part that dies ends it with the error."""
 
     def __init__(
         self,
-        config: Config,
+        config: ControlConfig,
         store: Store,
         rng: random.Random,
         shared: ServerContext,
         addresses: Addresses,
         locations: Mapping[str, Client],
-        leave: Leave,
+        leave: ApprovalPort,
         drift_every_s: float = 60.0,
         grace_s: float = 5.0,
     ) -> None:
@@ -50,10 +50,10 @@ class Server:
         self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
         kinds.declare(controller)
         events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
-        self.pictures = pictures = Pictures(locations, shared.clock)
+        self.pictures = pictures = ServiceViews(locations, shared.clock)
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
         contents = Contents(snapshots, chunks, locations)
-        writer = Writer(locations, shared.clock)
+        writer = InstanceWriter(locations, shared.clock)
         effects = Effects(controller, events, writer, leave, locations)
         worker = Worker(controller, events, pictures, contents, effects, drift_every_s)
         services = controller.records(kinds.SERVICE)
@@ -63,9 +63,9 @@ class Server:
         pictures.changed = lambda service: work.trigger(service, 0.05)
         self.health = ControllerHealth(controller, lambda: "" if controller.is_open else _RESTORED)
         self.metrics = metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, Measured(controller, pictures, writer, effects)))
-        shown = Shown(controller, events)
-        orders = Orders(controller, events, contents, locations)
+        metrics.register(Table(METRICS, NannyMetricSources(controller, pictures, writer, effects)))
+        shown = NannyMessages(controller, events)
+        orders = NannyOrders(controller, events, contents, locations)
         api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave)
         self.methods = api.methods()
         self._transports = Transports(self.methods, self.health, shared, metrics, addresses, grace_s)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from serving.auth.call_guard import Guard
+from serving.auth.call_guard import CallGuard
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
@@ -65,9 +65,9 @@ class ServerContext:
         fault = self.security.audit.fault if self.security is not None else ""
         return f"the audit log cannot be written: {fault}" if fault else ""
 
-    def guard(self, path: str, rule: Rule, reach: Reach | None) -> Guard:
+    def guard(self, path: str, rule: Rule, reach: Reach | None) -> CallGuard:
         """What to do about security in calls of a method, or for a page."""
-        return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission, reach)
+        return CallGuard(self.security.gate if self.security is not None else None, path, rule, self.admission, reach)
 
 
 def process_metrics(context: ServerContext) -> CollectorRegistry:

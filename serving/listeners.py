@@ -15,9 +15,9 @@ from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
 from serving.context import ServerContext
 from serving.flags import listening_by
-from serving.standard.health import Health
+from serving.standard.health import ProcessHealth
 from serving.standard.hosts import AllowedHosts
-from serving.standard.pages import Page
+from serving.standard.pages import HttpPage
 from serving.standard.site import Site
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server as TransportServer
@@ -52,12 +52,12 @@ class Transports:
     def __init__(
         self,
         methods: Sequence[Method],
-        health: Health,
+        health: ProcessHealth,
         shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         grace_s: float,
-        pages: Mapping[str, Page] | None = None,
+        pages: Mapping[str, HttpPage] | None = None,
         agents: Sequence[Method] = (),
         site: Site | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class Transports:
             metrics.register(Table(security.METRICS, shared.security))
         self._tracing = shared.tracing
         if shared.tracing is not None:
-            methods, agents = shared.tracing.traced(methods), shared.tracing.traced(agents)
+            methods, agents = shared.tracing.traced_methods(methods), shared.tracing.traced_methods(agents)
         hosts = None
         if shared.security is None or shared.security.gate is None:
             listening = (addresses.grpc, addresses.http, addresses.agents, addresses.pages)
@@ -137,7 +137,7 @@ class Transports:
 
     async def _until_loaded(self, working: asyncio.Task[None]) -> None:
         """On a shared address, a process that cannot answer yet would only turn callers away."""
-        while not (self._health.loaded() or self._stopping.is_set() or working.done()):
+        while not (self._health.has_loaded() or self._stopping.is_set() or working.done()):
             await asyncio.sleep(_POLL_S)
 
     async def _listen(self) -> None:
@@ -166,12 +166,12 @@ class _Servers:
     def __init__(
         self,
         methods: Sequence[Method],
-        health: Health,
+        health: ProcessHealth,
         shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         hosts: AllowedHosts | None,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, HttpPage],
         agents: Sequence[Method],
         beside: ServerContext,
         site: Site | None,

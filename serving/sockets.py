@@ -22,7 +22,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-async def bound(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -> socket.socket:
+async def bind_socket(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -> socket.socket:
     """A socket bound to host:port, whose connections find out when the other machine is gone.
 
     With `send_buffer_bytes` the system holds no more than that for each of them. Raises OSError.
@@ -51,7 +51,7 @@ async def bound(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -
     return listening
 
 
-def bound_unix(path: str) -> socket.socket:
+def bind_unix_socket(path: str) -> socket.socket:
     """A socket bound to a path. Raises OSError."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -11,7 +11,7 @@ class BadYaml(ValueError):
     """What is wrong and where, without the lines themselves: faults are shown to people who may not read the file."""
 
 
-class _Loader(yaml.SafeLoader):
+class _StrictLoader(yaml.SafeLoader):
     """Refuses duplicate keys; the library would keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -24,7 +24,7 @@ class _Loader(yaml.SafeLoader):
 def load(text: str | bytes) -> Any:
     """What the text says; None: nothing. Raises BadYaml."""
     try:
-        return _Loader(text).get_single_data()
+        return _StrictLoader(text).get_single_data()
     except Exception as error:  # PyYAML also fails with errors that are not its own
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or type(error).__name__

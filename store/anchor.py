@@ -40,7 +40,7 @@ class Anchor:
         """Go on from where an earlier process ended."""
         self._put, self._put_at, self._gone = put, footing.at, footing.gone
 
-    def listed(self, records: Sequence[Record], revision: int) -> None:
+    def on_records_listed(self, records: Sequence[Record], revision: int) -> None:
         """Part of a listing at a revision."""
         for record in self.telling(records):
             if self._put is None or record.modified > self._put.modified:
@@ -52,7 +52,7 @@ class Anchor:
         newest = max(records, key=_modified, default=None)
         return [record for record in records if record is newest or record.key == self._fence]
 
-    def applied(self, batch: Batch) -> None:
+    def on_batch_applied(self, batch: Batch) -> None:
         """Changes were applied."""
         for key, value, created, revision in batch.changes:
             if value is None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from store.epoch import Epoch
 from store.keys import COMMITS, FENCE, MENDED, SESSION, Keys
-from store.port import Clock, Compare, Record, Store, Write
+from store.port import Compare, Record, Store, StoreClock, Write
 
 _TIMEOUT_S = 5.0
 _DEAD_AFTER_S = 3600.0
@@ -31,7 +31,7 @@ class Burial:
     """
 
     def __init__(
-        self, store: Store, keys: Keys, replica: str, epoch: Epoch, clock: Clock, kinds: Sequence[str]
+        self, store: Store, keys: Keys, replica: str, epoch: Epoch, clock: StoreClock, kinds: Sequence[str]
     ) -> None:
         self._store, self._keys, self._replica, self._epoch, self._clock = store, keys, replica, epoch, clock
         self._kinds = (SESSION, COMMITS, MENDED, *kinds)

@@ -20,23 +20,23 @@ import random
 from collections.abc import Callable, Collection, Sequence
 
 from store.epoch import Epoch
-from store.flight import MAX_WRITES, Closed, Conflict, Flight, Guarded, Item, Queue, QueueFull, TimedOut, fail
+from store.flight import MAX_WRITES, Closed, Conflict, Flight, Guarded, Queue, QueuedWrite, QueueFull, TimedOut, fail
 from store.keys import COMMITS, Keys, new_word
 from store.port import (
     Applied,
     Batch,
-    Clock,
     Commit,
     Compare,
     NoSpace,
     Rejected,
     Store,
+    StoreClock,
     StoreError,
     Unavailable,
     UnknownOutcome,
     Write,
 )
-from store.session import Session
+from store.session import WriterSession
 
 __all__ = ["MAX_WRITES", "Closed", "Committer", "Conflict", "Guarded", "QueueFull", "TimedOut"]
 
@@ -60,8 +60,8 @@ class Committer:
         keys: Keys,
         replica: str,
         epoch: Epoch,
-        session: Session,
-        clock: Clock,
+        session: WriterSession,
+        clock: StoreClock,
         rng: random.Random,
         *,
         timeout_s: float = 2.5,
@@ -73,7 +73,7 @@ class Committer:
         self._word_key = keys.of(COMMITS, replica)
         self._timeout_s, self._queue_limit, self._errors = timeout_s, queue_limit, errors
         self._queue = Queue()
-        self._group: list[Item] = []  # taken out of the queue, not all answered yet
+        self._group: list[QueuedWrite] = []  # taken out of the queue, not all answered yet
         self._flight: Flight | None = None
         self._closed = False
         self.grouped: Callable[[int], None] = lambda _: None
@@ -109,7 +109,7 @@ class Committer:
         if len(self._queue) >= self._queue_limit:
             raise self._errors(QueueFull("too many writes are waiting for the store"))
         loop = asyncio.get_running_loop()
-        item = Item(subject, write, write_id, guards, loop.create_future(), touched)
+        item = QueuedWrite(subject, write, write_id, guards, loop.create_future(), touched)
         self._queue.add(item)
         expiry = loop.call_later(max(0.0, deadline - self._clock.now()), item.expire)
         try:
@@ -156,7 +156,7 @@ class Committer:
             for item in group:
                 await self._fly([item])
 
-    async def _fly(self, items: Sequence[Item]) -> bool:
+    async def _fly(self, items: Sequence[QueuedWrite]) -> bool:
         """One transaction, up to the answers of its writers; return whether it was refused as a whole."""
         try:
             await self._session.ready(self._timeout_s)

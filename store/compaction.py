@@ -16,14 +16,14 @@ from store.burial import Burial
 from store.epoch import Epoch
 from store.keys import Keys
 from store.port import (
-    Clock,
     Compacted,
     Compare,
+    ConditionFailed,
     FutureRevision,
     NoSpace,
     Record,
-    Refused,
     Store,
+    StoreClock,
     StoreError,
     Write,
 )
@@ -49,7 +49,7 @@ class Compactor:
         keys: Keys,
         replica: str,
         epoch: Epoch,
-        clock: Clock,
+        clock: StoreClock,
         rng: random.Random,
         every_s: float,
         kinds: Sequence[str] = (),
@@ -62,7 +62,7 @@ class Compactor:
         self._seen_at = clock.now()
         self.compactions = 0
 
-    def seen(self, mark: Record) -> None:
+    def on_compaction_mark(self, mark: Record) -> None:
         """A compaction mark came through the watch or a listing."""
         self.marked_at, self._seen_at = mark.modified, self._clock.now()
 
@@ -100,7 +100,7 @@ class Compactor:
         await self._burial.once()
         return True
 
-    async def _put_mark(self, before: int) -> Refused | None:
+    async def _put_mark(self, before: int) -> ConditionFailed | None:
         revision = before
         if not before:
             _, revision = await self._store.get(self._keys.compaction)
@@ -108,8 +108,8 @@ class Compactor:
         at = Compare(self._keys.compaction, "modified", before)
         write = Write((at,), ((self._keys.compaction, record.SerializeToString()),))
         commit = await self._store.commit((self._epoch.guard(),), (write,), _TIMEOUT_S)
-        outcome = commit.outcomes[0] if commit.guarded else Refused({self._keys.compaction: before})
-        return outcome if isinstance(outcome, Refused) else None
+        outcome = commit.outcomes[0] if commit.guarded else ConditionFailed({self._keys.compaction: before})
+        return outcome if isinstance(outcome, ConditionFailed) else None
 
     async def _compact(self, revision: int) -> None:
         if revision:

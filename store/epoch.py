@@ -74,20 +74,20 @@ class Epoch:
         await self._settle_format()
         while True:
             record, head = await self._store.get(self._keys.epoch)
-            theirs = _decoded(record)
+            theirs = _decode_record(record)
             if record is not None and theirs.epoch:
                 self._believe(record, theirs, head)
                 return
             await self._replace(record, theirs)
 
-    async def moved(self) -> None:
+    async def on_history_changed(self) -> None:
         """The history is another one: adopt its epoch if that is a successor of ours, else make a successor.
 
         Raises Unavailable, NoSpace.
         """
         while True:
             record, head = await self._store.get(self._keys.epoch)
-            theirs = _decoded(record)
+            theirs = _decode_record(record)
             if record is not None and theirs.epoch != self.current and self.current in theirs.predecessor:
                 self._believe(record, theirs, head)
                 return
@@ -140,7 +140,7 @@ def _refuse_newer(stored: store_pb2.FormatRecord) -> None:
         )
 
 
-def _decoded(record: Record | None) -> store_pb2.EpochRecord:
+def _decode_record(record: Record | None) -> store_pb2.EpochRecord:
     """Empty if there is none, or none that can be read."""
     try:
         return store_pb2.EpochRecord.FromString(record.value) if record else store_pb2.EpochRecord()

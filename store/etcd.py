@@ -22,8 +22,8 @@ from store.port import (
     Compare,
     Disconnected,
     MemberStatus,
-    Page,
     Record,
+    StorePage,
     Unavailable,
     UnknownOutcome,
     Write,
@@ -37,7 +37,7 @@ _LEAST_TIMEOUT_S = 0.1
 _DRAIN_S = 30.0
 
 
-class Credentials(Protocol):
+class EtcdCredentials(Protocol):
     """What a channel to etcd shows and trusts, made from files that may be replaced meanwhile."""
 
     @property
@@ -50,7 +50,7 @@ class Credentials(Protocol):
         """Why the files as they are now are not in force; empty: they are."""
         ...
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether `current` has changed since the last call."""
         ...
 
@@ -67,7 +67,7 @@ class EtcdConfig:
     """
 
     endpoints: tuple[str, ...]
-    credentials: Credentials | None = None
+    credentials: EtcdCredentials | None = None
     user: str = ""
     password: str = field(default="", repr=False)
     read_timeout_s: float = 3.0
@@ -79,7 +79,7 @@ class EtcdStore:
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
         self._tls = config.credentials
-        self._members = self._made()
+        self._members = self._create_connections()
         self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
         self._current = 0
         self._leaving: set[asyncio.Task[None]] = set()
@@ -103,7 +103,7 @@ class EtcdStore:
         page = await self._ask(lambda m, md: m.range(key, None, revision, 0, timeout_s, md))
         return (page.records[0] if page.records else None), page.revision
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         timeout_s = self._config.read_timeout_s * _SLOW
         return await self._ask(lambda m, md: m.range(start, end, revision, limit, timeout_s, md, keys_only=keys_only))
 
@@ -133,7 +133,7 @@ class EtcdStore:
                 yield stream
         except WatchTokenRefused:
             if metadata is not None:
-                token.refused(metadata)
+                token.on_token_refused(metadata)
             raise
         except Disconnected:
             self._leave(member)
@@ -151,15 +151,15 @@ class EtcdStore:
         for member in self._members:
             await member.close()
 
-    def _made(self) -> list[MemberConnection]:
+    def _create_connections(self) -> list[MemberConnection]:
         credentials = self._tls.current if self._tls is not None else None
         return [MemberConnection(endpoint, credentials) for endpoint in self._config.endpoints]
 
     def _renew(self) -> None:
         """Switch to connections with the current certificates; calls under way on the old ones may finish."""
-        if self._tls is None or not self._tls.changed():
+        if self._tls is None or not self._tls.has_changed():
             return
-        old, self._members = self._members, self._made()
+        old, self._members = self._members, self._create_connections()
         self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
         task = asyncio.create_task(_close_later(old), name="old connections to etcd")
         self._leaving.add(task)
@@ -173,7 +173,7 @@ class EtcdStore:
         for i in range(count):
             member = self._members[(first + i) % count]
             try:
-                return await self._authenticated(member, call)
+                return await self._call_with_token(member, call)
             except UnknownOutcome:
                 self._leave(member)
                 raise
@@ -183,7 +183,7 @@ class EtcdStore:
         # A member that says what is wrong explains more than one that does not answer.
         raise next((error for error in errors if isinstance(error, Answered)), errors[-1])
 
-    async def _authenticated(
+    async def _call_with_token(
         self, member: MemberConnection, call: Callable[[MemberConnection, Metadata], Awaitable[T]]
     ) -> T:
         """Call with a token, and with a new one if that was refused: nothing was done in that case."""
@@ -192,12 +192,12 @@ class EtcdStore:
         try:
             return await call(member, metadata)
         except TokenRefused:
-            token.refused(metadata)
+            token.on_token_refused(metadata)
         metadata = await token.metadata()
         try:
             return await call(member, metadata)
         except TokenRefused as error:
-            token.refused(metadata)
+            token.on_token_refused(metadata)
             raise Answered(str(error)) from error
 
     def _token_for(self, member: MemberConnection) -> Token:
@@ -207,7 +207,7 @@ class EtcdStore:
     async def _status(self, member: MemberConnection) -> MemberStatus:
         timeout_s = self._config.read_timeout_s
         try:
-            return await self._authenticated(member, lambda m, md: m.status(timeout_s, md))
+            return await self._call_with_token(member, lambda m, md: m.status(timeout_s, md))
         except Unavailable as error:
             return MemberStatus(member.endpoint, error=str(error))
 

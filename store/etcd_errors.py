@@ -144,12 +144,12 @@ class Token:
                     self._value = await self._fetch()
                 except AuthenticationOff:
                     self._value = ""
-        return self._shown()
+        return self._token_metadata()
 
-    def refused(self, metadata: Metadata) -> None:
+    def on_token_refused(self, metadata: Metadata) -> None:
         """A call with this metadata was refused; a newer token than that stays."""
-        if metadata == self._shown():
+        if metadata == self._token_metadata():
             self._value = None
 
-    def _shown(self) -> Metadata:
+    def _token_metadata(self) -> Metadata:
         return (("token", self._value),) if self._value else ()

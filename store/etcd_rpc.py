@@ -28,14 +28,14 @@ from store.etcd_errors import (
 from store.port import (
     Applied,
     Batch,
-    Change,
     Commit,
     Compare,
+    ConditionFailed,
     Disconnected,
+    KeyChange,
     MemberStatus,
-    Page,
     Record,
-    Refused,
+    StorePage,
     Unavailable,
     UnknownOutcome,
     Write,
@@ -98,7 +98,7 @@ class MemberConnection:
         _add_compares(request, guards)
         for write in writes:
             # etcd checks its quota against top-level puts only: nested ones would fill it beyond all bounds.
-            _add_operations(_nested(request, write) if write.when else request, write)
+            _add_operations(_nested_transaction(request, write) if write.when else request, write)
         answer = await _answer(self._kv.Txn, request, timeout_s, metadata, write=True)
         if not answer.succeeded:
             return Commit(answer.header.revision, guarded=False, outcomes=[])
@@ -123,11 +123,11 @@ class MemberConnection:
         metadata: Metadata,
         *,
         keys_only: bool = False,
-    ) -> Page:
+    ) -> StorePage:
         request = rpc.RangeRequest(key=key, range_end=end or b"", revision=revision, limit=limit, keys_only=keys_only)
         answer = await _answer(self._kv.Range, request, timeout_s, metadata)
         records = [Record(kv.key, kv.value, kv.create_revision, kv.mod_revision) for kv in answer.kvs]
-        return Page(records, answer.more, answer.header.revision)
+        return StorePage(records, answer.more, answer.header.revision)
 
     async def count(self, start: bytes, end: bytes, revision: int, timeout_s: float, metadata: Metadata) -> int:
         request = rpc.RangeRequest(key=start, range_end=end, revision=revision, count_only=True)
@@ -178,18 +178,18 @@ class EtcdWatch:
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await _of_watch(self._call.write(rpc.WatchRequest(create_request=create)))
-                await self._read()
+                await self._read_answer()
         except TimeoutError:
             raise Disconnected("etcd did not open the watch in time") from None
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
         while True:
-            answer = await self._read()
+            answer = await self._read_answer()
             changes = [_change(event) for event in answer.events]
             if batch := self._whole.take(changes, more_follows=answer.fragment):
                 yield batch
 
-    async def _read(self) -> Any:
+    async def _read_answer(self) -> Any:
         answer = await _of_watch(self._call.read())
         if answer is grpc.aio.EOF:
             raise Disconnected("etcd closed the watch")
@@ -230,11 +230,11 @@ def _channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> grpc
     return grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
 
 
-def _change(event: Any) -> Change:
+def _change(event: Any) -> KeyChange:
     kv = event.kv
     if event.type == 1:  # DELETE
-        return Change(kv.key, None, 0, kv.mod_revision)
-    return Change(kv.key, kv.value, kv.create_revision, kv.mod_revision)
+        return KeyChange(kv.key, None, 0, kv.mod_revision)
+    return KeyChange(kv.key, kv.value, kv.create_revision, kv.mod_revision)
 
 
 # Filled in place, field by field: put together from finished messages, which are copied, a request takes three times as
@@ -257,7 +257,7 @@ def _add_operations(txn: Any, write: Write) -> None:
         txn.success.add().request_delete_range.key = key
 
 
-def _nested(request: Any, write: Write) -> Any:
+def _nested_transaction(request: Any, write: Write) -> Any:
     """A transaction of the write's own, with its conditions, and what it looks at if they do not hold."""
     txn = request.success.add().request_txn
     _add_compares(txn, write.when)
@@ -268,12 +268,12 @@ def _nested(request: Any, write: Write) -> Any:
     return txn
 
 
-def _outcome(answer: Any, write: Write) -> Applied | Refused:
+def _outcome(answer: Any, write: Write) -> Applied | ConditionFailed:
     if answer.succeeded:
         return Applied()
     keys = [c.key for c in write.when if c.range_end is None]
     found = [op.response_range.kvs for op in answer.responses]
-    return Refused({key: kvs[0].mod_revision if kvs else 0 for key, kvs in zip(keys, found, strict=True)})
+    return ConditionFailed({key: kvs[0].mod_revision if kvs else 0 for key, kvs in zip(keys, found, strict=True)})
 
 
 def member_status(endpoint: str, said: Any) -> MemberStatus:

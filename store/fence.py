@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from store.epoch import Epoch
 from store.flight import Closed
-from store.follow import Follower
+from store.follow import StoreFollower
 from store.keys import FENCE, Keys, encode_word, new_word
-from store.port import Clock, NoSpace, Store, StoreError, Unavailable, UnknownOutcome, Write
+from store.port import NoSpace, Store, StoreClock, StoreError, Unavailable, UnknownOutcome, Write
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ class Fence:
         keys: Keys,
         replica: str,
         epoch: Epoch,
-        follower: Follower,
-        clock: Clock,
+        follower: StoreFollower,
+        clock: StoreClock,
         rng: random.Random,
         times: FenceTimes | None = None,
         errors: Callable[[StoreError], Exception] = lambda error: error,
@@ -84,7 +84,7 @@ class Fence:
         """For how long at most the cache may have missed changes; None: it was never proven fresh."""
         return None if self.proven_at is None else self._clock.now() - self.proven_at
 
-    async def passed(self) -> int:
+    async def wait_for_fence(self) -> int:
         """Return the version of a fence that was sent after this call, once it has come back.
 
         Raises:
@@ -98,7 +98,7 @@ class Fence:
         self._asked.set()
         return await future
 
-    def seen(self, key: bytes, word: int, version: int) -> None:
+    def on_fence_key(self, key: bytes, word: int, version: int) -> None:
         """A fence key came through the watch."""
         if key == self._key and self._awaited is not None and self._awaited[0] == word:
             future = self._awaited[1]
@@ -156,7 +156,7 @@ class Fence:
         self._awaited = (word, came_back)
         before = self._follower.applied
         try:
-            await self._put(word)
+            await self._put_word(word)
             self.store_is_full = False
         except NoSpace:
             self.store_is_full = True
@@ -170,7 +170,7 @@ class Fence:
         except TimeoutError:
             raise self._behind(before) from None
 
-    async def _put(self, word: int) -> None:
+    async def _put_word(self, word: int) -> None:
         value = encode_word(word)
         self._follower.own_fence(self._key, value)
         put = Write((), ((self._key, value),))

@@ -51,7 +51,7 @@ class Closed(StoreError):
 
 
 @dataclass(eq=False, slots=True)
-class Item:
+class QueuedWrite:
     """A write on its way.
 
     Attributes:
@@ -96,7 +96,7 @@ class Queue:
     """What waits. Items whose callers have gone are left out of groups."""
 
     def __init__(self) -> None:
-        self._items: dict[Item, None] = {}
+        self._items: dict[QueuedWrite, None] = {}
         self._arrived = asyncio.Event()
         self._plenty = asyncio.Event()
         self._among_many = False
@@ -104,42 +104,42 @@ class Queue:
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[QueuedWrite]:
         return iter(list(self._items))
 
-    def add(self, item: Item) -> None:
+    def add(self, item: QueuedWrite) -> None:
         self._items[item] = None
         self._arrived.set()
         if len(self._items) >= PLENTY:
             self._plenty.set()
 
-    def drop(self, item: Item) -> None:
+    def drop(self, item: QueuedWrite) -> None:
         """Take it out, if it still waits."""
         self._items.pop(item, None)
 
-    def put_back(self, items: Iterable[Item]) -> None:
+    def put_back(self, items: Iterable[QueuedWrite]) -> None:
         """Put them in front again: they came first."""
         self._items = {item: None for item in (*items, *self._items) if not item.done.done()}
         self._arrived.set()
 
-    def clear(self) -> list[Item]:
+    def clear(self) -> list[QueuedWrite]:
         """Return what waited."""
         items, self._items = list(self._items), {}
         return items
 
-    async def group(self) -> list[Item]:
+    async def group(self) -> list[QueuedWrite]:
         """Wait for the next group and take it out; empty if all callers went away."""
         await self._arrived.wait()
         await asyncio.sleep(0)  # a caller that keeps writing must not keep the loop from callers that want to leave
         if len(self) < PLENTY:
-            await self._joined()
+            await self._wait_for_joiners()
         group = self._take()
         self._among_many = len(group) > 1
         if not self._items:
             self._arrived.clear()
         return group
 
-    async def _joined(self) -> None:
+    async def _wait_for_joiners(self) -> None:
         """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
 
         Among many, wait while more keep coming: their calls need some turns of the loop each to get here. But no longer
@@ -155,9 +155,9 @@ class Queue:
                 async with asyncio.timeout(PAUSE_S):
                     await self._plenty.wait()
 
-    def _take(self) -> list[Item]:
+    def _take(self) -> list[QueuedWrite]:
         """In order of arrival, one per subject, equal guards, within etcd's limits."""
-        group: list[Item] = []
+        group: list[QueuedWrite] = []
         taken: set[str | bytes] = set()
         size = 0
         for item in self._items:
@@ -181,12 +181,12 @@ class Flight:
         blind: events may have been missed, so what was not seen may still have taken place.
     """
 
-    def __init__(self, items: Sequence[Item], word_key: bytes, word: int) -> None:
+    def __init__(self, items: Sequence[QueuedWrite], word_key: bytes, word: int) -> None:
         self.items = items
         self.blind = False
         self._word_key, self._word = word_key, word
-        self._by_key: dict[bytes, Item] = {}
-        self._nameless: dict[bytes, Item] = {}
+        self._by_key: dict[bytes, QueuedWrite] = {}
+        self._nameless: dict[bytes, QueuedWrite] = {}
         for item in items:
             item.sent = True
             named = [key for key, _ in item.write.puts] if item.write_id else []
@@ -209,7 +209,7 @@ class Flight:
         for item in self.items:
             item.sent = False
 
-    def settle(self) -> list[Item]:
+    def settle(self) -> list[QueuedWrite]:
         """The watch has brought all of it that was stored: answer those items; return those that certainly were not."""
         again = []
         for item in self.items:
@@ -238,7 +238,7 @@ class Flight:
                 item.seen_at = revision
 
 
-def fail(items: Iterable[Item], error: StoreError) -> None:
+def fail(items: Iterable[QueuedWrite], error: StoreError) -> None:
     """Fail all of them, each with a copy of the error."""
     for item in items:
         item.fail(copy(error))

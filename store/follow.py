@@ -21,20 +21,20 @@ from enum import Enum, auto
 
 from store.anchor import Anchor
 from store.epoch import Epoch
-from store.kept import Footing, Kept, NotKept, other_ranges, restored
+from store.kept import Footing, NotKept, StoreCheckpoint, other_ranges, restore_checkpoint
 from store.keys import Keys
 from store.listing import Difference, listing, marked_revision
 from store.port import (
     Batch,
-    Change,
     Compacted,
     Disconnected,
     FutureRevision,
+    KeyChange,
     NoSpace,
     Record,
     Rejected,
-    Sink,
     Store,
+    StoreSink,
     Unavailable,
     UnknownOutcome,
     WatchStream,
@@ -81,7 +81,7 @@ class Mend:
         self.word, self._records, self._deleted = word, records, deleted
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def changes(self, sink: Sink, revision: int) -> list[Change]:
+    def changes(self, sink: StoreSink, revision: int) -> list[KeyChange]:
         """What is still wrong when the sink has reached the mark, at `revision`."""
         changes = []
         for key, (record, read_at) in self._records.items():
@@ -89,13 +89,13 @@ class Mend:
             if known > read_at or (record is not None and known == record.modified):
                 continue
             if record is None:
-                changes += [Change(key, None, 0, revision)] if known else []
+                changes += [KeyChange(key, None, 0, revision)] if known else []
             elif known or key not in self._deleted:
-                changes.append(Change(*record))
+                changes.append(KeyChange(*record))
         return changes
 
 
-class Follower:
+class StoreFollower:
     """Keeps a sink in step with the store for ever.
 
     Attributes:
@@ -109,7 +109,7 @@ class Follower:
         kept: what an earlier process kept; tried once, before the first listing.
     """
 
-    def __init__(self, store: Store, keys: Keys, sink: Sink, epoch: Epoch, rng: random.Random) -> None:
+    def __init__(self, store: Store, keys: Keys, sink: StoreSink, epoch: Epoch, rng: random.Random) -> None:
         self._store, self._keys, self._sink, self._epoch, self._rng = store, keys, sink, epoch, rng
         self.applied = 0
         self.restarts = 0
@@ -118,7 +118,7 @@ class Follower:
         self.mending: Mend | None = None
         self._deleted: set[bytes] | None = None
         self.following, self.opened = asyncio.Event(), asyncio.Event()
-        self.kept: Kept | None = None
+        self.kept: StoreCheckpoint | None = None
         self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
         self._anchor = Anchor()
         self._missing = _Missing.ALL
@@ -229,7 +229,7 @@ class Follower:
                 self._epoch.check_format(change.value, change.revision)
         self._silent = 0
         self.key_count += sum(_growth(change) for change in batch.changes)
-        self._anchor.applied(batch)
+        self._anchor.on_batch_applied(batch)
         self.applied = batch.revision
         if self._deleted is not None:
             self._deleted.update(change.key for change in batch.changes if change.value is None)
@@ -257,7 +257,7 @@ class Follower:
         # Before another epoch is adopted: nothing made from the old memory may be written there.
         self._forget()
         if self._missing is _Missing.EPOCH:
-            await self._epoch.moved()
+            await self._epoch.on_history_changed()
             self._missing = _Missing.ALL
         await self._epoch.settle()
         if await self._went_on():
@@ -269,7 +269,7 @@ class Follower:
         self.applied = revision
         self.listings += 1
         self._missing = _Missing.NOTHING
-        self._sink.listed(revision)
+        self._sink.on_listing_complete(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
 
     async def _went_on(self) -> bool:
@@ -278,7 +278,7 @@ class Follower:
             return False
         self._forget()
         try:
-            put = await restored(kept, self._store, self._epoch.current)
+            put = await restore_checkpoint(kept, self._store, self._epoch.current)
             self.key_count = kept.key_count
             for start, end in other_ranges(kept, self._keys):
                 await self._load(start, end, kept.version)
@@ -290,7 +290,7 @@ class Follower:
         self._anchor.stand_on(put, kept.footing)
         self.listings += 1
         self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True
-        self._sink.listed(kept.version)
+        self._sink.on_listing_complete(kept.version)
         kept.finish()
         log.info("read a checkpoint of %d keys at version %d", self.key_count, kept.version)
         return True
@@ -311,7 +311,7 @@ class Follower:
         async with aclosing(listing(self._store, start, end, at)) as parts:
             async for records, revision in parts:
                 self.key_count += len(records)
-                self._anchor.listed(records, revision)
+                self._anchor.on_records_listed(records, revision)
                 self._sink.load(records)
                 words |= self._words_in(records)
         self._check(words, revision)
@@ -337,9 +337,9 @@ class Follower:
             return
         self.listings += 1
         self._anchor.clear()
-        self._anchor.listed(telling, revision)
+        self._anchor.on_records_listed(telling, revision)
         self.key_count, self.applied = difference.key_count, revision
-        self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
+        self._sink.apply(Batch(revision, [*difference.changes, *difference.deletions(revision)]), collapsed=True)
 
     def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
         words = self._keys.epoch, self._keys.format
@@ -354,6 +354,6 @@ class Follower:
             raise EpochMoved
 
 
-def _growth(change: Change) -> int:
+def _growth(change: KeyChange) -> int:
     """How a change moves the number of keys."""
     return -1 if change.value is None else int(change.created == change.revision)

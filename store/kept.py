@@ -33,7 +33,7 @@ class Footing(NamedTuple):
     at: int
     gone: tuple[bytes, int] | None
 
-    async def found(self, store: Store) -> Record | None:
+    async def find_put(self, store: Store) -> Record | None:
         """The put, if it is there unchanged. Raises Compacted, FutureRevision, Unavailable."""
         found, _ = await store.get(self.key, revision=self.at)
         same = found is not None and footing_of(found, self.at, self.gone) == self
@@ -50,7 +50,7 @@ class NotKept(Exception):
     """What was kept is damaged, or the store does not prove it. Reset the sink, and read everything."""
 
 
-class Kept(Protocol):
+class StoreCheckpoint(Protocol):
     """What was kept: all keys of some kinds, as they were at a version, and what the store must show to prove it."""
 
     @property
@@ -75,12 +75,12 @@ class Kept(Protocol):
         """The sink was told that all is listed."""
 
 
-async def restored(kept: Kept, store: Store, epoch: str) -> Record:
+async def restore_checkpoint(kept: StoreCheckpoint, store: Store, epoch: str) -> Record:
     """Give it to the sink, if the store proves it; return what was applied last. Raises NotKept, Unavailable."""
     if kept.epoch != epoch:
         raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
     try:
-        found = await kept.footing.found(store)
+        found = await kept.footing.find_put(store)
     except Compacted as error:
         raise NotKept(f"it is too old: {error}") from error
     except FutureRevision as error:
@@ -92,7 +92,7 @@ async def restored(kept: Kept, store: Store, epoch: str) -> Record:
     return found
 
 
-def other_ranges(kept: Kept, keys: Keys) -> Iterator[tuple[bytes, bytes]]:
+def other_ranges(kept: StoreCheckpoint, keys: Keys) -> Iterator[tuple[bytes, bytes]]:
     """The ranges of keys that it leaves out, each by its start and end."""
     start = keys.prefix
     for kind in sorted(kept.kinds):

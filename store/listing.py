@@ -16,7 +16,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from store.keys import Keys
-from store.port import Change, Page, Record, Store
+from store.port import KeyChange, Record, Store, StorePage
 from storepb.v1 import store_pb2
 
 _PAGE_BYTES = 1 << 20
@@ -28,7 +28,7 @@ _GROWTH = 256  # at most, from one page to the next: a family of keys (say, of a
 _KEYS_PER_TURN = 2_000  # some 2 ms
 
 
-class Part(NamedTuple):
+class ListingPart(NamedTuple):
     """Some records, in order of keys, as they were at the revision of the whole listing."""
 
     records: list[Record]
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 async def listing(
     store: Store, start: bytes, end: bytes, revision: int = 0, *, keys_only: bool = False
-) -> AsyncGenerator[Part, None]:
+) -> AsyncGenerator[ListingPart, None]:
     """All records of a range at one revision (0: the head when the first page is read), or their keys only.
 
     Raises Compacted, FutureRevision.
@@ -46,12 +46,12 @@ async def listing(
     """
     pages = _Pages(store, start, end, keys_only=keys_only)
     try:
-        page = await pages.read(revision)
+        page = await pages.read_page(revision)
         revision = revision or page.revision
         while True:
             ahead = pages.begin(page, revision)
             if page.records or ahead is None:
-                yield Part(page.records, revision)
+                yield ListingPart(page.records, revision)
             if ahead is None:
                 return
             page = await ahead
@@ -100,9 +100,9 @@ class _Pages:
         self._store, self._end, self._keys_only = store, end, keys_only
         self._stride = Stride(_common(start, end), end)
         self._start, self._stop, self._limit = start, end, _FIRST_PAGE
-        self._ahead: asyncio.Task[Page] | None = None
+        self._ahead: asyncio.Task[StorePage] | None = None
 
-    def read(self, revision: int) -> asyncio.Task[Page]:
+    def read_page(self, revision: int) -> asyncio.Task[StorePage]:
         """The page from where the last one ended."""
         page = self._store.page(
             self._start, self._stop, revision=revision, limit=self._limit, keys_only=self._keys_only
@@ -110,7 +110,7 @@ class _Pages:
         self._ahead = asyncio.create_task(page, name="next page")
         return self._ahead
 
-    def begin(self, last: Page, revision: int) -> asyncio.Task[Page] | None:
+    def begin(self, last: StorePage, revision: int) -> asyncio.Task[StorePage] | None:
         """The page after this one; None: there is none."""
         if not last.more and self._stop == self._end:
             return None
@@ -122,7 +122,7 @@ class _Pages:
             most = _LARGEST_PAGE // 10 if self._keys_only else _LARGEST_PAGE
             self._limit = max(16, min(_PAGE_BYTES // size, most))
         self._start, self._stop = stop, self._stride.reach(stop)
-        return self.read(revision)
+        return self.read_page(revision)
 
     async def close(self) -> None:
         """Cancel the page under way: nobody needs it any more."""
@@ -151,7 +151,7 @@ class Difference:
     def __init__(self, since: int) -> None:
         self._since = since
         self._unseen: set[bytes] = set()
-        self.changes: list[Change] = []
+        self.changes: list[KeyChange] = []
         self.key_count = 0
 
     async def know(self, keys: Iterable[bytes]) -> None:
@@ -165,8 +165,8 @@ class Difference:
         """A page of the listing."""
         self.key_count += len(records)
         self._unseen.difference_update([record.key for record in records])
-        self.changes += [Change(*record) for record in records if record.modified > self._since]
+        self.changes += [KeyChange(*record) for record in records if record.modified > self._since]
 
-    def gone(self, revision: int) -> Iterator[Change]:
+    def deletions(self, revision: int) -> Iterator[KeyChange]:
         """What was there and is not listed, when all pages were seen."""
-        return (Change(key, None, 0, revision) for key in self._unseen)
+        return (KeyChange(key, None, 0, revision) for key in self._unseen)

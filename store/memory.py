@@ -14,17 +14,17 @@ from contextlib import asynccontextmanager
 from store.port import (
     Applied,
     Batch,
-    Change,
     Commit,
     Compacted,
     Compare,
+    ConditionFailed,
     Disconnected,
     FutureRevision,
+    KeyChange,
     MemberStatus,
-    Page,
     Record,
-    Refused,
     Rejected,
+    StorePage,
     Unavailable,
     Write,
 )
@@ -54,7 +54,9 @@ class MemoryStore:
         if not all(holds(self._live, guard) for guard in guards):
             return Commit(self._revision, guarded=False, outcomes=[])
         passed = [all(holds(self._live, c) for c in write.when) for write in writes]
-        refused = [Refused({c.key: self._modified(c.key) for c in w.when if c.range_end is None}) for w in writes]
+        refused = [
+            ConditionFailed({c.key: self._mod_revision(c.key) for c in w.when if c.range_end is None}) for w in writes
+        ]
         revision = self._revision + 1
         changes = [c for write, ok in zip(writes, passed, strict=True) if ok for c in self._apply(write, revision)]
         if changes:
@@ -66,12 +68,12 @@ class MemoryStore:
         await self._turn()
         return self._state(revision).get(key), self._revision
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         await self._turn()
         state = self._state(revision)
         keys = sorted(key for key in state if inside(key, start, end))
         records = [state[key]._replace(value=b"") if keys_only else state[key] for key in keys[:limit]]
-        return Page(records, len(keys) > limit, self._revision)
+        return StorePage(records, len(keys) > limit, self._revision)
 
     async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
         await self._turn()
@@ -121,18 +123,18 @@ class MemoryStore:
         if self._closed:
             raise Unavailable("the store is closed")
 
-    def _modified(self, key: bytes) -> int:
+    def _mod_revision(self, key: bytes) -> int:
         record = self._live.get(key)
         return record.modified if record else 0
 
-    def _apply(self, write: Write, revision: int) -> Iterable[Change]:
+    def _apply(self, write: Write, revision: int) -> Iterable[KeyChange]:
         for key, value in write.puts:
             old = self._live.get(key)
             self._live[key] = Record(key, value, old.created if old else revision, revision)
-            yield Change(key, value, self._live[key].created, revision)
+            yield KeyChange(key, value, self._live[key].created, revision)
         for key in write.deletes:
             if self._live.pop(key, None) is not None:
-                yield Change(key, None, 0, revision)
+                yield KeyChange(key, None, 0, revision)
 
     def _append(self, batch: Batch) -> None:
         self._revision = batch.revision
@@ -149,10 +151,10 @@ class MemoryStore:
         if revision < self._compacted:
             raise Compacted(self._compacted)
         if self._past[0] != revision:
-            self._past = (revision, self._replayed(revision))
+            self._past = (revision, self._past_state(revision))
         return self._past[1]
 
-    def _replayed(self, revision: int) -> State:
+    def _past_state(self, revision: int) -> State:
         state = dict(self._base)
         for batch in self._log:
             if batch.revision > revision:
@@ -237,12 +239,12 @@ def holds(state: Mapping[bytes, Record], compare: Compare) -> bool:
 def _matches(compare: Compare, record: Record | None) -> bool:
     operand = compare.operand
     if isinstance(operand, bytes):
-        return record is not None and _related(record.value, operand, compare.relation)
+        return record is not None and _relation_holds(record.value, operand, compare.relation)
     if record is None:
-        return _related(0, operand, compare.relation)
-    return _related(record.created if compare.field == "created" else record.modified, operand, compare.relation)
+        return _relation_holds(0, operand, compare.relation)
+    return _relation_holds(record.created if compare.field == "created" else record.modified, operand, compare.relation)
 
 
-def _related(actual: bytes | int, operand: bytes | int, relation: str) -> bool:
+def _relation_holds(actual: bytes | int, operand: bytes | int, relation: str) -> bool:
     order = (actual > operand) - (actual < operand)  # type: ignore[operator]  # both are bytes or both numbers
     return order == {"<": -1, "=": 0, ">": 1}[relation]

@@ -21,7 +21,7 @@ class Record(NamedTuple):
     modified: int
 
 
-class Change(NamedTuple):
+class KeyChange(NamedTuple):
     """One event of the store. `value` is None for a deletion; `created` is 0 then."""
 
     key: bytes
@@ -34,10 +34,10 @@ class Batch(NamedTuple):
     """Complete revisions, oldest first: all changes after the batch before, up to and including `revision`."""
 
     revision: int
-    changes: list[Change]
+    changes: list[KeyChange]
 
 
-class Page(NamedTuple):
+class StorePage(NamedTuple):
     """Part of a listing; `more` tells whether keys follow, `revision` is the store's head when it was read."""
 
     records: list[Record]
@@ -84,7 +84,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ConditionFailed:
     """A condition of the write did not hold. `modified` has the current revision of each key it compared (0: none)."""
 
     modified: dict[bytes, int] = field(default_factory=dict)
@@ -102,10 +102,10 @@ class Commit:
 
     revision: int
     guarded: bool
-    outcomes: list[Applied | Refused]
+    outcomes: list[Applied | ConditionFailed]
 
 
-class Clock(Protocol):
+class StoreClock(Protocol):
     """Where time comes from."""
 
     def now(self) -> float:
@@ -113,7 +113,7 @@ class Clock(Protocol):
         ...
 
 
-class Sink(Protocol):
+class StoreSink(Protocol):
     """Who is told what the store says. Calls come in order and are never concurrent."""
 
     def reset(self) -> None:
@@ -122,7 +122,7 @@ class Sink(Protocol):
     def load(self, records: list[Record]) -> None:
         """Part of a listing."""
 
-    def listed(self, revision: int) -> None:
+    def on_listing_complete(self, revision: int) -> None:
         """The listing is complete; it shows the store at this revision."""
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
@@ -137,7 +137,7 @@ class Sink(Protocol):
     def version_of(self, key: bytes) -> int | None:
         """The revision at which a record, as taken in, was last changed; 0: there is none; None: of no kind kept."""
 
-    def mend(self, changes: list[Change], revision: int) -> None:
+    def mend(self, changes: list[KeyChange], revision: int) -> None:
         """Take in the store's state of keys that were wrong here. `revision`, the newest, is that of the mend's mark.
 
         A change has the revision of its record, which may be old.
@@ -231,7 +231,7 @@ class Store(Protocol):
         """
         ...
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         """Up to `limit` records of [start, end) in order of keys, as they were at a revision (0: linearizable head).
 
         `limit` is at least 1. `keys_only`: with empty values. Raises Compacted, FutureRevision.

@@ -23,10 +23,10 @@ from google.protobuf.message import DecodeError
 from store.epoch import Epoch
 from store.etcd_versions import advice
 from store.fence import Fence
-from store.follow import Follower, Mend
+from store.follow import Mend, StoreFollower
 from store.keys import MENDED, Keys, encode_word, new_word
 from store.listing import Stride, listing
-from store.port import Clock, Compacted, FutureRevision, Sink, Store, StoreError, Unavailable, Write
+from store.port import Compacted, FutureRevision, Store, StoreClock, StoreError, StoreSink, Unavailable, Write
 from storepb.v1 import store_pb2
 
 log = logging.getLogger(__name__)
@@ -60,10 +60,10 @@ class Proof:
         keys: Keys,
         process: str,
         epoch: Epoch,
-        follower: Follower,
-        sink: Sink,
+        follower: StoreFollower,
+        sink: StoreSink,
         fence: Fence,
-        clock: Clock,
+        clock: StoreClock,
         rng: random.Random,
         processes: Callable[[], int] = lambda: 1,
     ) -> None:
@@ -162,7 +162,7 @@ class Proof:
         if not page.more and stop == self._keys.end:
             self._start, self.compared_at = self._keys.prefix, self._clock.now()
         if differing:
-            log.warning("memory differs from the store in %s: comparing all", _named(differing))
+            log.warning("memory differs from the store in %s: comparing all", _key_names(differing))
             await self.compare_all()
 
     async def check_compaction(self) -> None:
@@ -240,7 +240,7 @@ class Proof:
 
     async def _mend(self, keys: list[bytes], deleted: Iterable[bytes]) -> None:
         """Give the sink the store's state of these keys, at the version of a mark that all processes see."""
-        log.error("memory differs from the store in %s: mending", _named(keys))
+        log.error("memory differs from the store in %s: mending", _key_names(keys))
         records = [await self._store.get(key) for key in keys]
         mend = Mend(encode_word(new_word(self._rng)), dict(zip(keys, records, strict=True)), deleted)
         self._follower.mending = mend
@@ -265,7 +265,7 @@ class Proof:
             follower.key_count += counted - known
 
 
-def _named(keys: Iterable[bytes]) -> str:
+def _key_names(keys: Iterable[bytes]) -> str:
     """Some of the keys, for the log."""
     names = [key.decode("utf-8", "replace") for key in keys]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -13,7 +13,17 @@ from collections.abc import Awaitable, Callable
 
 from store.epoch import Epoch
 from store.keys import SESSION, Keys, encode_word, new_word, word_of
-from store.port import Applied, Compare, Refused, Rejected, Store, StoreError, Unavailable, UnknownOutcome, Write
+from store.port import (
+    Applied,
+    Compare,
+    ConditionFailed,
+    Rejected,
+    Store,
+    StoreError,
+    Unavailable,
+    UnknownOutcome,
+    Write,
+)
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +31,7 @@ _TIMEOUT_S = 2.0
 _RETRY_S = (0.05, 1.0)
 
 
-class Session:
+class WriterSession:
     """The word of this replica. `ready` before a transaction, `guard` in it, `change` after one without an answer."""
 
     def __init__(
@@ -71,7 +81,7 @@ class Session:
         record, _ = await self._store.get(self._key)
         self._revision = record.modified if record else 0
         if record is None or not self._word or word_of(record.value) != self._word:
-            outcome, revision = await self._put(new_word(self._rng), self._revision)
+            outcome, revision = await self._put_word(new_word(self._rng), self._revision)
             if not isinstance(outcome, Applied):
                 raise Unavailable("the session changed while it was being replaced")
             self._revision = revision
@@ -87,7 +97,7 @@ class Session:
             epoch, word, delay_s = self._epoch.current, new_word(self._rng), _RETRY_S[0]
             while self._epoch.current == epoch:
                 try:
-                    outcome, revision = await self._put(word, self._revision)
+                    outcome, revision = await self._put_word(word, self._revision)
                     if isinstance(outcome, Applied):
                         self._revision = revision
                         await self.watched(revision)
@@ -100,7 +110,7 @@ class Session:
                     delay_s = min(delay_s * 2, _RETRY_S[1])
             self._doubted = True
 
-    async def _put(self, word: int, modified: int) -> tuple[Applied | Refused, int]:
+    async def _put_word(self, word: int, modified: int) -> tuple[Applied | ConditionFailed, int]:
         put = Write((Compare(self._key, "modified", modified),), ((self._key, encode_word(word)),))
         commit = await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
         if not commit.guarded:

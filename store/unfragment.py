@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 
 
 class Unfragment:
@@ -14,9 +14,9 @@ class Unfragment:
 
     def __init__(self, applied: int) -> None:
         self._applied = applied
-        self._held: list[Change] = []
+        self._held: list[KeyChange] = []
 
-    def take(self, changes: list[Change], *, more_follows: bool) -> Batch | None:
+    def take(self, changes: list[KeyChange], *, more_follows: bool) -> Batch | None:
         """The revisions that became complete with these changes, oldest first; None if none did."""
         held = self._held + [c for c in changes if c.revision > self._applied]
         if not held:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cms.ledger.actions import ACTIONS
-from cms.ledger.states import HOLDING, STATUS, TABLE, Event, State
+from cms.ledger.states import HOLDING, STATUS, TABLE, State, TaskEvent
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cms-states.md"
 HEAD = """# States and actions of a task
@@ -31,11 +31,11 @@ def page() -> str:
 
 
 def _states() -> Iterator[str]:
-    yield "| state | on the wire | holds | " + " | ".join(Event) + " |"
-    yield "| --- " * (3 + len(Event)) + "|"
+    yield "| state | on the wire | holds | " + " | ".join(TaskEvent) + " |"
+    yield "| --- " * (3 + len(TaskEvent)) + "|"
     for state in State:
         if state is not State.ENDED:
-            cells = [str(TABLE.get((state, event), "")) for event in Event]
+            cells = [str(TABLE.get((state, event), "")) for event in TaskEvent]
             holds = "yes" if state in HOLDING else ""
             yield f"| **{state}** | {STATUS[state]} | {holds} | {' | '.join(cells)} |"
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from nanny.automaton import service_state
-from nanny.automaton.states import ACTIONS, MEANINGS, NEVER_STORED, Current, Event
+from nanny.automaton.states import ACTIONS, MEANINGS, NEVER_STORED, Current, SnapshotEvent
 from nanny.automaton.table import TABLE, State
 from nanny.instances import STATES
 
@@ -17,9 +17,9 @@ You find here what each state of a snapshot, a service and an instance means, an
 Made from the tables in `nanny/automaton/` and `nanny/instances.py` by `make proto`. The guide is
 [nanny-service.md](nanny-service.md).
 """
-_ORDERS = (Event.TO_CREATED, Event.TO_PREPARED, Event.TO_ACTIVE, Event.TO_DESTROYED)
-_OUTCOMES = (Event.DONE, Event.FAILED, Event.CANCELLED)
-_OTHERS = (Event.REPLACED, Event.RELEASED, Event.STOPPED, Event.AGAIN)
+_ORDERS = (SnapshotEvent.TO_CREATED, SnapshotEvent.TO_PREPARED, SnapshotEvent.TO_ACTIVE, SnapshotEvent.TO_DESTROYED)
+_OUTCOMES = (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED)
+_OTHERS = (SnapshotEvent.REPLACED, SnapshotEvent.RELEASED, SnapshotEvent.STOPPED, SnapshotEvent.AGAIN)
 
 
 def main() -> None:
@@ -59,14 +59,14 @@ def _snapshots() -> Iterator[str]:
     yield "```\n"
 
 
-def _matrix(events: tuple[Event, ...]) -> Iterator[str]:
+def _matrix(events: tuple[SnapshotEvent, ...]) -> Iterator[str]:
     yield "| from | " + " | ".join(events) + " |\n|" + " --- |" * (len(events) + 1)
     for state in (None, *Current):
         if any((state, event) in TABLE for event in events):
             yield f"| **{_name(state)}** | " + " | ".join(_cell(state, event) for event in events) + " |"
 
 
-def _cell(state: State, event: Event) -> str:
+def _cell(state: State, event: SnapshotEvent) -> str:
     if (state, event) not in TABLE:
         return ""
     after = TABLE[state, event]
@@ -84,7 +84,7 @@ def _arrows() -> Iterator[str]:
             ends = ("[*]" if state is None else str(state), "[*]" if after is None else str(after))
             labels.setdefault(ends, []).append(event.removeprefix("towards "))
     labels["DESTROYING", "[*]"] = ["done"]
-    labels["ACTIVATING", "DEACTIVATE_PENDING"] = [Event.REPLACED]
+    labels["ACTIVATING", "DEACTIVATE_PENDING"] = [SnapshotEvent.REPLACED]
     for (before, after_), words in labels.items():
         yield f"    {before} --> {after_}: {', '.join(words)}"
 

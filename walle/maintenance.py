@@ -40,7 +40,7 @@ ASK_MS: Final = 30 * 60_000  # all must have agreed within it
 WORK_MS: Final = 60 * 60_000  # the hour within which hosts are out of reach
 
 
-class Event(StrEnum):
+class ScenarioEvent(StrEnum):
     """What happens to planned work."""
 
     ALL_OK = "every CMS agreed"
@@ -60,31 +60,31 @@ _REFUSED: Final[Row] = (SCENARIO_STAGE_RETURNING, SCENARIO_STAGE_REFUSED)
 _CANCELLED: Final[Row] = (SCENARIO_STAGE_RETURNING, SCENARIO_STAGE_CANCELLED)
 _FINISHED: Final[Row] = (SCENARIO_STAGE_RETURNING, SCENARIO_STAGE_FINISHED)
 
-TABLE: Final[Mapping[tuple[ScenarioStage, Event], Row]] = {
-    (SCENARIO_STAGE_ASKING, Event.ALL_OK): (SCENARIO_STAGE_CONFIRMING, _NOT_YET),
-    (SCENARIO_STAGE_ASKING, Event.REJECTED): _REFUSED,
-    (SCENARIO_STAGE_ASKING, Event.TOO_LATE): _REFUSED,
-    (SCENARIO_STAGE_ASKING, Event.CANCEL): _CANCELLED,
-    (SCENARIO_STAGE_CONFIRMING, Event.CONFIRMED): (SCENARIO_STAGE_WORKING, _NOT_YET),
-    (SCENARIO_STAGE_CONFIRMING, Event.WITHDRAWN): (SCENARIO_STAGE_ASKING, _NOT_YET),
-    (SCENARIO_STAGE_CONFIRMING, Event.REJECTED): _REFUSED,
-    (SCENARIO_STAGE_CONFIRMING, Event.TOO_LATE): _REFUSED,
-    (SCENARIO_STAGE_CONFIRMING, Event.CANCEL): _CANCELLED,
-    (SCENARIO_STAGE_WORKING, Event.DONE): _FINISHED,
-    (SCENARIO_STAGE_WORKING, Event.HOUR_OVER): _FINISHED,
-    (SCENARIO_STAGE_WORKING, Event.CANCEL): _CANCELLED,
+TABLE: Final[Mapping[tuple[ScenarioStage, ScenarioEvent], Row]] = {
+    (SCENARIO_STAGE_ASKING, ScenarioEvent.ALL_OK): (SCENARIO_STAGE_CONFIRMING, _NOT_YET),
+    (SCENARIO_STAGE_ASKING, ScenarioEvent.REJECTED): _REFUSED,
+    (SCENARIO_STAGE_ASKING, ScenarioEvent.TOO_LATE): _REFUSED,
+    (SCENARIO_STAGE_ASKING, ScenarioEvent.CANCEL): _CANCELLED,
+    (SCENARIO_STAGE_CONFIRMING, ScenarioEvent.CONFIRMED): (SCENARIO_STAGE_WORKING, _NOT_YET),
+    (SCENARIO_STAGE_CONFIRMING, ScenarioEvent.WITHDRAWN): (SCENARIO_STAGE_ASKING, _NOT_YET),
+    (SCENARIO_STAGE_CONFIRMING, ScenarioEvent.REJECTED): _REFUSED,
+    (SCENARIO_STAGE_CONFIRMING, ScenarioEvent.TOO_LATE): _REFUSED,
+    (SCENARIO_STAGE_CONFIRMING, ScenarioEvent.CANCEL): _CANCELLED,
+    (SCENARIO_STAGE_WORKING, ScenarioEvent.DONE): _FINISHED,
+    (SCENARIO_STAGE_WORKING, ScenarioEvent.HOUR_OVER): _FINISHED,
+    (SCENARIO_STAGE_WORKING, ScenarioEvent.CANCEL): _CANCELLED,
     # RETURNING ends in the stage that `ending` names.
-    (SCENARIO_STAGE_RETURNING, Event.RETURNED): (_NOT_YET, _NOT_YET),
+    (SCENARIO_STAGE_RETURNING, ScenarioEvent.RETURNED): (_NOT_YET, _NOT_YET),
 }
 OVER: Final = frozenset({SCENARIO_STAGE_FINISHED, SCENARIO_STAGE_REFUSED, SCENARIO_STAGE_CANCELLED})
 _ASKING: Final = (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING)
 
 
-def is_possible(scenario: Scenario, event: Event) -> bool:
+def is_possible(scenario: Scenario, event: ScenarioEvent) -> bool:
     return (scenario.stage, event) in TABLE
 
 
-def advance(scenario: Scenario, event: Event, now_ms: int, message: str = "") -> Scenario:
+def advance(scenario: Scenario, event: ScenarioEvent, now_ms: int, message: str = "") -> Scenario:
     """A copy in the next stage. Raises KeyError: the table does not have it.
 
     Asking and confirming share their 30 minutes: a withdrawn ok does not restart that time.
@@ -96,23 +96,23 @@ def advance(scenario: Scenario, event: Event, now_ms: int, message: str = "") ->
     moved.ending = ending or scenario.ending
     if not (scenario.stage in _ASKING and moved.stage in _ASKING):
         moved.since_ms = now_ms
-    if event is not Event.RETURNED:  # keep showing how it ended
+    if event is not ScenarioEvent.RETURNED:  # keep showing how it ended
         moved.message = message or event.value
     return moved
 
 
-def event_by_time(scenario: Scenario, now_ms: int) -> Event | None:
+def event_by_time(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
     if scenario.stage in _ASKING and now_ms - scenario.since_ms >= ASK_MS:
-        return Event.TOO_LATE
+        return ScenarioEvent.TOO_LATE
     if scenario.stage == SCENARIO_STAGE_WORKING and now_ms - scenario.since_ms >= WORK_MS:
-        return Event.HOUR_OVER
+        return ScenarioEvent.HOUR_OVER
     return None
 
 
 _KIND = OPERATION_KIND_TEMPORARY_UNREACHABLE
 
 
-def asked(installation: str, scenario: Scenario, host: Host, project: Project, index: int) -> ScenarioHost:
+def scenario_host(installation: str, scenario: Scenario, host: Host, project: Project, index: int) -> ScenarioHost:
     """Whom to ask about a host: those of its CMSs that know temporary-unreachable; for others people agree by hand.
 
     Hosts that are not assigned and ready need nobody's leave.
@@ -168,14 +168,14 @@ def _about(scenario: Scenario, task: Task) -> Do:
     return Do.CONFIRM if scenario.stage == SCENARIO_STAGE_CONFIRMING and wants else Do.POLL
 
 
-def event_now(scenario: Scenario, now_ms: int) -> Event | None:
+def event_now(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
     """What has happened by now; CONFIRMED is the caller's, once HQ no longer counts silence."""
     if scenario.stage == SCENARIO_STAGE_RETURNING:
         is_left = any(tasks(scenario)) and now_ms - scenario.since_ms < LEFT_TO_COLLECTOR_MS
-        return None if is_left else Event.RETURNED
+        return None if is_left else ScenarioEvent.RETURNED
     said = combine(task.verdict for _, task in tasks(scenario))
     if said == VERDICT_REJECTED and scenario.stage in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
-        return Event.REJECTED
+        return ScenarioEvent.REJECTED
     late = event_by_time(scenario, now_ms)
     if late is not None:
         return late
@@ -184,8 +184,8 @@ def event_now(scenario: Scenario, now_ms: int) -> Event | None:
         and said == VERDICT_OK
         and not any(host.by_hand for host in scenario.host)
     ):
-        return Event.ALL_OK
-    return Event.WITHDRAWN if scenario.stage == SCENARIO_STAGE_CONFIRMING and said != VERDICT_OK else None
+        return ScenarioEvent.ALL_OK
+    return ScenarioEvent.WITHDRAWN if scenario.stage == SCENARIO_STAGE_CONFIRMING and said != VERDICT_OK else None
 
 
 def is_confirmed(scenario: Scenario) -> bool:
@@ -202,10 +202,10 @@ def blocking(scenario: Scenario, projects: Mapping[str, str] | None = None) -> l
     """
     waited = (pair for pair in tasks(scenario) if pair[1].verdict != VERDICT_OK)
     asked_ = [f"{host.name}: {task.cms}: {task.message or 'no answer yet'}" for host, task in waited]
-    return [*asked_, *(_unasked(scenario, host, projects) for host in scenario.host if host.by_hand)]
+    return [*asked_, *(_unasked_reason(scenario, host, projects) for host in scenario.host if host.by_hand)]
 
 
-def _unasked(scenario: Scenario, host: ScenarioHost, projects: Mapping[str, str] | None) -> str:
+def _unasked_reason(scenario: Scenario, host: ScenarioHost, projects: Mapping[str, str] | None) -> str:
     cannot = f"{host.name}: CMS {', '.join(f'`{cms}`' for cms in host.by_hand)} cannot be asked"
     if projects is None:
         return f"{cannot}, and no owner agreed"

@@ -14,7 +14,7 @@ from email.message import EmailMessage
 from ssl import SSLContext
 from typing import Final, Protocol
 
-from walle.outgoing.calls import CallFailed, Calls
+from walle.outgoing.calls import OutgoingCallFailed, OutgoingCalls
 from walle.outgoing.destinations import BadAddress, Destinations, not_listed
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, Recipient, Severity
@@ -59,14 +59,14 @@ def severity_name(severity: Severity) -> str:
     return Severity.Name(severity).removeprefix("SEVERITY_").lower()
 
 
-def heard_by(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
+def addresses_for(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
     """A recipient hears its own severity and everything above."""
     return sorted({one.address for one in recipients if one.severity <= severity})
 
 
 def warnings_of(project: Project) -> list[str]:
     """Warn of missing recipients: a fuse that trips unnoticed stays tripped."""
-    heard = heard_by(project.notifications.recipient, SEVERITY_CRITICAL)
+    heard = addresses_for(project.notifications.recipient, SEVERITY_CRITICAL)
     return [] if heard else [f"project {project.id}: nobody receives critical notices: add a recipient"]
 
 
@@ -102,7 +102,7 @@ class Outbox:
     async def run(self) -> None:
         while True:
             notice = await self._queue.get()
-            for address in heard_by(self._recipients(notice.project), notice.severity):
+            for address in addresses_for(self._recipients(notice.project), notice.severity):
                 await self._deliver(address, notice)
 
     async def _deliver(self, address: str, notice: Notice) -> None:
@@ -130,10 +130,10 @@ class Outbox:
 _TIMEOUT_S: Final = 10.0
 
 
-class Webhook:
+class WebhookNotifier:
     """POSTs `{"severity", "project", "host", "text"}`; anything but 2xx is a failure."""
 
-    def __init__(self, destinations: Destinations, calls: Calls) -> None:
+    def __init__(self, destinations: Destinations, calls: OutgoingCalls) -> None:
         self._destinations, self._calls = destinations, calls
 
     def takes(self, address: str) -> bool:
@@ -151,7 +151,7 @@ class Webhook:
             raise OSError(not_listed("notify"))
         try:
             reply = await self._calls.send("POST", address, body=body, headers=endpoint.headers(), tls=endpoint.tls)
-        except CallFailed as error:
+        except OutgoingCallFailed as error:
             raise OSError(str(error)) from error
         if not reply.is_success:
             raise OSError(f"HTTP {reply.status}")

@@ -15,12 +15,16 @@ from serving.calls.methods import Call
 from serving.errors import OutOfReach, PermissionDenied
 from serving.rights.access import Access
 from serving.rights.reach import Check
-from serving.rights.rules import Record, Role, Rule
+from serving.rights.rules import AuditLevel, Role, Rule
 from wallepb.v1.host_pb2 import Host, Location
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project, Scenario
 
-ORDER: Final = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
-REPORT: Final = Rule("report checks", frozenset({Role.AGENT, Role.MONITOR, Role.OPERATOR, Role.ADMIN}), Record.DENIALS)
+ORDER: Final = Rule(
+    "change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS
+)
+REPORT: Final = Rule(
+    "report checks", frozenset({Role.AGENT, Role.MONITOR, Role.OPERATOR, Role.ADMIN}), AuditLevel.DENIALS
+)
 _STAFF: Final = (Role.OPERATOR, Role.ADMIN)
 _ADMIN: Final = (Role.ADMIN,)
 _PRIVILEGED: Final = ("ignore_cms", "inventory", "bmc", "address", "location")
@@ -33,7 +37,7 @@ def who(call: Call) -> str:
     return identity.name if identity is not None else call.host or "anybody"
 
 
-class Reaches:
+class WalleAccessChecks:
     """Each method takes a request and the caller's access, and raises PermissionDenied or OutOfReach."""
 
     def __init__(
@@ -64,40 +68,40 @@ class Reaches:
         else:
             _check_everything(access, "switch the automation of all projects", only_stops=not request.on)
 
-    def new_host(self, request: Any, access: Access) -> None:
+    def check_host_addition(self, request: Any, access: Access) -> None:
         name = self._machine_named(request.host)
         if not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
             access.deny(f"host {name} in project {request.project}", _STAFF, name)
         _check_privileged(name, request, access)
 
-    def changed_host(self, request: Any, access: Access) -> None:
+    def check_host_change(self, request: Any, access: Access) -> None:
         self.host(request, access)
         name = self._machine_named(request.host)
         if request.project and not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
             raise OutOfReach(f"project {request.project} does not exist", key=request.project)
         _check_privileged(name, request, access)
 
-    def imported(self, request: Any, access: Access) -> None:
+    def check_machine_import(self, request: Any, access: Access) -> None:
         for machine in request.machines:
             access.check_node(machine.name, _STAFF, "machines.name")
 
-    def removed_machine(self, request: Any, access: Access) -> None:
+    def check_machine_removal(self, request: Any, access: Access) -> None:
         access.check_node(request.machine, _STAFF, "machine")
 
-    def started(self, request: Any, access: Access) -> None:
+    def check_operation_start(self, request: Any, access: Access) -> None:
         self.host(request, access)
         _check_privileged(self._machine_named(request.host), request, access)
 
     def host(self, request: Any, access: Access) -> None:
         self._check_host(self._machine_named(request.host), access)
 
-    def new_scenario(self, request: Any, access: Access) -> None:
+    def check_new_scenario(self, request: Any, access: Access) -> None:
         if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
             _check_everything(access, "plan the maintenance of a switch")
         for name in request.hosts:
             self._check_host(name, access)
 
-    def agreed_scenario(self, request: Any, access: Access) -> None:
+    def check_agreement(self, request: Any, access: Access) -> None:
         self.project(request, access)
         scenario = self._scenario(request.scenario)
         if scenario is None or access.reaches_all(_STAFF):
@@ -106,10 +110,10 @@ class Reaches:
         if not any(host is not None and host.project == request.project for host in hosts):
             raise _no_scenario(request.scenario)
 
-    def ended_scenario(self, request: Any, access: Access) -> None:
+    def check_scenario_end(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
         if scenario is not None and scenario.by != name_of(access):
-            if not self.seen_scenario(scenario, access):
+            if not self.may_see_scenario(scenario, access):
                 raise _no_scenario(request.scenario)
             what = f"end scenario {request.scenario} of somebody else"
             _check_everything(access, what, only_stops=not request.done)
@@ -118,7 +122,7 @@ class Reaches:
         stops = isinstance(request, Message) and bool(getattr(request, "frozen", False))
         _check_everything(access, "stop all of Wall-E" if stops else "start all of Wall-E", only_stops=stops)
 
-    def reported(self, request: Any, access: Access) -> None:
+    def check_report(self, request: Any, access: Access) -> None:
         for report in request.hosts:
             for check in report.check:
                 if not may_report(access, report.host, check.name):
@@ -126,40 +130,40 @@ class Reaches:
             if not access.covers_node(report.host, _REPORTERS):
                 access.deny(f"host {report.host}", _REPORTERS, report.host)
 
-    def of_order(self, what: str) -> Check:
+    def order_check(self, what: str) -> Check:
         """The check of an order by its field in `Order`, which is made again when it takes effect."""
         return {
             "create_project": self.create_project,
             "update_project": self.project,
             "delete_project": self.project,
             "switch_automation": self.automation,
-            "add_host": self.new_host,
-            "change_host": self.changed_host,
+            "add_host": self.check_host_addition,
+            "change_host": self.check_host_change,
             "set_host_state": self.host,
-            "start_operation": self.started,
+            "start_operation": self.check_operation_start,
             "cancel_operation": self.host,
-            "add_scenario": self.new_scenario,
-            "agree_scenario": self.agreed_scenario,
-            "end_scenario": self.ended_scenario,
+            "add_scenario": self.check_new_scenario,
+            "agree_scenario": self.check_agreement,
+            "end_scenario": self.check_scenario_end,
             "release_tasks": self.project,
-            "import_machines": self.imported,
-            "remove_machine": self.removed_machine,
+            "import_machines": self.check_machine_import,
+            "remove_machine": self.check_machine_removal,
         }[what]
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
-    def seen_host(self, name: str, access: Access) -> bool:
+    def may_see_host(self, name: str, access: Access) -> bool:
         """Whether the caller may see this host: its name is within reach, or its project is the caller's."""
         if access.covers_node(name):
             return True
         host = self._host(name)
         return host is not None and self.owns(host.project, access)
 
-    def seen_scenario(self, scenario: Scenario, access: Access) -> bool:
+    def may_see_scenario(self, scenario: Scenario, access: Access) -> bool:
         """Whether the caller may see this scenario: it is the caller's, or all of its hosts are within reach."""
-        return scenario.by == name_of(access) or all(self.seen_host(one.name, access) for one in scenario.host)
+        return scenario.by == name_of(access) or all(self.may_see_host(one.name, access) for one in scenario.host)
 
-    def seen_project(self, name: str, access: Access) -> bool:
+    def may_see_project(self, name: str, access: Access) -> bool:
         """Whether the caller may see this project: it owns it, or sees everything."""
         return access.reaches_all() or self.owns(name, access)
 

@@ -39,7 +39,7 @@ from store.port import Store
 from walle.process.config import FileConfig, load
 from walle.process.fields import BadConfig
 from walle.process.hq import Hq
-from walle.server import Server
+from walle.server import WalleServer
 
 _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends the name in ids of tasks
 _WRONG: Final = (BadSecurity, BadConfig, ValueError, OSError, UnicodeDecodeError)
@@ -118,7 +118,7 @@ def _file(path: Path | None) -> FileConfig:
         raise BadConfig(f"--config {path}: {error}") from error
 
 
-def _checked(make: Callable[[], Any]) -> Any:
+def _with_usage_errors(make: Callable[[], Any]) -> Any:
     try:
         return make()
     except _WRONG as error:
@@ -126,7 +126,7 @@ def _checked(make: Callable[[], Any]) -> Any:
 
 
 def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
-    settings = _checked(lambda: _Settings(given))
+    settings = _with_usage_errors(lambda: _Settings(given))
     logging.getLogger("httpx").setLevel(logging.WARNING)  # every call of a CMS is an event already
     run_program("walle", given, lambda: main(settings))
 
@@ -147,7 +147,7 @@ async def _serve(
     config = config_of(given, "walle", "walle open-epoch")
     shared = context_of(given, "walle", config, security)
     clients = clients_of(settings.locations, settings.credentials)
-    server = Server(
+    server = WalleServer(
         config,
         given["installation"],
         settings.file,

@@ -6,24 +6,24 @@ import asyncio
 import random
 from typing import Any
 
-from control import Config, Controller
+from control import ControlConfig, Controller
 from control.process import ControllerHealth, release
-from serving.calls.methods import Method, Service
+from serving.calls.methods import Method, ServiceTable
 from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 from store.port import Store
 from walle.api.inventory import Inventory
-from walle.api.orders import Orders, Telling
-from walle.api.reads import Reads
+from walle.api.orders import Telling, WalleOrders
+from walle.api.reads import WalleReads
 from walle.healing.decision import SETTLE_MS
-from walle.notices import Mail, Outbox, Webhook
-from walle.outgoing.calls import Calls
-from walle.process.automaton import Automaton
+from walle.notices import Mail, Outbox, WebhookNotifier
+from walle.outgoing.calls import OutgoingCalls
+from walle.process.automaton import WalleSupervisor
 from walle.process.config import FileConfig
 from walle.process.hq import Hq, NoHq
 from walle.process.metrics import METRICS
-from walle.process.parts import CmsEvents, RealParts
+from walle.process.parts import CmsEvents, ConfiguredProviders
 from wallepb.v1.project_pb2 import Recipient
 
 
@@ -36,25 +36,25 @@ def _subject(request: Any) -> str:
     return "all"
 
 
-SERVICE = Service("walle.v1.WalleService", _subject)
+SERVICE = ServiceTable("walle.v1.WalleService", _subject)
 
 
-def methods(automaton: Automaton) -> list[Method]:
+def methods(automaton: WalleSupervisor) -> list[Method]:
     """All calls."""
     return [
-        *Reads(automaton).methods(SERVICE),
+        *WalleReads(automaton).methods(SERVICE),
         *Inventory(automaton).methods(SERVICE),
-        *Orders(automaton).methods(SERVICE),
+        *WalleOrders(automaton).methods(SERVICE),
         *Telling(automaton).methods(SERVICE),
     ]
 
 
-class Server:
+class WalleServer:
     """`serve` runs until `stop` is called; a part that dies ends it with the error."""
 
     def __init__(
         self,
-        config: Config,
+        config: ControlConfig,
         installation: str,
         file: FileConfig,
         store: Store,
@@ -67,17 +67,17 @@ class Server:
     ) -> None:
         self._store, self._hq = store, hq
         self.controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
-        calls = Calls()
+        calls = OutgoingCalls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []
-        outbox = Outbox([Webhook(file.destinations, calls), *mail], self._recipients)
+        outbox = Outbox([WebhookNotifier(file.destinations, calls), *mail], self._recipients)
         self._file = file
         events = CmsEvents(shared.clock.now, outbox.send)
-        self.automaton = Automaton(
+        self.automaton = WalleSupervisor(
             self.controller,
             installation,
             file.global_limits,
             outbox,
-            lambda storing, projects: RealParts(file, projects, storing, events, calls),
+            lambda storing, projects: ConfiguredProviders(file, projects, storing, events, calls),
             hq or NoHq(),
             rng,
             settle_ms,

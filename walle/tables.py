@@ -71,7 +71,7 @@ REPAIRS: Final = frozenset(
 )
 
 
-class Change(StrEnum):
+class MembershipChange(StrEnum):
     """What an owner does with a host."""
 
     ADD = "hosts add"
@@ -83,7 +83,7 @@ class Change(StrEnum):
     REMOVE = "hosts remove"
 
 
-class Told(NamedTuple):
+class MembershipRule(NamedTuple):
     """The operation that it requires (in the CMSs of the host's current project), and the state afterwards.
 
     `operation` None: no CMS is told, it is done at once. `state` None: unchanged.
@@ -93,44 +93,47 @@ class Told(NamedTuple):
     state: HostState | None
 
 
-_QUIET: Final = Told(None, None)
-_IN: Final = Told(OPERATION_KIND_PREPARE, HOST_STATE_ASSIGNED)
-_OUT: Final = Told(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
+_QUIET: Final = MembershipRule(None, None)
+_IN: Final = MembershipRule(OPERATION_KIND_PREPARE, HOST_STATE_ASSIGNED)
+_OUT: Final = MembershipRule(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
 
 # The protocol's list of who is told, line by line, by the host's state or the one it is added in. A CMS learns of hosts
 # that go into use and out of use, not of Wall-E's bookkeeping.
-MEMBERSHIP: Final[Mapping[tuple[Change, HostState], Told]] = {
-    (Change.ADD, HOST_STATE_FREE): _QUIET,
-    (Change.ADD, HOST_STATE_ASSIGNED): _IN,
-    (Change.ADD_PREORDERED, HOST_STATE_FREE): _QUIET,
-    (Change.ADD_PREORDERED_PREPARE, HOST_STATE_FREE): _IN,
-    (Change.PREPARE, HOST_STATE_FREE): _IN,
-    (Change.PREPARE, HOST_STATE_ASSIGNED): _IN,
-    (Change.PREPARE, HOST_STATE_MAINTENANCE): _IN,
-    (Change.PREPARE, HOST_STATE_PROBATION): _IN,
-    (Change.MOVE, HOST_STATE_FREE): _QUIET,
-    (Change.MOVE, HOST_STATE_ASSIGNED): _QUIET,  # the projects are assumed to belong together
-    (Change.MOVE, HOST_STATE_MAINTENANCE): _QUIET,
-    (Change.MOVE, HOST_STATE_PROBATION): _QUIET,
-    (Change.MOVE_RELEASE, HOST_STATE_FREE): _QUIET,
-    (Change.MOVE_RELEASE, HOST_STATE_ASSIGNED): _OUT,
-    (Change.MOVE_RELEASE, HOST_STATE_MAINTENANCE): _OUT,
-    (Change.MOVE_RELEASE, HOST_STATE_PROBATION): _OUT,
-    (Change.REMOVE, HOST_STATE_FREE): _QUIET,
-    (Change.REMOVE, HOST_STATE_ASSIGNED): _OUT,
-    (Change.REMOVE, HOST_STATE_MAINTENANCE): _OUT,
-    (Change.REMOVE, HOST_STATE_PROBATION): _OUT,
+MEMBERSHIP: Final[Mapping[tuple[MembershipChange, HostState], MembershipRule]] = {
+    (MembershipChange.ADD, HOST_STATE_FREE): _QUIET,
+    (MembershipChange.ADD, HOST_STATE_ASSIGNED): _IN,
+    (MembershipChange.ADD_PREORDERED, HOST_STATE_FREE): _QUIET,
+    (MembershipChange.ADD_PREORDERED_PREPARE, HOST_STATE_FREE): _IN,
+    (MembershipChange.PREPARE, HOST_STATE_FREE): _IN,
+    (MembershipChange.PREPARE, HOST_STATE_ASSIGNED): _IN,
+    (MembershipChange.PREPARE, HOST_STATE_MAINTENANCE): _IN,
+    (MembershipChange.PREPARE, HOST_STATE_PROBATION): _IN,
+    (MembershipChange.MOVE, HOST_STATE_FREE): _QUIET,
+    (MembershipChange.MOVE, HOST_STATE_ASSIGNED): _QUIET,  # the projects are assumed to belong together
+    (MembershipChange.MOVE, HOST_STATE_MAINTENANCE): _QUIET,
+    (MembershipChange.MOVE, HOST_STATE_PROBATION): _QUIET,
+    (MembershipChange.MOVE_RELEASE, HOST_STATE_FREE): _QUIET,
+    (MembershipChange.MOVE_RELEASE, HOST_STATE_ASSIGNED): _OUT,
+    (MembershipChange.MOVE_RELEASE, HOST_STATE_MAINTENANCE): _OUT,
+    (MembershipChange.MOVE_RELEASE, HOST_STATE_PROBATION): _OUT,
+    (MembershipChange.REMOVE, HOST_STATE_FREE): _QUIET,
+    (MembershipChange.REMOVE, HOST_STATE_ASSIGNED): _OUT,
+    (MembershipChange.REMOVE, HOST_STATE_MAINTENANCE): _OUT,
+    (MembershipChange.REMOVE, HOST_STATE_PROBATION): _OUT,
 }
 
 # Preorders cannot ignore CMSs; all other changes can.
-MAY_IGNORE_CMS: Final = frozenset(Change) - {Change.ADD_PREORDERED, Change.ADD_PREORDERED_PREPARE}
+MAY_IGNORE_CMS: Final = frozenset(MembershipChange) - {
+    MembershipChange.ADD_PREORDERED,
+    MembershipChange.ADD_PREORDERED_PREPARE,
+}
 
 
 class NotPossible(ValueError):
     """A host in this state cannot be changed so; the message says what to do."""
 
 
-def told(change: Change, state: HostState) -> Told:
+def membership_rule(change: MembershipChange, state: HostState) -> MembershipRule:
     """Raises NotPossible."""
     try:
         return MEMBERSHIP[change, state]
@@ -143,7 +146,7 @@ def _name(state: HostState) -> str:
     return HostState.Name(state).removeprefix("HOST_STATE_").lower()
 
 
-class Event(StrEnum):
+class OperationEvent(StrEnum):
     """What happens to an operation."""
 
     DRY_RUN_OK = "no dry run was rejected"
@@ -169,53 +172,53 @@ _CANCELLED: Final[Row] = (STAGE_ENDING, OUTCOME_CANCELLED)
 _FAILED: Final[Row] = (STAGE_ENDING, OUTCOME_FAILED)
 _NOT_YET: Final = OUTCOME_UNSPECIFIED
 
-STAGES: Final[Mapping[tuple[Stage, Event], Row]] = {
-    (STAGE_REQUESTED, Event.DRY_RUN_OK): (STAGE_APPROVAL, _NOT_YET),
-    (STAGE_REQUESTED, Event.DRY_RUN_REJECTED): _CANCELLED,
-    (STAGE_REQUESTED, Event.RECOVERED): _CANCELLED,
-    (STAGE_REQUESTED, Event.FUSE_OUT): _CANCELLED,
-    (STAGE_REQUESTED, Event.INCIDENT): _CANCELLED,
-    (STAGE_REQUESTED, Event.CANCEL): _CANCELLED,
-    (STAGE_REQUESTED, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
-    (STAGE_REQUESTED, Event.GAVE_UP): _FAILED,
-    (STAGE_APPROVAL, Event.ALL_OK): (STAGE_CONFIRMING, _NOT_YET),
-    (STAGE_APPROVAL, Event.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
-    (STAGE_APPROVAL, Event.RECOVERED): _CANCELLED,
-    (STAGE_APPROVAL, Event.FUSE_OUT): _CANCELLED,
-    (STAGE_APPROVAL, Event.INCIDENT): _CANCELLED,
-    (STAGE_APPROVAL, Event.CANCEL): _CANCELLED,
-    (STAGE_CONFIRMING, Event.CONFIRMED): (STAGE_RUNNING, _NOT_YET),
-    (STAGE_CONFIRMING, Event.WITHDRAWN): (STAGE_APPROVAL, _NOT_YET),
-    (STAGE_CONFIRMING, Event.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
-    (STAGE_CONFIRMING, Event.RECOVERED): _CANCELLED,
-    (STAGE_CONFIRMING, Event.FUSE_OUT): _CANCELLED,
-    (STAGE_CONFIRMING, Event.INCIDENT): _CANCELLED,
-    (STAGE_CONFIRMING, Event.CANCEL): _CANCELLED,
+STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
+    (STAGE_REQUESTED, OperationEvent.DRY_RUN_OK): (STAGE_APPROVAL, _NOT_YET),
+    (STAGE_REQUESTED, OperationEvent.DRY_RUN_REJECTED): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.RECOVERED): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.FUSE_OUT): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.CANCEL): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_REQUESTED, OperationEvent.GAVE_UP): _FAILED,
+    (STAGE_APPROVAL, OperationEvent.ALL_OK): (STAGE_CONFIRMING, _NOT_YET),
+    (STAGE_APPROVAL, OperationEvent.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
+    (STAGE_APPROVAL, OperationEvent.RECOVERED): _CANCELLED,
+    (STAGE_APPROVAL, OperationEvent.FUSE_OUT): _CANCELLED,
+    (STAGE_APPROVAL, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_APPROVAL, OperationEvent.CANCEL): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.CONFIRMED): (STAGE_RUNNING, _NOT_YET),
+    (STAGE_CONFIRMING, OperationEvent.WITHDRAWN): (STAGE_APPROVAL, _NOT_YET),
+    (STAGE_CONFIRMING, OperationEvent.REJECTED): (STAGE_ENDING, OUTCOME_REJECTED),
+    (STAGE_CONFIRMING, OperationEvent.RECOVERED): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.FUSE_OUT): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.CANCEL): _CANCELLED,
     # The work cannot be prepared: the approval is not kept for it.
-    (STAGE_CONFIRMING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
-    (STAGE_CONFIRMING, Event.GAVE_UP): _FAILED,
+    (STAGE_CONFIRMING, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_CONFIRMING, OperationEvent.GAVE_UP): _FAILED,
     # Running work continues, whatever the fuses say: a host in the middle of a redeploy is useless.
-    (STAGE_RUNNING, Event.EXECUTED): (STAGE_VERIFYING, _NOT_YET),
-    (STAGE_RUNNING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
-    (STAGE_RUNNING, Event.GAVE_UP): _FAILED,
-    (STAGE_VERIFYING, Event.RECOVERED): (STAGE_ENDING, OUTCOME_DONE),
-    (STAGE_VERIFYING, Event.COMPLETE): (STAGE_ENDING, OUTCOME_DONE),
-    (STAGE_VERIFYING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
-    (STAGE_VERIFYING, Event.GAVE_UP): _FAILED,
-    (STAGE_VERIFYING, Event.CANCEL): _CANCELLED,
-    (STAGE_ENDING, Event.TASKS_DELETED): (_OVER, _NOT_YET),
+    (STAGE_RUNNING, OperationEvent.EXECUTED): (STAGE_VERIFYING, _NOT_YET),
+    (STAGE_RUNNING, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_RUNNING, OperationEvent.GAVE_UP): _FAILED,
+    (STAGE_VERIFYING, OperationEvent.RECOVERED): (STAGE_ENDING, OUTCOME_DONE),
+    (STAGE_VERIFYING, OperationEvent.COMPLETE): (STAGE_ENDING, OUTCOME_DONE),
+    (STAGE_VERIFYING, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
+    (STAGE_VERIFYING, OperationEvent.GAVE_UP): _FAILED,
+    (STAGE_VERIFYING, OperationEvent.CANCEL): _CANCELLED,
+    (STAGE_ENDING, OperationEvent.TASKS_DELETED): (_OVER, _NOT_YET),
 }
 
 
 # A CMS that takes its ok back does not give a broken executor more tries.
-_KEEP_FAILURES: Final = (Event.ALL_OK, Event.WITHDRAWN)
+_KEEP_FAILURES: Final = (OperationEvent.ALL_OK, OperationEvent.WITHDRAWN)
 
 
-def is_possible(operation: Operation, event: Event) -> bool:
+def is_possible(operation: Operation, event: OperationEvent) -> bool:
     return (operation.stage, event) in STAGES
 
 
-def advance(operation: Operation, event: Event, now_ms: int, message: str = "") -> Operation:
+def advance(operation: Operation, event: OperationEvent, now_ms: int, message: str = "") -> Operation:
     """A copy in the next stage. Raises KeyError: the table does not have it.
 
     When the last stage is over, the copy has STAGE_UNSPECIFIED and keeps its outcome.
@@ -227,6 +230,6 @@ def advance(operation: Operation, event: Event, now_ms: int, message: str = "") 
     if event not in _KEEP_FAILURES:
         moved.failures = 0
     moved.outcome = outcome or operation.outcome
-    if event is not Event.TASKS_DELETED:  # keep showing why it ended
+    if event is not OperationEvent.TASKS_DELETED:  # keep showing why it ended
         moved.message = message or event.value
     return moved

@@ -8,7 +8,7 @@ _MOST: Final = 1_000
 _MORE: Final = "; \N{HORIZONTAL ELLIPSIS}"
 
 
-def shortened(text: str) -> str:
+def truncate_text(text: str) -> str:
     """The text, or the clauses and words that fit."""
     if len(text) <= _MOST:
         return text

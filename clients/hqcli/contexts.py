@@ -33,7 +33,7 @@ WRITE_ONE = f"Write one: {EXAMPLE}"
 FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout", *CONTROLLERS)
 
 
-class BadConfig(Exception):
+class BadContextFile(Exception):
     """The config file cannot be used; str() says where and why."""
 
 
@@ -53,7 +53,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ContextFile:
     """What the file says; without a file (`exists` False): nothing."""
 
     path: Path
@@ -68,10 +68,10 @@ class Config:
             BadConfig: there is none.
         """
         if not self.exists:
-            raise BadConfig(self.lacks_file())
+            raise BadContextFile(self.lacks_file())
         found = self.contexts.get(name or self.current)
         if found is None:
-            raise BadConfig(f"{self.path}: there is no context {name or self.current!r}; {self._there_are()}")
+            raise BadContextFile(f"{self.path}: there is no context {name or self.current!r}; {self._there_are()}")
         return found
 
     def lacks_file(self) -> str:
@@ -90,31 +90,31 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(home).expanduser() / "hq" / "config.yaml"
 
 
-def load(path: Path) -> Config:
+def load(path: Path) -> ContextFile:
     """The config in a file; an empty one if there is no file. Raises BadConfig."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if os.environ.get("HQ_CONFIG"):
-            raise BadConfig(f"HQ_CONFIG={os.environ['HQ_CONFIG']}: there is no such file") from None
-        return Config(path, exists=False)
+            raise BadContextFile(f"HQ_CONFIG={os.environ['HQ_CONFIG']}: there is no such file") from None
+        return ContextFile(path, exists=False)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"{path}: cannot be read: {error}") from None
+        raise BadContextFile(f"{path}: cannot be read: {error}") from None
     return parse(text, path)
 
 
-def parse(text: str, path: Path) -> Config:
+def parse(text: str, path: Path) -> ContextFile:
     """The config in a text. Raises BadConfig."""
     from hqcli.documents import BadDocument, value_of  # only users with a config file pay for YAML
 
     try:
         value = value_of(text) or {}
     except BadDocument as fault:
-        raise BadConfig(f"{path}: is not valid YAML: {fault}") from None
+        raise BadContextFile(f"{path}: is not valid YAML: {fault}") from None
     if not isinstance(value, dict) or not isinstance(value.get("contexts") or {}, dict):
-        raise BadConfig(f"{path}: must hold `contexts:`, and below it each context by name")
+        raise BadContextFile(f"{path}: must hold `contexts:`, and below it each context by name")
     contexts = {str(name): _context(str(name), one, path) for name, one in (value.get("contexts") or {}).items()}
-    return Config(path, contexts, str(value.get("current-context") or ""))
+    return ContextFile(path, contexts, str(value.get("current-context") or ""))
 
 
 def with_current(text: str, name: str) -> str:
@@ -131,27 +131,27 @@ def with_current(text: str, name: str) -> str:
 def _context(name: str, value: Any, path: Path) -> Context:
     where = f"{path}: contexts.{name}"
     if not isinstance(value, dict):
-        raise BadConfig(f"{where}: must hold fields such as servers")
+        raise BadContextFile(f"{where}: must hold fields such as servers")
     for key in value:
         if key not in FIELDS:
-            raise BadConfig(f"{where}.{key}: unknown field; there are {', '.join(FIELDS)}")
-    listed = _listed(value.get("servers"))
+            raise BadContextFile(f"{where}.{key}: unknown field; there are {', '.join(FIELDS)}")
+    listed = _address_tuple(value.get("servers"))
     if not listed:
-        raise BadConfig(f"{where}.servers: is missing; name each replica as HOST:PORT")
-    controllers = {key: _listed(value[key]) for key in CONTROLLERS if key in value}
+        raise BadContextFile(f"{where}.servers: is missing; name each replica as HOST:PORT")
+    controllers = {key: _address_tuple(value[key]) for key in CONTROLLERS if key in value}
     context = Context(name, listed, _credentials(value, path.parent), controllers=controllers)
     if "timeout" not in value:
         return context
     try:
         timeout_s = parse_span(str(value["timeout"]))
     except ValueError as error:
-        raise BadConfig(f"{where}.timeout: {error}") from None
+        raise BadContextFile(f"{where}.timeout: {error}") from None
     if not timeout_s:
-        raise BadConfig(f"{where}.timeout: must be more than 0")
+        raise BadContextFile(f"{where}.timeout: must be more than 0")
     return replace(context, timeout_s=timeout_s)
 
 
-def _listed(servers: Any) -> tuple[str, ...]:
+def _address_tuple(servers: Any) -> tuple[str, ...]:
     return (servers,) if isinstance(servers, str) else tuple(map(str, servers or ()))
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hqcli.contexts import BadConfig, Context, config_path, load
-from hqcli.options import FILES, Span, credential_flags
+from hqcli.contexts import BadContextFile, Context, config_path, load
+from hqcli.options import FILES, DurationParam, credential_flags
 from hqclient.credential_files import CredentialFiles
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Whom:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerOption:
     """How people say where a controller is.
 
     Attributes:
@@ -75,7 +75,7 @@ class Controller:
                 lacks = f"context {context_name} names no servers of {self.name}"
                 raise click.UsageError(f"{lacks}: add `{self.field}: [HOST:PORT]` in {config_path()}")
         addresses = self._addresses(given or from_environment or self.default)
-        return Whom(addresses, CredentialFiles.of_environment(prefix=self.prefix), None)
+        return Whom(addresses, CredentialFiles.from_environment(prefix=self.prefix), None)
 
     def unreachable(self, error: HqApiError) -> str:
         """The message if no process answered: what happened, and what to do."""
@@ -94,7 +94,7 @@ class Controller:
         try:
             config = load(config_path())
             return config.context(name) if name or config.current else None
-        except BadConfig as error:
+        except BadContextFile as error:
             raise click.UsageError(str(error)) from None
 
     def _addresses(self, text: str) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Processes:
         raise last
 
     @asynccontextmanager
-    async def connected(self, address: str) -> AsyncIterator[tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]]:
+    async def open_channel(self, address: str) -> AsyncIterator[tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]]:
         """A channel to one process, and the metadata of each call on it; what fails is raised as HqApiError."""
         import grpc
 
@@ -148,7 +148,7 @@ class Processes:
 
 
 def controller_options(
-    controller: Controller, made: Callable[[tuple[str, ...], float, CredentialFiles], Any]
+    controller: ControllerOption, made: Callable[[tuple[str, ...], float, CredentialFiles], Any]
 ) -> Callable[[F], F]:
     """Give a command the options that say where a controller is; `made` makes its first argument of them.
 
@@ -164,7 +164,7 @@ def controller_options(
         click.option(
             "--timeout",
             "call_timeout",
-            type=Span(SHORTEST_CALL_S),
+            type=DurationParam(SHORTEST_CALL_S),
             metavar="SPAN",
             help="Timeout of each call, e.g. 5s. Default: 10s.",
         ),
@@ -181,11 +181,11 @@ def controller_options(
                 return None
             for name in ("addresses", "call_timeout", "context", "credentials"):
                 kwargs.pop(name, None)
-            whom = controller.whom(_said(ctx, "addresses") or "", _said(ctx, "context") or "")
+            whom = controller.whom(_option_value(ctx, "addresses") or "", _option_value(ctx, "context") or "")
             credentials = CredentialFiles()
             for level in _levels(ctx):
                 credentials = credentials.over(CredentialFiles(**{name: level.get(name) or "" for name in FILES}))
-            timeout_s = _said(ctx, "call_timeout") or whom.timeout_s or 10.0
+            timeout_s = _option_value(ctx, "call_timeout") or whom.timeout_s or 10.0
             return function(made(whom.addresses, timeout_s, credentials.over(whom.credentials)), *args, **kwargs)
 
         made_of: Any = credential_flags(command)
@@ -201,5 +201,5 @@ def _levels(ctx: click.Context | None) -> Iterator[dict[str, Any]]:
         ctx = ctx.parent
 
 
-def _said(ctx: click.Context, name: str) -> Any:
+def _option_value(ctx: click.Context, name: str) -> Any:
     return next((level[name] for level in _levels(ctx) if level.get(name)), None)

@@ -17,7 +17,7 @@ class BadDocument(Exception):
     """A document is invalid; str() says where and why, with one line for each fault."""
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -30,16 +30,16 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return mapping
 
 
-_Loader.yaml_implicit_resolvers = {
+_DocumentLoader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
         if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
     ]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    for first, resolvers in _DocumentLoader.yaml_implicit_resolvers.items()
 }
 _TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
+_DocumentLoader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
 
 
 def texts(names: tuple[str, ...], *, recursive: bool = False, hint: str = "") -> Iterator[tuple[str, str]]:
@@ -79,7 +79,7 @@ def _text_of(file: Path) -> str:
 def value_of(text: str) -> Any:
     """The one document in a text; None: it is empty. Raises BadDocument: where and why."""
     try:
-        return _Loader(text).get_single_data()
+        return _DocumentLoader(text).get_single_data()
     except yaml.YAMLError as error:
         raise BadDocument(_yaml_fault(error)) from None
 
@@ -87,7 +87,7 @@ def value_of(text: str) -> Any:
 def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`."""
     try:
-        documents = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]
+        documents = [value for value in yaml.load_all(text, Loader=_DocumentLoader) if value is not None]
     except yaml.YAMLError as error:
         bad.append(f"{name}: {_yaml_fault(error)}")
         return

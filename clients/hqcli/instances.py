@@ -129,10 +129,10 @@ def _parse(value: dict[str, Any], message: Message) -> None:
 def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """Values that should be instances, with their places. Lists and answers of HQ hold several."""
     for place, value in documents_in(name, text, bad):
-        yield from _unwrapped(place, value)
+        yield from _unwrap_items(place, value)
 
 
-def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _unwrap_items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and ("items" in value or "instances" in value):
         value = value.get("items") or value.get("instances") or []
     elif isinstance(value, dict) and "instance" in value:

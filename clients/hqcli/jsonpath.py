@@ -58,15 +58,15 @@ def _parts(rest: Iterator[tuple[str, str]], *, inside: bool) -> Iterator[Render]
         if kind == "text":
             yield _constant(text)
         elif text.startswith(('"', "'")):
-            yield _constant(_unquoted(text))
+            yield _constant(_unquote_text(text))
         elif text.startswith("range "):
-            yield _repeated(_query(text[6:].strip()), list(_parts(rest, inside=True)))
+            yield _render_range(_query(text[6:].strip()), list(_parts(rest, inside=True)))
         elif text == "end":
             if inside:
                 return
             raise BadTemplate("{end}: there is no {range …} before it")
         else:
-            yield _shown(_query(text))
+            yield _render_query(_query(text))
     if inside:
         raise BadTemplate("{range …}: its {end} is missing")
 
@@ -75,11 +75,11 @@ def _constant(text: str) -> Render:
     return lambda value: text
 
 
-def _repeated(query: Callable[[Any], list[Any]], body: Sequence[Render]) -> Render:
+def _render_range(query: Callable[[Any], list[Any]], body: Sequence[Render]) -> Render:
     return lambda value: "".join(part(item) for item in query(value) for part in body)
 
 
-def _shown(query: Callable[[Any], list[Any]]) -> Render:
+def _render_query(query: Callable[[Any], list[Any]]) -> Render:
     return lambda value: " ".join(_text(found) for found in query(value))
 
 
@@ -87,7 +87,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _unquoted(text: str) -> str:
+def _unquote_text(text: str) -> str:
     try:
         return str(json.loads('"' + text[1:-1].replace('\\"', '"').replace('"', '\\"') + '"'))
     except json.JSONDecodeError:

@@ -70,7 +70,7 @@ def _options(function: F, *, from_environment: bool) -> F:
     return cast("F", made)
 
 
-class Span(click.ParamType[float]):
+class DurationParam(click.ParamType[float]):
     """A span of time, in seconds. `least_s`: shorter spans make no sense, and HQ may treat 0 as its default."""
 
     name = "span"

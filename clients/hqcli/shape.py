@@ -41,7 +41,7 @@ def faults(value: Any, message: Descriptor, path: str = "") -> Iterator[str]:
         own_name = name if field is None else field.name  # the name that HQ's own errors use
         inner_path = f"{path}.{own_name}" if path else str(own_name)
         if field is None:
-            yield f"{inner_path}: unknown field; {_instead(str(name), _known(message))}"
+            yield f"{inner_path}: unknown field; {_instead(str(name), _field_names(message))}"
         elif inner is not None:
             yield from _field_faults(inner, field, inner_path)
 
@@ -111,12 +111,12 @@ def _field(message: Descriptor, name: Any) -> FieldDescriptor | None:
     return message.fields_by_camelcase_name.get(name) or message.fields_by_name.get(name)
 
 
-def _known(message: Descriptor) -> list[str]:
+def _field_names(message: Descriptor) -> list[str]:
     return [field.camelcase_name for field in message.fields]
 
 
 def _names(message: Descriptor) -> str:
-    return ", ".join(_known(message))
+    return ", ".join(_field_names(message))
 
 
 def _instead(name: str, known: Iterable[str]) -> str:

@@ -51,7 +51,7 @@ def print_table(
     """Print on stdout, in the form that suits a terminal or a pipe; `whole`: cut nothing, even if it does not fit."""
     if sys.stdout.isatty():
         terminal = shutil.get_terminal_size().columns
-        widths = None if whole else fitted(names, rows, terminal)
+        widths = None if whole else fit_columns(names, rows, terminal)
         room = None if whole else terminal
         for line in lines(names, rows, widths, colours=colour_of(sys.stdout), room=room)[0 if headers else 1 :]:
             click.echo(line)
@@ -80,7 +80,7 @@ def lines(
     return [click.style(head, bold=True) if colours else head, *(_line(row, widths, colours=colours) for row in rows)]
 
 
-def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+def fit_columns(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Widths of columns so that a row takes one line: the widest column that may be cut shrinks first.
 
     If that is not enough, the last column that was cut is left out (width 0), so that the others stay readable.
@@ -93,7 +93,7 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     while True:
         widths = _shrunk(whole, cuttable, width)
         cut = [n for n in cuttable if widths[n] < whole[n] and n]
-        if _taken(widths) <= width or not cut:
+        if _row_width(widths) <= width or not cut:
             return _with_the_instance(names, widths, width)
         others = [n for n in cut if names[n] != "READY"]  # what everybody looks for is left out last
         whole[(others or cut)[-1]] = 0
@@ -101,14 +101,14 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
 
 def _with_the_instance(names: Sequence[str], widths: list[int], width: int) -> list[int]:
     at = names.index("INSTANCE") if "INSTANCE" in names else 0
-    while any(widths[:at]) and _taken(widths[: at + 1]) > width:
+    while any(widths[:at]) and _row_width(widths[: at + 1]) > width:
         widths[widths.index(max(widths[:at]))] = 0
     return widths
 
 
 def _shrunk(whole: Sequence[int], cuttable: Sequence[int], width: int) -> list[int]:
     widths = list(whole)
-    excess = _taken(widths) - width
+    excess = _row_width(widths) - width
     while excess > 0 and cuttable:
         widest = max(cuttable, key=lambda n: widths[n])
         if widths[widest] <= CUT_TO_AT_LEAST:
@@ -118,13 +118,13 @@ def _shrunk(whole: Sequence[int], cuttable: Sequence[int], width: int) -> list[i
     return widths
 
 
-def _taken(widths: Sequence[int]) -> int:
+def _row_width(widths: Sequence[int]) -> int:
     """Room for a row."""
     shown = [width for width in widths if width]
     return sum(shown) + GAP * (len(shown) - 1)
 
 
-def styled(cell: str, text: str) -> str:
+def style_cell(cell: str, text: str) -> str:
     """`text` in the colour that the first word of a cell stands for."""
     colour = STYLES.get(cell.partition(":")[0])
     return click.style(text, fg=colour) if colour else text
@@ -148,7 +148,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False)
             continue
         text = cell if len(cell) <= width else cell[: width - 1] + "…"
         padded = text if number == len(widths) - 1 else text.ljust(width)
-        shown.append(styled(cell, padded) if colours else padded)
+        shown.append(style_cell(cell, padded) if colours else padded)
     return (" " * GAP).join(shown).rstrip()
 
 

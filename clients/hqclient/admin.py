@@ -7,7 +7,7 @@ from hqclient.retry import Safety
 from hqpb.v1 import admin_pb2 as pb
 
 
-class Admin(Caller):
+class AdminCalls(Caller):
     """Operators' questions and orders. HQ records orders with `by` and `reason`."""
 
     async def get_guard(self, *, timeout_s: float | None = None) -> pb.GetGuardResponse:

@@ -10,11 +10,11 @@ from typing import TypeVar
 import grpc
 from google.protobuf import duration_pb2, field_mask_pb2
 
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.errors import HqApiError, connection_closed, decode
 from hqclient.links import Stubs
 from hqclient.own_writes import OwnWrites
-from hqclient.pool import Pool, Replica
+from hqclient.pool import Pool, PooledReplica
 from hqclient.retry import REPEATED, Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
 
 Req = TypeVar("Req")
@@ -26,13 +26,13 @@ MetadataSource = Callable[[], Metadata]
 MIN_TRY_S = 1.0
 
 
-class Calls:
+class UnaryCalls:
     """Sends unary requests, with fail-over, retries and one deadline for all of it."""
 
     def __init__(
         self,
         pool: Pool,
-        clock: Clock,
+        clock: ClientClock,
         rng: random.Random,
         settings: RetrySettings,
         metadata: MetadataSource,
@@ -77,7 +77,7 @@ class Calls:
 
     async def _try(
         self,
-        replica: Replica,
+        replica: PooledReplica,
         method: Method[Req, Res],
         request: Req,
         timeout_s: float,
@@ -89,16 +89,16 @@ class Calls:
             answer = await self._send(replica, method, request, timeout_s, connect_s, more)
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
-                self._pool.failed(replica)
+                self._pool.record_failure(replica)
             elif error.from_hq:
-                self._pool.succeeded(replica)
+                self._pool.record_success(replica)
             raise
-        self._pool.succeeded(replica)
+        self._pool.record_success(replica)
         return answer
 
     async def _send(
         self,
-        replica: Replica,
+        replica: PooledReplica,
         method: Method[Req, Res],
         request: Req,
         timeout_s: float,
@@ -107,7 +107,7 @@ class Calls:
     ) -> Res:
         deadline = self._clock.now() + timeout_s
         try:
-            stubs = await self._pool.connected(replica, connect_s)
+            stubs = await self._pool.connected_stubs(replica, connect_s)
             left_s = max(0.001, deadline - self._clock.now())
             return await method(stubs)(request, timeout=left_s, metadata=(*self._metadata(), *more))
         except grpc.aio.AioRpcError as error:
@@ -143,7 +143,7 @@ def cancelled_from_outside() -> bool:
 class Caller:
     """Base of the classes with typed calls."""
 
-    def __init__(self, calls: Calls, own_writes: OwnWrites | None, rng: random.Random, timeout_s: float) -> None:
+    def __init__(self, calls: UnaryCalls, own_writes: OwnWrites | None, rng: random.Random, timeout_s: float) -> None:
         self._calls = calls
         self._own_writes = own_writes
         self._rng = rng

@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from hqclient.admin import Admin
-from hqclient.calls import Calls, MetadataSource
-from hqclient.clock import Clock, SystemClock
+from hqclient.admin import AdminCalls
+from hqclient.calls import MetadataSource, UnaryCalls
+from hqclient.clock import ClientClock, MonotonicClock
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError, Violation
 from hqclient.links import ChannelFactory, insecure_channel, never_renewed
 from hqclient.own_writes import OwnWrites
 from hqclient.pool import Pool, Replicas
-from hqclient.reads import STRONG, Reads
-from hqclient.reports import Reports
+from hqclient.reads import STRONG, ReadCalls
+from hqclient.reports import ReportCalls
 from hqclient.retry import RetrySettings, Safety
 from hqclient.watch import Watch, WatchSettings
-from hqclient.writes import Writes
+from hqclient.writes import WriteCalls
 from hqpb.v1 import service_pb2
 
 __all__ = [
@@ -67,7 +67,7 @@ class ClientSettings:
     max_probe_s: float = 30.0
 
 
-class Client(Reads, Writes, Reports):
+class Client(ReadCalls, WriteCalls, ReportCalls):
     """Talks to one installation of HQ (or to a gateway). Use it as a context manager, from one event loop.
 
     Args:
@@ -83,7 +83,7 @@ class Client(Reads, Writes, Reports):
         BadCredentials: a token would be sent in plain text.
     """
 
-    admin: Admin
+    admin: AdminCalls
 
     def __init__(
         self,
@@ -95,11 +95,11 @@ class Client(Reads, Writes, Reports):
         credentials: Credentials | None = None,
         channel_factory: ChannelFactory | None = None,
         metadata: MetadataSource = tuple,
-        clock: Clock | None = None,
+        clock: ClientClock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._settings = settings or ClientSettings()
-        self._clock = clock or SystemClock()
+        self._clock = clock or MonotonicClock()
         rng = rng or random.Random()
         replicas = Replicas(
             addresses,
@@ -118,11 +118,11 @@ class Client(Reads, Writes, Reports):
         self._metadata = _both(credentials, metadata)
         if credentials is not None:
             credentials.check(replica.address for replica in replicas.all)
-        calls = Calls(
+        calls = UnaryCalls(
             self._pool, self._clock, rng, self._settings.retry, self._metadata, self._settings.first_connect_s
         )
         super().__init__(calls, OwnWrites() if read_your_writes else None, rng, timeout_s)
-        self.admin = Admin(calls, None, rng, timeout_s)
+        self.admin = AdminCalls(calls, None, rng, timeout_s)
 
     def __repr__(self) -> str:
         return f"Client({self._pool!r})"

@@ -7,7 +7,7 @@ import time
 from typing import Protocol
 
 
-class Clock(Protocol):
+class ClientClock(Protocol):
     """Where the client takes time from."""
 
     def now(self) -> float:
@@ -19,7 +19,7 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
+class MonotonicClock:
     """The machine's monotonic clock."""
 
     def now(self) -> float:

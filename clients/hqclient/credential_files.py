@@ -28,7 +28,7 @@ class CredentialFiles:
     token_file: str = ""
 
     @classmethod
-    def of_environment(cls, environ: Mapping[str, str] = os.environ, prefix: str = "HQ_") -> CredentialFiles:
+    def from_environment(cls, environ: Mapping[str, str] = os.environ, prefix: str = "HQ_") -> CredentialFiles:
         """HQ_CA, HQ_CERT, HQ_KEY, HQ_TOKEN_FILE."""
         return cls(**{field.name: environ.get(f"{prefix}{field.name.upper()}", "") for field in fields(cls)})
 

@@ -124,7 +124,7 @@ class _Renewed(Generic[T]):
 
     def __init__(self, names: Sequence[str], read: Callable[[], T], now: Callable[[], float]) -> None:
         self._names, self._read, self._now = names, read, now
-        self._stamps = self._stamped()
+        self._stamps = self._file_stamps()
         self._value = read()
         self._check_at = now() + _CHECK_EVERY_S
         self.version = 1
@@ -134,7 +134,7 @@ class _Renewed(Generic[T]):
         now = self._now()
         if now >= self._check_at:
             self._check_at = now + _CHECK_EVERY_S
-            stamps = self._stamped()  # before reading: a change during the read is noticed next time
+            stamps = self._file_stamps()  # before reading: a change during the read is noticed next time
             if stamps != self._stamps:
                 self._stamps = stamps
                 self._renew()
@@ -151,7 +151,7 @@ class _Renewed(Generic[T]):
             self.version += 1
             log.info("reloaded: %s", ", ".join(self._names))
 
-    def _stamped(self) -> list[tuple[int, int, int] | None]:
+    def _file_stamps(self) -> list[tuple[int, int, int] | None]:
         return [_stamp(name) for name in self._names]
 
 
@@ -163,7 +163,7 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _read(flag: str, name: str) -> bytes:
+def _read_file(flag: str, name: str) -> bytes:
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
@@ -171,7 +171,7 @@ def _read(flag: str, name: str) -> bytes:
 
 
 def _read_token(name: str) -> str:
-    token = _read("--token-file", name).decode("latin-1").strip()
+    token = _read_file("--token-file", name).decode("latin-1").strip()
     if not _TOKEN.fullmatch(token):  # gRPC would refuse it, and show it
         expected = "expected one token, as `hqctl token sign` prints it"
         raise BadCredentials(f"--token-file {name}: contains no token: {expected}")
@@ -179,9 +179,9 @@ def _read_token(name: str) -> str:
 
 
 def _read_tls(files: CredentialFiles) -> _Tls:
-    chain = _read("--cert", files.cert) if files.cert else None
-    key = _read("--key", files.key) if files.key else None
-    ca = _read("--ca", files.ca) if files.ca else None
+    chain = _read_file("--cert", files.cert) if files.cert else None
+    key = _read_file("--key", files.key) if files.key else None
+    ca = _read_file("--ca", files.ca) if files.ca else None
     if ca is not None:
         _certificates(ca, f"--ca {files.ca}")
     if chain is not None and key is not None:

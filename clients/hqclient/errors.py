@@ -167,7 +167,7 @@ def _details(raw: bytes) -> dict[str, Any]:
     status = status_pb2.Status()
     try:
         status.ParseFromString(raw)
-        return dict(_unpacked(packed) for packed in status.details if packed.TypeName() in _KNOWN)
+        return dict(_unpack_detail(packed) for packed in status.details if packed.TypeName() in _KNOWN)
     except DecodeError:
         return {}
 
@@ -177,7 +177,7 @@ def _details_bytes(error: grpc.aio.AioRpcError) -> bytes:
     return next((value for key, value in metadata if key == DETAILS_KEY and isinstance(value, bytes)), b"")
 
 
-def _unpacked(packed: Any) -> tuple[str, Any]:
+def _unpack_detail(packed: Any) -> tuple[str, Any]:
     name = packed.TypeName().removeprefix("google.rpc.")
     detail = _KNOWN[packed.TypeName()]()
     packed.Unpack(detail)

@@ -45,7 +45,7 @@ def never_renewed() -> int:
     return 0
 
 
-class Link:
+class ReplicaLink:
     """The connection to one replica.
 
     A channel that fails to connect is dropped: when to try again is the client's decision, not gRPC's.
@@ -65,9 +65,9 @@ class Link:
         self._draining: dict[asyncio.Task[None], grpc.aio.Channel] = {}
 
     def __repr__(self) -> str:
-        return f"Link({self.address}, connected={self._is_ready()})"
+        return f"ReplicaLink({self.address}, connected={self._is_ready()})"
 
-    async def connected(self, timeout_s: float) -> Stubs:
+    async def connected_stubs(self, timeout_s: float) -> Stubs:
         """Stubs on a channel that is connected at this moment.
 
         Raises:
@@ -80,7 +80,7 @@ class Link:
             return self._stubs
         if self._connecting is None or idle:
             self._connecting = asyncio.create_task(self._connect(), name=f"connect {self.address}")
-            self._connecting.add_done_callback(_retrieved)
+            self._connecting.add_done_callback(_retrieve_exception)
         try:
             # Shielded: others may wait for the same connection. Not wait_for: up to
             # Python 3.11 it swallows a cancellation that comes together with the result.
@@ -92,7 +92,7 @@ class Link:
     async def is_serving(self) -> bool:
         """It accepts connections and says that it serves (or has no health service)."""
         try:
-            await self.connected(self._connect_timeout_s)
+            await self.connected_stubs(self._connect_timeout_s)
             assert self._channel is not None
             check = health_pb2_grpc.HealthStub(self._channel).Check
             answer = await check(health_pb2.HealthCheckRequest(), timeout=self._connect_timeout_s)
@@ -152,7 +152,7 @@ class Link:
         self._channel = self._stubs = None
 
 
-def _retrieved(task: asyncio.Task[Stubs]) -> None:
+def _retrieve_exception(task: asyncio.Task[Stubs]) -> None:
     """Retrieve the exception even if no caller is left, so that asyncio does not complain."""
     if not task.cancelled():
         task.exception()

@@ -29,13 +29,13 @@ class OwnWrites:
     def wrote(self, version: int, cluster: str = "") -> None:
         """A write was acknowledged at this version; `cluster`: by whom, if the answer says so."""
         self.version = max(self.version, version)
-        self._heard_of(cluster)
+        self._note_cluster(cluster)
 
     def saw(self, sources: Iterable[service_pb2.Source]) -> None:
         """An answer reported the epoch; a different one voids what was remembered."""
         answered = [source for source in sources if not source.error]
         for source in answered:
-            self._heard_of(source.cluster)
+            self._note_cluster(source.cluster)
         if self.spans_clusters or len(answered) != 1 or not answered[0].epoch:
             return
         if self.epoch and answered[0].epoch != self.epoch:
@@ -48,7 +48,7 @@ class OwnWrites:
             self.version = 0
             self.epoch = ""
 
-    def required_by(self, read: service_pb2.ReadOptions) -> service_pb2.ReadOptions:
+    def required_options(self, read: service_pb2.ReadOptions) -> service_pb2.ReadOptions:
         """`read`, asking for the own writes too, unless the caller named a version or epoch himself."""
         if not self.version or read.min_version or read.epoch:
             return read
@@ -59,6 +59,6 @@ class OwnWrites:
         merged.MergeFrom(read)
         return merged
 
-    def _heard_of(self, cluster: str) -> None:
+    def _note_cluster(self, cluster: str) -> None:
         self.spans_clusters = self.spans_clusters or bool(cluster and self._cluster and cluster != self._cluster)
         self._cluster = self._cluster or cluster

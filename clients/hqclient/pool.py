@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hqclient.backoff import backoff_limit_s
-from hqclient.clock import Clock
-from hqclient.links import ChannelFactory, Link, Stubs, Version, never_renewed
+from hqclient.clock import ClientClock
+from hqclient.links import ChannelFactory, ReplicaLink, Stubs, Version, never_renewed
 
 
 @dataclass(slots=True)
-class Replica:
+class PooledReplica:
     """A replica's address and what is known of its health.
 
     Attributes:
@@ -43,13 +43,13 @@ class Replicas:
     def __init__(
         self,
         addresses: Iterable[str],
-        clock: Clock,
+        clock: ClientClock,
         rng: random.Random,
         *,
         first_backoff_s: float = 0.5,
         max_backoff_s: float = 30.0,
     ) -> None:
-        self._all = [Replica(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
+        self._all = [PooledReplica(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
         if not self._all:
             raise ValueError("give the address of at least one replica, e.g. 127.0.0.1:7071")
         rng.shuffle(self._all)
@@ -65,11 +65,11 @@ class Replicas:
         return len(self._all)
 
     @property
-    def all(self) -> tuple[Replica, ...]:
+    def all(self) -> tuple[PooledReplica, ...]:
         """Every replica, in order of preference."""
         return tuple(self._all)
 
-    def pick(self, avoid: Collection[str] = ()) -> Replica:
+    def pick(self, avoid: Collection[str] = ()) -> PooledReplica:
         """The best replica: a healthy one, else the one to be probed soonest; of `avoid` only if need be.
 
         Replicas that are set aside are a last resort, never refused: an answer late is better than none.
@@ -84,13 +84,13 @@ class Replicas:
         worthwhile = [r for r in self._all if not r.is_set_aside] or self._all
         return any(replica.address not in tried for replica in worthwhile)
 
-    def succeeded(self, replica: Replica) -> None:
+    def record_success(self, replica: PooledReplica) -> None:
         """It answered: it is healthy."""
         replica.failures = 0
         replica.probe_at = 0.0
         replica.heard_at = self._clock.now()
 
-    def failed(self, replica: Replica) -> None:
+    def record_failure(self, replica: PooledReplica) -> None:
         """It did not answer: set it aside, for longer each time."""
         now = self._clock.now()
         # A hundred calls that fail together are one failure, not a hundred.
@@ -106,7 +106,7 @@ class Replicas:
             return 0.0
         return self._clock.now() - max(r.heard_at for r in self._all)
 
-    def due(self) -> list[Replica]:
+    def due(self) -> list[PooledReplica]:
         """Those set aside whose time has come to be probed."""
         now = self._clock.now()
         return [r for r in self._all if r.is_set_aside and r.probe_at <= now]
@@ -124,7 +124,7 @@ class Pool:
         self,
         replicas: Replicas,
         factory: ChannelFactory,
-        clock: Clock,
+        clock: ClientClock,
         *,
         connect_timeout_s: float,
         version: Version = never_renewed,
@@ -132,7 +132,7 @@ class Pool:
         self.replicas = replicas
         self._clock = clock
         self._links = {
-            r.address: Link(r.address, factory, connect_timeout_s=connect_timeout_s, version=version)
+            r.address: ReplicaLink(r.address, factory, connect_timeout_s=connect_timeout_s, version=version)
             for r in replicas.all
         }
         self._prober: asyncio.Task[None] | None = None
@@ -154,7 +154,7 @@ class Pool:
             for wait in waits:
                 wait.cancel()
 
-    async def connected(self, replica: Replica, timeout_s: float) -> Stubs:
+    async def connected_stubs(self, replica: PooledReplica, timeout_s: float) -> Stubs:
         """Stubs of a replica that is connected at this moment.
 
         Raises:
@@ -163,19 +163,19 @@ class Pool:
         """
         if self.is_closed():
             raise RuntimeError("this client is closed; make a new one")
-        return await self._links[replica.address].connected(timeout_s)
+        return await self._links[replica.address].connected_stubs(timeout_s)
 
-    def pick(self, avoid: Collection[str] = ()) -> Replica:
+    def pick(self, avoid: Collection[str] = ()) -> PooledReplica:
         """The best replica to ask now."""
         return self.replicas.pick(avoid)
 
-    def succeeded(self, replica: Replica) -> None:
+    def record_success(self, replica: PooledReplica) -> None:
         """It answered."""
-        self.replicas.succeeded(replica)
+        self.replicas.record_success(replica)
 
-    def failed(self, replica: Replica) -> None:
+    def record_failure(self, replica: PooledReplica) -> None:
         """It did not answer: ask others, and probe it from time to time."""
-        self.replicas.failed(replica)
+        self.replicas.record_failure(replica)
         if not self.is_closed() and (self._prober is None or self._prober.done()):
             self._prober = asyncio.create_task(self._probe_until_healthy(), name="probe set-aside replicas")
 
@@ -192,8 +192,8 @@ class Pool:
             await self._clock.sleep(wait_s)
             await asyncio.gather(*(self._probe(replica) for replica in self.replicas.due()))
 
-    async def _probe(self, replica: Replica) -> None:
+    async def _probe(self, replica: PooledReplica) -> None:
         if await self._links[replica.address].is_serving():
-            self.replicas.succeeded(replica)
+            self.replicas.record_success(replica)
         else:
-            self.replicas.failed(replica)
+            self.replicas.record_failure(replica)

@@ -18,7 +18,7 @@ Res = TypeVar(
 )
 
 
-class Reads(Caller):
+class ReadCalls(Caller):
     """Reads are repeated at other replicas until one answers or the time is up.
 
     `read=STRONG` asks for everything acknowledged anywhere before the call. Every answer says in `sources`
@@ -35,7 +35,7 @@ class Reads(Caller):
     ) -> pb.GetInstanceResponse:
         """One instance. Raises HqApiError NOT_FOUND if there is none."""
         request = pb.GetInstanceRequest(id=instance_id, field_mask=mask(fields), read=read)
-        return await self._read(lambda hq: hq.instances.GetInstance, request, timeout_s)
+        return await self._read_own_writes(lambda hq: hq.instances.GetInstance, request, timeout_s)
 
     async def find(
         self,
@@ -53,7 +53,7 @@ class Reads(Caller):
         """
         request = pb.FindInstancesRequest(filter=where, field_mask=mask(fields), page_size=page_size, read=read)
         while True:
-            page = await self._read(lambda hq: hq.instances.FindInstances, request, timeout_s)
+            page = await self._read_own_writes(lambda hq: hq.instances.FindInstances, request, timeout_s)
             yield page
             if not page.next_page_token:
                 return
@@ -69,7 +69,7 @@ class Reads(Caller):
     ) -> pb.CountInstancesResponse:
         """How many instances pass a filter and how many of those are ready, by service, node or revision."""
         request = pb.CountInstancesRequest(filter=where, group_by=by, read=read)
-        return await self._read(lambda hq: hq.instances.CountInstances, request, timeout_s)
+        return await self._read_own_writes(lambda hq: hq.instances.CountInstances, request, timeout_s)
 
     async def silences(
         self,
@@ -85,7 +85,7 @@ class Reads(Caller):
         """
         request = pb.ListSilencesRequest(filter=where, page_size=page_size, read=read)
         while True:
-            page = await self._read(lambda hq: hq.instances.ListSilences, request, timeout_s)
+            page = await self._read_own_writes(lambda hq: hq.instances.ListSilences, request, timeout_s)
             yield page
             if not page.next_page_token:
                 return
@@ -110,14 +110,14 @@ class Reads(Caller):
             lambda hq: hq.instances.ExplainInstance, request, safety=Safety.REPEATABLE, timeout_s=timeout_s
         )
 
-    async def _read(self, method: Method[Req, Res], request: Req, timeout_s: float | None) -> Res:
+    async def _read_own_writes(self, method: Method[Req, Res], request: Req, timeout_s: float | None) -> Res:
         """Ask for an answer that contains this client's own writes, unless their epoch turns out to be over."""
         own = self._own_writes
         if own is None:
             return await self.call(method, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)
         demanding = type(request)()
         demanding.CopyFrom(request)
-        if (required := own.required_by(request.read)) != request.read:
+        if (required := own.required_options(request.read)) != request.read:
             demanding.read.CopyFrom(required)
         try:
             answer = await self.call(method, demanding, safety=Safety.REPEATABLE, timeout_s=timeout_s)

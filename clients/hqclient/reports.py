@@ -10,7 +10,7 @@ from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 
-class Reports(Caller):
+class ReportCalls(Caller):
     """Reports are repeated after an unknown outcome: incarnation and sequence make a repeat harmless.
 
     FAILED_PRECONDITION means stop: WRONG_NODE, WRONG_UID, UNKNOWN_REVISION, FENCED (another reporter took

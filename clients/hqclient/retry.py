@@ -56,7 +56,7 @@ class RetryBudget:
     def __repr__(self) -> str:
         return f"RetryBudget({self._tokens:.1f} of {self._reserve:.1f})"
 
-    def called(self) -> None:
+    def record_call(self) -> None:
         """A call began."""
         self._tokens = min(self._reserve, self._tokens + self._ratio)
 
@@ -108,7 +108,7 @@ class Retries:
         self._rng = rng
         self._rounds = 0
         self.tried: set[str] = set()  # addresses asked in this round
-        budget.called()
+        budget.record_call()
 
     @property
     def is_first_round(self) -> bool:

@@ -13,9 +13,9 @@ import grpc
 
 from hqclient.backoff import backoff_limit_s
 from hqclient.calls import MetadataSource, cancelled_from_outside
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.errors import HqApiError, connection_closed, decode
-from hqclient.pool import Pool, Replica
+from hqclient.pool import Pool, PooledReplica
 from hqclient.retry import RetrySettings, blames_endpoint
 from hqclient.watch_items import Interrupted, Synced, WatchItem, WatchProgress
 from hqpb.v1 import service_pb2
@@ -70,7 +70,7 @@ class Watch:
     def __init__(
         self,
         pool: Pool,
-        clock: Clock,
+        clock: ClientClock,
         rng: random.Random,
         metadata: MetadataSource,
         request: service_pb2.WatchInstancesRequest,
@@ -122,7 +122,7 @@ class Watch:
             stream = self._stream(replica)
             try:
                 async for message in stream:
-                    for item in self._received(message, replica, began):
+                    for item in self._on_message(message, replica, began):
                         yield item
                 error = None if self._is_due() else connection_closed(replica.address)
             except HqApiError as failure:
@@ -136,10 +136,12 @@ class Watch:
                 if isinstance(item, Interrupted):
                     await self._pool.pause(item.retry_in_s)
 
-    def _received(self, message: service_pb2.WatchInstancesResponse, replica: Replica, began: float) -> list[WatchItem]:
+    def _on_message(
+        self, message: service_pb2.WatchInstancesResponse, replica: PooledReplica, began: float
+    ) -> list[WatchItem]:
         self._tried = {replica.address}
         self._heard = self._was_let_in = True
-        items = self._progress.received(message)
+        items = self._progress.apply_message(message)
         if any(isinstance(item, Synced) for item in items):
             self._plan_renewal(began)
         return items
@@ -149,7 +151,7 @@ class Watch:
 
     def _start_over(self) -> list[WatchItem]:
         self._renew_at = float("inf")
-        return self._progress.voided("starting over, to compare with HQ")
+        return self._progress.start_over("starting over, to compare with HQ")
 
     def _plan_renewal(self, began: float) -> None:
         """A snapshot is complete, or a resumed stream has begun: only the first of them counts."""
@@ -158,14 +160,14 @@ class Watch:
             renew_s = max(self._settings.renew_s, _RENEWAL_SHARE * (now - began))
             self._renew_at = now + renew_s * self._rng.uniform(0.8, 1.2)
 
-    async def _stream(self, replica: Replica) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
+    async def _stream(self, replica: PooledReplica) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
         """Messages of one stream. Raises HqApiError."""
         call = None
         try:
-            stubs = await self._pool.connected(replica, self._settings.connect_timeout_s)
+            stubs = await self._pool.connected_stubs(replica, self._settings.connect_timeout_s)
             call = stubs.instances.WatchInstances(self._next_request(), metadata=tuple(self._metadata()))
             async for message in self._messages(call, replica):
-                self._pool.succeeded(replica)
+                self._pool.record_success(replica)
                 yield message
                 if self._is_due():
                     return
@@ -182,7 +184,7 @@ class Watch:
     async def _messages(
         self,
         call: grpc.aio.UnaryStreamCall[service_pb2.WatchInstancesRequest, service_pb2.WatchInstancesResponse],
-        replica: Replica,
+        replica: PooledReplica,
     ) -> AsyncIterator[service_pb2.WatchInstancesResponse]:
         while True:
             try:
@@ -199,18 +201,18 @@ class Watch:
         request.filter.CopyFrom(self._request.filter)
         return request
 
-    def _after(self, error: HqApiError, replica: Replica, lasted_s: float) -> list[WatchItem]:
+    def _after(self, error: HqApiError, replica: PooledReplica, lasted_s: float) -> list[WatchItem]:
         """What to show for the end of a stream; an Interrupted at the end says how long to wait."""
         if error.code in _NO_USE_TRYING and not self._may_be_renewed(error):
             raise error
         if error.code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE):
             if not self._progress.resume_token:
                 raise error
-            shown = self._progress.voided(error.message)
+            shown = self._progress.start_over(error.message)
         else:
-            shown = self._progress.broke()
+            shown = self._progress.on_stream_end()
         if blames_endpoint(error, lasted_s):
-            self._pool.failed(replica)
+            self._pool.record_failure(replica)
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
 
     def _may_be_renewed(self, error: HqApiError) -> bool:
@@ -227,7 +229,7 @@ class Watch:
         return max(jittered, error.retry_delay_s or 0.0)
 
 
-def _silent(replica: Replica, limit_s: float) -> HqApiError:
+def _silent(replica: PooledReplica, limit_s: float) -> HqApiError:
     return HqApiError(
         grpc.StatusCode.DEADLINE_EXCEEDED,
         f"{replica.address} sent nothing for {limit_s:g} s, not even a bookmark",

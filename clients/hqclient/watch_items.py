@@ -86,13 +86,13 @@ class WatchProgress:
         state = "partial" if self._partial else "complete" if self._has_state() else "empty"
         return f"WatchProgress({state}, resume_token={self.resume_token!r})"
 
-    def received(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
+    def apply_message(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
         """What to show for a message. Unknown kinds (of a later API) are ignored."""
         match message.kind:
             case service_pb2.WATCH_KIND_SNAPSHOT:
                 return self._snapshot(message)
             case service_pb2.WATCH_KIND_SYNCED:
-                return self._synced(message)
+                return self._on_synced(message)
             case service_pb2.WATCH_KIND_EVENTS:
                 return self._events(message)
             case service_pb2.WATCH_KIND_BOOKMARK:
@@ -102,13 +102,13 @@ class WatchProgress:
             case _:
                 return []
 
-    def broke(self) -> list[WatchItem]:
+    def on_stream_end(self) -> list[WatchItem]:
         """The stream ended for any reason; return what to show for it. Later messages come from another stream."""
         self._pending.clear()
         cut, self._partial = sorted(self._partial), set()
         return [Resync("the stream ended before the snapshot was complete", cluster) for cluster in cut]
 
-    def voided(self, reason: str) -> list[WatchItem]:
+    def start_over(self, reason: str) -> list[WatchItem]:
         """The server refuses the token: start over, and return what to show for it."""
         shown = self._has_state() or self._partial
         self._complete.clear()
@@ -125,12 +125,12 @@ class WatchProgress:
         cluster = _cluster(message)
         # The contract announces a second snapshot by RESYNC. Even without it we must not mix the two.
         is_second = self._brought or cluster in self._complete
-        unannounced = self.voided("a new snapshot began") if is_second and cluster not in self._partial else []
+        unannounced = self.start_over("a new snapshot began") if is_second and cluster not in self._partial else []
         self._partial.add(cluster)
         instances = tuple(event.put for event in message.events if event.HasField("put"))
         return [*unannounced, SnapshotPart(instances)] if instances else unannounced
 
-    def _synced(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
+    def _on_synced(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
         self._partial.discard(_cluster(message))
         self._complete.add(_cluster(message))
         self._move(message)
@@ -156,7 +156,7 @@ class WatchProgress:
         reason = message.reason or "the server lost continuity"
         others = self._partial - {cluster} if cluster else set()
         if not message.resume_token and not self._complete - {cluster}:
-            self.voided(reason)
+            self.start_over(reason)
         self._complete.discard(cluster)
         self._partial = others | ({cluster} if self._brought else set())
         self._pending.clear()
@@ -200,11 +200,11 @@ class Shown:
         """Clusters that were named, and not shown completely."""
         return sorted(self._known - self._complete)
 
-    def took(self, item: WatchItem) -> None:
+    def apply_item(self, item: WatchItem) -> None:
         """Apply an item."""
         match item:
             case SnapshotPart(instances):
-                self._put(instances)
+                self._add_instances(instances)
             case Synced():
                 self._complete |= {source.cluster for source in item.sources} or {*self._known, ""}
             case Changes(events):
@@ -214,13 +214,13 @@ class Shown:
             case Resync(_, cluster):
                 self._forget(cluster)
 
-    def found(self, page: service_pb2.FindInstancesResponse) -> None:
+    def add_page(self, page: service_pb2.FindInstancesResponse) -> None:
         """Add a page of a list; clusters whose source did not answer count as missing."""
-        self._put(page.instances)
+        self._add_instances(page.instances)
         self._known |= {source.cluster for source in page.sources}
         self._complete |= {source.cluster for source in page.sources if source.replica or not source.error}
 
-    def _put(self, instances: Iterable[instance_pb2.Instance]) -> None:
+    def _add_instances(self, instances: Iterable[instance_pb2.Instance]) -> None:
         for instance in instances:
             self._known.add(instance.meta.cluster)
             self.instances[instance.meta.cluster, instance.meta.id] = instance

@@ -10,7 +10,7 @@ from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 
-class Writes(Caller):
+class WriteCalls(Caller):
     """Writes are sent again only if the first try surely stored nothing.
 
     A precondition is the `version` that was read (0: none), and the `epoch` it belongs to (from the answer's

@@ -70,7 +70,7 @@ def public_jwk(key: Public, kid: str) -> dict[str, Any]:
 def read_private(path: Path) -> Ed25519PrivateKey | RSAPrivateKey:
     """A private key in PEM form. Raises BadToken."""
     try:
-        key = load_pem_private_key(_read(path), None)
+        key = load_pem_private_key(_read_key(path), None)
     except TypeError:
         raise BadToken(f"{path}: is encrypted: give a file with the unencrypted key") from None
     except ValueError:
@@ -84,7 +84,7 @@ def read_private(path: Path) -> Ed25519PrivateKey | RSAPrivateKey:
 def read_public(path: Path) -> Public:
     """The public key of a file in PEM form that holds a private or a public one. Raises BadToken."""
     try:
-        key = load_pem_public_key(_read(path))
+        key = load_pem_public_key(_read_key(path))
     except ValueError:
         return read_private(path).public_key()
     if not isinstance(key, Ed25519PublicKey | RSAPublicKey):
@@ -115,7 +115,7 @@ def _check(key: Public, path: Path) -> None:
         raise BadToken(f"{path}: {_WANTED}")
 
 
-def _read(path: Path) -> bytes:
+def _read_key(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:

@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-from instancectl.clock import Clock, MachineClock
+from instancectl.clock import InstancectlClock, MachineClock
 from instancectl.containers.workshop import Workshop
-from instancectl.content.fetch import Store
+from instancectl.content.fetch import ContentStore
 from instancectl.content.prepare import Preparer
 from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
-from instancectl.control_socket import Control, serve
-from instancectl.files import locked
+from instancectl.control_socket import ControlServer, serve
+from instancectl.files import hold_lock
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import best_limiter
-from instancectl.reports.reporter import Reporter
-from instancectl.reports.sink import NoSink, Sink
-from instancectl.route import Route, route_of
+from instancectl.reports.reporter import StatusReporter
+from instancectl.reports.sink import NoSink, StatusSink
+from instancectl.route import HqRoute, route_of
 from instancectl.settings import Manner, ProviderSpec, RunSettings
 from instancectl.state import StateFile
 from instancectl.status import snapshot
@@ -32,7 +32,7 @@ from instancectl.supervisor import Supervisor
 from instancectl.wanted import desired as wishes
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.hq_source import HqSource
-from instancectl.wanted.source import FileSource, Source
+from instancectl.wanted.source import DesiredSource, FileSource
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ async def run(settings: RunSettings) -> bool:
     """
     layout = Layout.at(settings.directory, settings.store)
     layout.make()
-    with locked(layout.lock):
+    with hold_lock(layout.lock):
         return await _run_locked(settings, layout)
 
 
@@ -59,8 +59,8 @@ async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
             stack.push_async_callback(route.close)
         last_good = wishes.load(layout.last_good)
         workshop = _workshop(settings, layout, clock, rng)
-        stack.enter_context(_opened(workshop.children))
-        store = Store(layout.store, settings.file_root)
+        stack.enter_context(_open_children(workshop.children))
+        store = ContentStore(layout.store, settings.file_root)
         preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.output)
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
         source = _source(settings, route, last_good, clock, rng)
@@ -74,7 +74,7 @@ async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
         return True
 
 
-def _workshop(settings: RunSettings, layout: Layout, clock: Clock, rng: random.Random) -> Workshop:
+def _workshop(settings: RunSettings, layout: Layout, clock: InstancectlClock, rng: random.Random) -> Workshop:
     state = StateFile(layout.state)
     children = Children(state.state.owner)
     commands = Commands(children)
@@ -100,20 +100,20 @@ def _provider(spec: ProviderSpec, commands: Commands) -> SecretProvider:
 
 
 def _source(
-    settings: RunSettings, route: Route | None, last_good: Desired | None, clock: Clock, rng: random.Random
-) -> Source:
+    settings: RunSettings, route: HqRoute | None, last_good: Desired | None, clock: InstancectlClock, rng: random.Random
+) -> DesiredSource:
     if settings.file is not None:
         return FileSource(settings.file, settings.node, clock)
     assert route is not None, "checked by the command line"
     return HqSource(route, settings.instance_id, settings.node, last_good, clock, rng)
 
 
-def _sink(route: Route | None, supervisor: Supervisor, clock: Clock, rng: random.Random) -> Sink:
-    return NoSink() if route is None else Reporter(route, clock, rng, supervisor.stopped_reporting)
+def _sink(route: HqRoute | None, supervisor: Supervisor, clock: InstancectlClock, rng: random.Random) -> StatusSink:
+    return NoSink() if route is None else StatusReporter(route, clock, rng, supervisor.on_reporting_stopped)
 
 
 @contextmanager
-def _opened(children: Children) -> Iterator[None]:
+def _open_children(children: Children) -> Iterator[None]:
     children.open()
     try:
         yield
@@ -136,8 +136,8 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _answering(socket: Path, supervisor: Supervisor, sink: Sink) -> AsyncIterator[None]:
-    server = await serve(socket, Control({"status": lambda: snapshot(supervisor, sink)}).talk)
+async def _answering(socket: Path, supervisor: Supervisor, sink: StatusSink) -> AsyncIterator[None]:
+    server = await serve(socket, ControlServer({"status": lambda: snapshot(supervisor, sink)}).talk)
     try:
         yield
     finally:

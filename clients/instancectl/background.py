@@ -29,7 +29,7 @@ class Chores:
         """Start a chore, unless one of this name is running."""
         if name not in self._tasks:
             task = self._tasks[name] = asyncio.create_task(work(), name=name)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_task_done)
 
     async def wait(self) -> None:
         """Wait until the chores that are running now have ended."""
@@ -41,7 +41,7 @@ class Chores:
     def is_busy(self) -> bool:
         return bool(self._tasks)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task.get_name()]
         if not task.cancelled() and (error := task.exception()):
             log.error("could not %s: %s", task.get_name(), error)
@@ -66,7 +66,7 @@ class Cancel:
         for interrupt in self._interrupts:
             interrupt()
 
-    def interrupted_by(self, interrupt: Callable[[], object]) -> None:
+    def add_interrupt(self, interrupt: Callable[[], object]) -> None:
         """Call this, from another thread, to interrupt what the work waits for."""
         self._interrupts.append(interrupt)
         if self._event.is_set():
@@ -83,7 +83,7 @@ class Cancel:
         self.check()
 
 
-async def in_thread(work: Callable[[Cancel], T]) -> T:
+async def run_in_thread(work: Callable[[Cancel], T]) -> T:
     """Do `work` in a thread. When cancelled, return only when the work has ended, so nothing is left half done."""
     cancel = Cancel()
     running = asyncio.ensure_future(asyncio.to_thread(work, cancel))

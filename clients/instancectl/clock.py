@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 import hqclient.clock
 
 
-class Clock(hqclient.clock.Clock, Protocol):
+class InstancectlClock(hqclient.clock.ClientClock, Protocol):
     """Where instancectl takes time from."""
 
     def wall_s(self) -> float:
@@ -18,7 +18,7 @@ class Clock(hqclient.clock.Clock, Protocol):
         ...
 
 
-class MachineClock(hqclient.clock.SystemClock):
+class MachineClock(hqclient.clock.MonotonicClock):
     """The machine's clocks."""
 
     def wall_s(self) -> float:

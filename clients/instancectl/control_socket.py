@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 MAX_LINE_BYTES = 1 << 20
-Talk = Callable[["Line"], Awaitable[None]]
+Talk = Callable[["ControlConnection"], Awaitable[None]]
 _AGAIN_S = 0.2
 
 
-class Line:
+class ControlConnection:
     """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,7 +33,7 @@ class Line:
     def send(self, value: Any) -> None:
         self._writer.write(json.dumps(value).encode() + b"\n")
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Raises OSError: the other side is gone."""
         await self._writer.drain()
 
@@ -46,8 +46,8 @@ class Line:
 async def serve(path: Path, talk: Talk) -> asyncio.Server:
     """Listen at `path`, for the same user only. Each connection is closed when `talk` returns. Raises OSError."""
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(reader, writer)
+    async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = ControlConnection(reader, writer)
         try:
             await talk(line)
         except OSError:
@@ -57,15 +57,15 @@ async def serve(path: Path, talk: Talk) -> asyncio.Server:
 
     path.unlink(missing_ok=True)
     with _reachable(path) as short:
-        server = await asyncio.start_unix_server(connected, short, limit=MAX_LINE_BYTES)
+        server = await asyncio.start_unix_server(on_connection, short, limit=MAX_LINE_BYTES)
     path.chmod(0o600)
     return server
 
 
-async def connect(path: Path) -> Line:
+async def connect(path: Path) -> ControlConnection:
     """Raises OSError."""
     with _reachable(path) as short:
-        return Line(*await asyncio.open_unix_connection(short, limit=MAX_LINE_BYTES))
+        return ControlConnection(*await asyncio.open_unix_connection(short, limit=MAX_LINE_BYTES))
 
 
 @contextmanager
@@ -78,17 +78,17 @@ def _reachable(path: Path) -> Iterator[str]:
         os.close(directory)
 
 
-class Control:
+class ControlServer:
     """Answers questions on one connection after the other."""
 
     def __init__(self, answers: dict[str, Callable[[], Any]]) -> None:
         self._answers = answers
 
-    async def talk(self, line: Line) -> None:
+    async def talk(self, line: ControlConnection) -> None:
         while (question := await line.receive()) is not None:
             answer = self._answers.get(question.get("kind", "") if isinstance(question, dict) else "")
             line.send(answer() if answer else {"error": "known requests: " + ", ".join(sorted(self._answers))})
-            await line.drained()
+            await line.drain()
 
 
 async def ask(socket: Path, kind: str) -> Any:
@@ -96,7 +96,7 @@ async def ask(socket: Path, kind: str) -> Any:
     line = await connect(socket)
     try:
         line.send({"kind": kind})
-        await line.drained()
+        await line.drain()
         return await line.receive()
     finally:
         await line.close()

@@ -47,7 +47,7 @@ class Occupied(Exception):
 
 
 @contextmanager
-def locked(path: Path, taken: str = "") -> Iterator[None]:
+def hold_lock(path: Path, taken: str = "") -> Iterator[None]:
     """Hold the lock; `taken` is the error if another process holds it. The kernel releases it when the process ends.
 
     Raises Occupied.

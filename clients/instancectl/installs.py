@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hqclient.backoff import backoff_limit_s
-from instancectl.clock import Clock
+from instancectl.clock import InstancectlClock
 from instancectl.content import PrepareFailed
 from instancectl.content.prepare import Preparer
 from instancectl.reports import conditions
-from instancectl.reports.conditions import Verdict
+from instancectl.reports.conditions import ConditionVerdict
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 
 _FIRST_RETRY_S = 1.0
 _MAX_RETRY_S = 60.0
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Install:
     """One revision. `task`: preparing it, or resting until it is tried again."""
 
-    verdict: Verdict = conditions.PENDING
+    verdict: ConditionVerdict = conditions.PENDING
     task: asyncio.Task[None] | None = None
     failures: int = 0
     is_resting: bool = False
@@ -36,38 +36,40 @@ class Install:
 class Installs:
     """Prepares revisions side by side; failed ones are retried after a while."""
 
-    def __init__(self, preparer: Preparer, state: StateFile, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, preparer: Preparer, state: StateFile, clock: InstancectlClock, changed: Callable[[], None]
+    ) -> None:
         self._preparer = preparer
         self._state = state
         self._clock = clock
         self._changed = changed
-        self._all: dict[RevisionKey, Install] = {
+        self._all: dict[RevisionContentKey, Install] = {
             key: Install(conditions.INSTALLED) for key in state.state.installed if preparer.has(key)
         }
 
     @property
-    def installed(self) -> frozenset[RevisionKey]:
+    def installed(self) -> frozenset[RevisionContentKey]:
         return self._those(lambda install: install.verdict.holds is True)
 
     @property
-    def preparing(self) -> frozenset[RevisionKey]:
+    def preparing(self) -> frozenset[RevisionContentKey]:
         return self._those(lambda install: install.task is not None and not install.is_resting)
 
     @property
-    def resting(self) -> frozenset[RevisionKey]:
+    def resting(self) -> frozenset[RevisionContentKey]:
         """Failed and not due for a retry, or being removed: not to be prepared now."""
         return self._those(lambda install: install.is_resting or install.is_leaving)
 
     @property
-    def present(self) -> frozenset[RevisionKey]:
+    def present(self) -> frozenset[RevisionContentKey]:
         return frozenset(self._all)
 
-    def verdict(self, key: RevisionKey) -> Verdict | None:
+    def verdict(self, key: RevisionContentKey) -> ConditionVerdict | None:
         """None: nothing of it is on the disk."""
         install = self._all.get(key)
         return install.verdict if install else None
 
-    def begin(self, key: RevisionKey, desired: Desired) -> None:
+    def begin(self, key: RevisionContentKey, desired: Desired) -> None:
         """Prepare a revision."""
         install = self._all.setdefault(key, Install())
         install.is_resting = False
@@ -76,7 +78,7 @@ class Installs:
         install.task = asyncio.create_task(self._prepare(key, install, desired), name=f"prepare {key}")
         self._changed()
 
-    async def cancel(self, keys: Iterable[RevisionKey]) -> None:
+    async def cancel(self, keys: Iterable[RevisionContentKey]) -> None:
         """Give up preparing; return when nothing is written any more."""
         tasks = [install.task for key in keys if (install := self._all.get(key)) and install.task]
         for task in tasks:
@@ -84,12 +86,12 @@ class Installs:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def remove(self, key: RevisionKey, desired: Desired) -> None:
+    async def remove(self, key: RevisionContentKey, desired: Desired) -> None:
         """Remove a revision from the disk."""
         if install := self._all.get(key):
             install.is_leaving, install.verdict = True, conditions.REMOVING
         await self.cancel([key])
-        self._state.not_installed(key)
+        self._state.remove_installed(key)
         await self._preparer.remove(key, desired)
         self._all.pop(key, None)
 
@@ -105,12 +107,12 @@ class Installs:
         while preparing := [self._all[key].task for key in self.preparing]:
             await asyncio.wait([task for task in preparing if task])
 
-    async def _prepare(self, key: RevisionKey, install: Install, desired: Desired) -> None:
+    async def _prepare(self, key: RevisionContentKey, install: Install, desired: Desired) -> None:
         try:
             contents = await self._preparer.prepare(
-                key, desired.by_key[key], desired, lambda stage: self._reached(install, stage)
+                key, desired.by_key[key], desired, lambda stage: self._set_stage(install, stage)
             )
-            self._state.installed(key, contents)
+            self._state.add_installed(key, contents)
         except PrepareFailed as failure:
             await self._rest(key, install, failure)
             return
@@ -129,16 +131,16 @@ class Installs:
         log.info("revision %s is installed", key)
         self._changed()
 
-    def _reached(self, install: Install, stage: Verdict) -> None:
+    def _set_stage(self, install: Install, stage: ConditionVerdict) -> None:
         """After a failure, keep its message: it says more than the stage of the retry."""
         if not install.failures:
             install.verdict = stage
             self._changed()
 
-    async def _rest(self, key: RevisionKey, install: Install, failure: PrepareFailed) -> None:
+    async def _rest(self, key: RevisionContentKey, install: Install, failure: PrepareFailed) -> None:
         install.failures += 1
         install.is_resting = True
-        verdict = Verdict(False, failure.reason, failure.message)
+        verdict = ConditionVerdict(False, failure.reason, failure.message)
         if verdict != install.verdict:
             log.warning("revision %s is not installed: %s", key, failure.message)
         install.verdict = verdict
@@ -149,5 +151,5 @@ class Installs:
             install.is_resting, install.task = False, None
         self._changed()
 
-    def _those(self, which: Callable[[Install], bool]) -> frozenset[RevisionKey]:
+    def _those(self, which: Callable[[Install], bool]) -> frozenset[RevisionContentKey]:
         return frozenset(key for key, install in self._all.items() if which(install))

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.wanted.desired import RevisionKey
+from instancectl.wanted.desired import RevisionContentKey
 
 _MAX_NAME_BYTES = 200
 
@@ -65,21 +65,21 @@ class Layout:
         """Named pipes that carry the output of children."""
         return self.root / "pipes"
 
-    def revision(self, key: RevisionKey) -> Path:
+    def revision(self, key: RevisionContentKey) -> Path:
         """The directory of a revision: its processes' working directory."""
         return self.revisions / directory_name(key)
 
     def log(self, revision_id: str, name: str) -> Path:
         """The log of a container, or of the hooks, of a revision."""
-        return self.logs_of(revision_id) / f"{shortened(name)}.log"
+        return self.logs_of(revision_id) / f"{shorten_name(name)}.log"
 
     def logs_of(self, revision_id: str) -> Path:
-        return self.logs / shortened(revision_id)
+        return self.logs / shorten_name(revision_id)
 
-    def pipe(self, key: RevisionKey, name: str) -> Path:
-        return self.pipes / f"{key.digest[:12]}-{shortened(name)}"
+    def pipe(self, key: RevisionContentKey, name: str) -> Path:
+        return self.pipes / f"{key.digest[:12]}-{shorten_name(name)}"
 
-    def pipes_of(self, key: RevisionKey) -> list[Path]:
+    def pipes_of(self, key: RevisionContentKey) -> list[Path]:
         return list(self.pipes.glob(f"{key.digest[:12]}-*"))
 
     @property
@@ -103,11 +103,11 @@ class Layout:
             shutil.rmtree(self.store, ignore_errors=True)
 
 
-def directory_name(key: RevisionKey) -> str:
+def directory_name(key: RevisionContentKey) -> str:
     """Different for different contents of one revision, so that one can be prepared while the other runs."""
-    return f"{shortened(key.id)}~{key.digest[:12]}"
+    return f"{shorten_name(key.id)}~{key.digest[:12]}"
 
 
-def shortened(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name that fits a file system with room for a suffix."""
     return name.replace("/", "_")[:_MAX_NAME_BYTES]

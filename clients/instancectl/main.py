@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from hqcli.options import Span, addresses_in, credential_options
+from hqcli.options import DurationParam, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.restarts import RestartSettings
 from instancectl.processes.output import OutputSettings
@@ -172,7 +172,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
 @click.option(
     "--wait",
     "wait_s",
-    type=Span(),
+    type=DurationParam(),
     default=0.0,
     metavar="SPAN",
     help="Wait this long until everything is as desired, e.g. 20s.",
@@ -212,10 +212,10 @@ def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
     from instancectl.content.spec_faults import faults
-    from instancectl.wanted.source import read
+    from instancectl.wanted.source import read_desired
 
     try:
-        desired = read(file, "")
+        desired = read_desired(file, "")
     except BadDocument as error:
         _fail(str(error))
     if found := faults(desired):

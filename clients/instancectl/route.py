@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hqclient.client import Client, ClientSettings
-from hqclient.clock import Clock, SystemClock
+from hqclient.clock import ClientClock, MonotonicClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 
@@ -17,7 +17,7 @@ _SPREAD: Final = 0.2  # of the wait, at random: all supervisors of one or many n
 _LOOK_AGAIN_S: Final = 5.0  # at most, between two probes of a host agent that is away
 
 
-class Route:
+class HqRoute:
     """Chooses anew for each call.
 
     Attributes:
@@ -42,7 +42,7 @@ class Route:
             return self._direct
         return self._agent
 
-    def timeout_is(self, liveness_timeout_s: float) -> None:
+    def set_timeout(self, liveness_timeout_s: float) -> None:
         """HQ reported after how much silence it marks a revision not ready."""
         if liveness_timeout_s > 0:
             self._timeout_s = liveness_timeout_s
@@ -70,14 +70,14 @@ def route_of(
     servers: Sequence[str],
     files: CredentialFiles,
     rng: random.Random,
-    clock: Clock | None = None,
-) -> Route:
+    clock: ClientClock | None = None,
+) -> HqRoute:
     """The route by a host agent's socket, if there is one, and by replicas. Raises BadCredentials."""
-    clock = clock or SystemClock()
+    clock = clock or MonotonicClock()
     local = direct = None
     if agent is not None:
         settings = ClientSettings(max_probe_s=_LOOK_AGAIN_S)
         local = Client([f"unix:{agent.absolute()}"], settings=settings, clock=clock, rng=rng)
     if servers:
         direct = Client(servers, credentials=Credentials(files), clock=clock, rng=rng)
-    return Route(local, direct, rng, str(agent or ""))
+    return HqRoute(local, direct, rng, str(agent or ""))

@@ -13,7 +13,7 @@ from typing import Any
 
 from instancectl.files import write_atomically
 from instancectl.processes.procfs import ProcessId
-from instancectl.wanted.desired import RevisionKey
+from instancectl.wanted.desired import RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RunningChild:
         failed_checks: how many checks in a row have failed since then.
     """
 
-    revision: RevisionKey
+    revision: RevisionContentKey
     container: str
     container_digest: str
     process: ProcessId
@@ -43,7 +43,7 @@ class RunningChild:
 
 
 @dataclass
-class State:
+class SupervisorState:
     """Everything in the state file.
 
     Attributes:
@@ -54,7 +54,7 @@ class State:
 
     owner: str = field(default_factory=lambda: secrets.token_hex(8))
     belongs_to: tuple[str, str] = ("", "")
-    installed: dict[RevisionKey, list[str]] = field(default_factory=dict)
+    installed: dict[RevisionContentKey, list[str]] = field(default_factory=dict)
     children: dict[str, RunningChild] = field(default_factory=dict)
 
 
@@ -66,23 +66,23 @@ class StateFile:
         self._path = path
         self.state = _load(path)
 
-    def belongs_to(self, instance_id: str, node: str) -> None:
+    def set_owner(self, instance_id: str, node: str) -> None:
         self.state.belongs_to = (instance_id, node)
         self._save()
 
-    def installed(self, key: RevisionKey, contents: list[str]) -> None:
+    def add_installed(self, key: RevisionContentKey, contents: list[str]) -> None:
         self.state.installed[key] = sorted(set(contents))
         self._save()
 
-    def not_installed(self, key: RevisionKey) -> None:
+    def remove_installed(self, key: RevisionContentKey) -> None:
         if self.state.installed.pop(key, None) is not None:
             self._try_to_save()
 
-    def started(self, child: RunningChild) -> None:
+    def add_child(self, child: RunningChild) -> None:
         self.state.children[_name(child.revision, child.container)] = child
         self._save()
 
-    def record_check(self, revision: RevisionKey, container: str, *, is_ready: bool, failed_checks: int) -> None:
+    def record_check(self, revision: RevisionContentKey, container: str, *, is_ready: bool, failed_checks: int) -> None:
         """Write what the last check found, if it is news."""
         known = self.state.children.get(_name(revision, container))
         if known is None or (known.is_ready, known.failed_checks) == (is_ready, failed_checks):
@@ -91,13 +91,13 @@ class StateFile:
         self.state.children[_name(revision, container)] = found
         self._try_to_save()
 
-    def ended(self, revision: RevisionKey, container: str) -> None:
+    def remove_child(self, revision: RevisionContentKey, container: str) -> None:
         if self.state.children.pop(_name(revision, container), None) is not None:
             self._try_to_save()
 
     def forget(self) -> None:
         """The instance is gone."""
-        self.state = State(owner=self.state.owner)
+        self.state = SupervisorState(owner=self.state.owner)
         self._path.unlink(missing_ok=True)
 
     @property
@@ -117,11 +117,11 @@ class StateUnreadable(Exception):
     """The state file is damaged. Unknown processes may be running, so a person has to decide."""
 
 
-def _name(revision: RevisionKey, container: str) -> str:
+def _name(revision: RevisionContentKey, container: str) -> str:
     return f"{revision.id}~{revision.digest}/{container}"
 
 
-def _to_json(state: State) -> dict[str, Any]:
+def _to_json(state: SupervisorState) -> dict[str, Any]:
     return {
         "owner": state.owner,
         "belongs_to": list(state.belongs_to),
@@ -130,19 +130,19 @@ def _to_json(state: State) -> dict[str, Any]:
     }
 
 
-def _load(path: Path) -> State:
+def _load(path: Path) -> SupervisorState:
     try:
         document = json.loads(path.read_text())
         children = [_child(item) for item in document["children"]]
         instance_id, node = document["belongs_to"]
-        return State(
+        return SupervisorState(
             owner=document["owner"],
             belongs_to=(instance_id, node),
-            installed={RevisionKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
+            installed={RevisionContentKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
             children={_name(child.revision, child.container): child for child in children},
         )
     except FileNotFoundError:
-        return State()
+        return SupervisorState()
     except (ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error}): stop this instance's processes, then remove the file"
         raise StateUnreadable(message) from None
@@ -155,4 +155,4 @@ _FORMER_NAMES = {"section": "container", "section_digest": "container_digest"}
 def _child(item: Mapping[str, Any]) -> RunningChild:
     named = {_FORMER_NAMES.get(name, name): value for name, value in item.items()}
     rest = {name: value for name, value in named.items() if name not in ("revision", "process")}
-    return RunningChild(revision=RevisionKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)
+    return RunningChild(revision=RevisionContentKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)

@@ -10,14 +10,14 @@ from google.protobuf import json_format
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import ContainerStatus
-from instancectl.reports.sink import Sink
+from instancectl.reports.sink import StatusSink
 from instancectl.supervisor import Supervisor
 
 COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE", "PID", "RESTARTS", "LIMITS")
 _TARGETS = {instance_pb2.REVISION_TARGET_READY: "READY", instance_pb2.REVISION_TARGET_CREATED: "CREATED"}
 
 
-def snapshot(supervisor: Supervisor, sink: Sink) -> dict[str, Any]:
+def snapshot(supervisor: Supervisor, sink: StatusSink) -> dict[str, Any]:
     """Everything about the supervisor and its instance; no secret's value is among it."""
     desired = supervisor.desired
     return {

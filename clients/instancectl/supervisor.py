@@ -11,20 +11,30 @@ from functools import partial
 
 from hqpb.v1.instance_pb2 import RevisionStatus
 from instancectl.background import Chores
-from instancectl.containers.running import Running
+from instancectl.containers.running import RunningContainers
 from instancectl.containers.workshop import Workshop
 from instancectl.content.prepare import Preparer
 from instancectl.housekeeping import Housekeeping
 from instancectl.installs import Installs
 from instancectl.reports import conditions
-from instancectl.reports.sink import Sink
+from instancectl.reports.sink import StatusSink
 from instancectl.reports.subject import SubjectId
 from instancectl.settings import Manner
 from instancectl.takeover import end_all, spec_to_adopt_by, take_over
 from instancectl.wanted import desired as copies
-from instancectl.wanted.desired import Desired, RevisionKey
-from instancectl.wanted.plan import Action, Actual, GiveUp, Prepare, Remove, Run, Stop, Wanted, plan
-from instancectl.wanted.source import Asked, Gone, Source, Wishes
+from instancectl.wanted.desired import Desired, RevisionContentKey
+from instancectl.wanted.plan import (
+    Action,
+    Actual,
+    GiveUpRevision,
+    PrepareRevision,
+    RemoveRevision,
+    RunRevision,
+    StopRevision,
+    Wanted,
+    plan,
+)
+from instancectl.wanted.source import DesiredSource, DesiredUpdate, Gone, Wishes
 
 log = logging.getLogger(__name__)
 LAST_WORDS_S = 3.0
@@ -41,10 +51,10 @@ class Supervisor:
     """
 
     def __init__(
-        self, source: Source, last_good: Desired | None, workshop: Workshop, preparer: Preparer, manner: Manner
+        self, source: DesiredSource, last_good: Desired | None, workshop: Workshop, preparer: Preparer, manner: Manner
     ) -> None:
         self.desired: Desired | None = None
-        self.running: Running | None = None
+        self.running: RunningContainers | None = None
         self.statuses: dict[str, RevisionStatus] = {}
         self.fenced = ""
         self._shop = workshop
@@ -63,7 +73,7 @@ class Supervisor:
         self._ends = True
         self._wake.set()
 
-    def stopped_reporting(self, subject: SubjectId, reason: str, message: str) -> None:
+    def on_reporting_stopped(self, subject: SubjectId, reason: str, message: str) -> None:
         """HQ no longer accepts reports of a revision."""
         log.warning("HQ refuses reports of %s (%s): %s", subject, reason, message)
         if reason == "FENCED":
@@ -72,7 +82,7 @@ class Supervisor:
         else:
             self.wishes.look_again()
 
-    async def run(self, sink: Sink) -> None:
+    async def run(self, sink: StatusSink) -> None:
         """Supervise until `end`, or until the instance is gone and has been freed.
 
         Raises:
@@ -93,7 +103,7 @@ class Supervisor:
                 task.cancel()
             await asyncio.wait(background)
 
-    async def once(self, sink: Sink) -> bool:
+    async def once(self, sink: StatusSink) -> bool:
         """Prepare and remove as needed, report once; return whether every wanted revision is installed."""
         await self.wishes.hear_once()
         await self._turn(sink)
@@ -108,7 +118,7 @@ class Supervisor:
 
     # --- what is wanted ---------------------------------------------------------------------------------------------
 
-    async def _take(self, asked: Asked, sink: Sink) -> None:
+    async def _take(self, asked: DesiredUpdate, sink: StatusSink) -> None:
         """Make it the wanted state."""
         new, old = asked.desired, self.desired
         self._house.claim(new)
@@ -139,22 +149,22 @@ class Supervisor:
                 "%s cannot be written: %s; a restart while HQ is away would use an older one", path, error.strerror
             )
 
-    async def _adopt(self, new: Desired, sink: Sink) -> None:
+    async def _adopt(self, new: Desired, sink: StatusSink) -> None:
         spec = spec_to_adopt_by(self._shop.state.state.children.values(), self._last_good, new)
         key, found = await take_over(self._shop.state, spec, self._shop.children)
         if key is not None:
             log.info("adopted %s of revision %s", ", ".join(sorted(found)), key)
-            self.running = Running(key, self._shop, sink.drain, self._wake.set)
+            self.running = RunningContainers(key, self._shop, sink.drain, self._wake.set)
             self.running.adopt(spec.by_key[key], spec, found)
 
     # --- doing it ---------------------------------------------------------------------------------------------------
 
-    async def _turn(self, sink: Sink) -> None:
+    async def _turn(self, sink: StatusSink) -> None:
         if (asked := self.wishes.take()) is not None:
             await self._take(asked, sink)
         if self.desired is None:
             return
-        for action in plan(self._wanted(self.desired), self._actual()):
+        for action in plan(self._wanted_state(self.desired), self._actual()):
             self._do(action, self.desired, sink)
         self._update_running(self.desired)  # last: what is being stopped stays as it is
         self._speak(self.desired, sink)
@@ -164,7 +174,7 @@ class Supervisor:
         if running is not None and running.key in desired.by_key and not running.is_stopping:
             running.update(desired.by_key[running.key], desired)
 
-    def _wanted(self, desired: Desired) -> Wanted:
+    def _wanted_state(self, desired: Desired) -> Wanted:
         yields = self.fenced and self._manner.stops_when_fenced
         return Wanted(desired.held_keys, None if yields else desired.ready_key)
 
@@ -179,37 +189,37 @@ class Supervisor:
             stopping=running is not None and running.is_stopping,
         )
 
-    def _do(self, action: Action, desired: Desired, sink: Sink) -> None:
+    def _do(self, action: Action, desired: Desired, sink: StatusSink) -> None:
         match action:
-            case Prepare(key):
+            case PrepareRevision(key):
                 self.installs.begin(key, desired)
-            case GiveUp(key):
+            case GiveUpRevision(key):
                 self._chores.begin(f"cancel {key}", partial(self.installs.cancel, [key]))
-            case Run(key) if self._manner.starts:
+            case RunRevision(key) if self._manner.starts:
                 log.info("starting revision %s", key)
-                self.running = Running(key, self._shop, sink.drain, self._wake.set)
+                self.running = RunningContainers(key, self._shop, sink.drain, self._wake.set)
                 self.running.start(desired.by_key[key], desired)
-            case Stop(key) if self.running is not None:
+            case StopRevision(key) if self.running is not None:
                 log.info("stopping revision %s", key)
                 self.running.is_stopping = True
                 self._chores.begin(f"stop {key}", partial(self._stop, self.running))
-            case Remove(key):
+            case RemoveRevision(key):
                 self._chores.begin(f"remove {key} ({key.digest[:12]})", partial(self._remove, key, desired))
 
-    async def _stop(self, running: Running) -> None:
+    async def _stop(self, running: RunningContainers) -> None:
         await running.stop()
         self.running = None
 
-    async def _remove(self, key: RevisionKey, desired: Desired) -> None:
+    async def _remove(self, key: RevisionContentKey, desired: Desired) -> None:
         log.info("removing revision %s", key)
         await self.installs.remove(key, desired)
         await self._house.drop_traces(key, self.desired.held_keys if self.desired else ())
         await self._house.drop_unused_contents(is_idle=not self.installs.preparing)
 
-    def _speak(self, desired: Desired, sink: Sink) -> None:
-        stage = conditions.Stage(ends=self._ends)
+    def _speak(self, desired: Desired, sink: StatusSink) -> None:
+        stage = conditions.RunningRevision(ends=self._ends)
         if (running := self.running) is not None:
-            stage = conditions.Stage(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
+            stage = conditions.RunningRevision(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
         wall_s = self._shop.clock.wall_s()
         self.statuses = conditions.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
         for revision_id, status in self.statuses.items():
@@ -217,7 +227,7 @@ class Supervisor:
 
     # --- leaving ----------------------------------------------------------------------------------------------------
 
-    async def _leave(self, sink: Sink) -> None:
+    async def _leave(self, sink: StatusSink) -> None:
         if self.wishes.gone is not None:
             await self._free(self.wishes.gone)
         elif self.desired is not None:

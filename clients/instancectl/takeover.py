@@ -13,7 +13,7 @@ from instancectl.containers.workshop import blueprints
 from instancectl.processes.children import Child, Children, adopt, stop
 from instancectl.processes.limits import Grip
 from instancectl.state import RunningChild, StateFile
-from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_created
+from instancectl.wanted.desired import Desired, RevisionContentKey, is_wanted_created
 
 Found = dict[str, tuple[Child, RunningChild]]
 
@@ -27,7 +27,7 @@ def is_wanted(record: RunningChild, desired: Desired) -> bool:
     return blueprint is not None and blueprint.digest == record.container_digest
 
 
-def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | None:
+def revision_to_keep(records: Iterable[RunningChild], desired: Desired) -> RevisionContentKey | None:
     """The revision whose processes keep running; None: none do. Decided from the records alone."""
     wanted = {record.revision for record in records if is_wanted(record, desired)}
     if desired.ready_key in wanted:
@@ -40,19 +40,19 @@ def spec_to_adopt_by(records: Collection[RunningChild], last_good: Desired | Non
 
     By the earlier one, so that what changed meanwhile ends as it would have if we had been there: drained.
     """
-    return last_good if last_good is not None and chosen(records, last_good) else new
+    return last_good if last_good is not None and revision_to_keep(records, last_good) else new
 
 
-async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionKey | None, Found]:
+async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionContentKey | None, Found]:
     """The revision that runs already and its processes by container; all other processes of ours have been ended."""
     records = list(state.state.children.values())
-    key = chosen(records, desired)
+    key = revision_to_keep(records, desired)
     kept: Found = {}
     leaving: list[tuple[Child, RunningChild]] = []
     for record in records:
         child = adopt(record.process, record.mark, _grip(record))
         if child is None:
-            state.ended(record.revision, record.container)
+            state.remove_child(record.revision, record.container)
         elif record.revision == key and is_wanted(record, desired):
             kept[record.container] = (child, record)
         else:
@@ -75,7 +75,7 @@ def _grip(record: RunningChild) -> Grip:
 async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
     # The stop script is unknown without the specification; the grace period was recorded.
     await stop(child, record.grace_s, None)
-    state.ended(record.revision, record.container)
+    state.remove_child(record.revision, record.container)
 
 
 def _end_strangers(children: Children, kept: Found) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from nannypb.v1 import service_pb2 as pb
 
 
@@ -20,7 +20,7 @@ class _Attribute(NamedTuple):
 
 
 def _seconds(text: str) -> int:
-    return math.ceil(Span().convert(text, None, None))
+    return math.ceil(DurationParam().convert(text, None, None))
 
 
 def _names(text: str) -> list[str]:

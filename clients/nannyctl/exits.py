@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable
 
 
-class Exit(enum.IntEnum):
+class NannyExit(enum.IntEnum):
     """What a script may rely on. The values are fixed; 2 is click's own."""
 
     OK = 0
@@ -27,37 +27,37 @@ class Exit(enum.IntEnum):
 
 
 MEANINGS = {
-    Exit.OK: "success; everything is as described",
-    Exit.REFUSED: "refused or failed (also `--wait`), or the description is invalid",
-    Exit.USAGE: "usage error",
-    Exit.NOT_FOUND: "no such service, snapshot or instance",
-    Exit.CONFLICT: "conflict: some instances kept changing; run it again",
-    Exit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",
-    Exit.OUTCOME_UNKNOWN: "unknown whether some writes were stored: run it again",
-    Exit.NOT_ALLOWED: "not authenticated or not authorized",
-    Exit.NOT_YET: "status: not done yet; activate, rollback: the roll-out stopped; --wait: timed out",
-    Exit.PARTIAL: "some installations were unreachable; the others are done (for status: shown)",
-    Exit.DIFFERS: "plan --exit-code: there is something to upload",
-    Exit.ROLLED_BACK: "--wait: it failed, and the snapshot that was active before is active again",
-    Exit.SUPERSEDED: "--wait: a later order took its place",
-    Exit.CANCELLED: "--wait: the service was stopped",
-    Exit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",
+    NannyExit.OK: "success; everything is as described",
+    NannyExit.REFUSED: "refused or failed (also `--wait`), or the description is invalid",
+    NannyExit.USAGE: "usage error",
+    NannyExit.NOT_FOUND: "no such service, snapshot or instance",
+    NannyExit.CONFLICT: "conflict: some instances kept changing; run it again",
+    NannyExit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",
+    NannyExit.OUTCOME_UNKNOWN: "unknown whether some writes were stored: run it again",
+    NannyExit.NOT_ALLOWED: "not authenticated or not authorized",
+    NannyExit.NOT_YET: "status: not done yet; activate, rollback: the roll-out stopped; --wait: timed out",
+    NannyExit.PARTIAL: "some installations were unreachable; the others are done (for status: shown)",
+    NannyExit.DIFFERS: "plan --exit-code: there is something to upload",
+    NannyExit.ROLLED_BACK: "--wait: it failed, and the snapshot that was active before is active again",
+    NannyExit.SUPERSEDED: "--wait: a later order took its place",
+    NannyExit.CANCELLED: "--wait: the service was stopped",
+    NannyExit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",
 }
 
-_AWAY = (Exit.UNAVAILABLE, Exit.PARTIAL)
+_AWAY = (NannyExit.UNAVAILABLE, NannyExit.PARTIAL)
 
 
-def worst(exits: Iterable[Exit]) -> Exit:
+def worst(exits: Iterable[NannyExit]) -> NannyExit:
     """The exit code for several items or installations: what all failures have in common, else REFUSED.
 
     An installation that is away among others that are done is PARTIAL, so that a script can tell "again later"
     from "something is wrong".
     """
     all_of_them = list(exits)
-    failures = {code for code in all_of_them if code is not Exit.OK}
+    failures = {code for code in all_of_them if code is not NannyExit.OK}
     if not failures:
-        return Exit.OK
+        return NannyExit.OK
     if failures <= set(_AWAY):
-        return Exit.UNAVAILABLE if set(all_of_them) == {Exit.UNAVAILABLE} else Exit.PARTIAL
+        return NannyExit.UNAVAILABLE if set(all_of_them) == {NannyExit.UNAVAILABLE} else NannyExit.PARTIAL
     failures -= set(_AWAY)
-    return failures.pop() if len(failures) == 1 else Exit.REFUSED
+    return failures.pop() if len(failures) == 1 else NannyExit.REFUSED

@@ -13,7 +13,7 @@ async def instances_now(client: Client, services: Sequence[str]) -> Shown:
     """The current instances; incomplete if a gateway misses a location."""
     shown = Shown()
     async for page in client.find(pb.InstanceFilter(service_id=services), read=STRONG):
-        shown.found(page)
+        shown.add_page(page)
     return shown
 
 
@@ -25,6 +25,6 @@ async def instances_as_they_change(client: Client, services: Sequence[str]) -> A
     shown = Shown()
     async with client.watch(pb.InstanceFilter(service_id=services)) as items:
         async for item in items:
-            shown.took(item)
+            shown.apply_item(item)
             if isinstance(item, Synced | Changes) and shown.is_whole:
                 yield shown

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from hqcli.controllers import AWAY, Controller, Processes, controller_options
+from hqcli.controllers import AWAY, ControllerOption, Processes, controller_options
 from hqcli.exits import Exit as HqctlExit
 from hqcli.exits import exit_of
 from hqclient.credential_files import BadCredentials
-from nannyctl.exits import Exit
+from nannyctl.exits import NannyExit
 from nannyctl.session import complain
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hqclient.errors import HqApiError
     from nannypb.v1 import service_pb2 as pb
 
-NANNY: Final = Controller("Nanny", "--nanny", "NANNY_SERVER", "127.0.0.1:7371")
+NANNY: Final = ControllerOption("Nanny", "--nanny", "NANNY_SERVER", "127.0.0.1:7371")
 F = TypeVar("F", bound=Callable[..., Any])
 _SEEN_BAD_S: Final = 1.0
 
@@ -42,7 +42,7 @@ class NannyServer(Processes):
         from nannypb.v1 import service_stubs
 
         async def ask(address: str) -> Any:
-            async with self.connected(address) as (channel, metadata):
+            async with self.open_channel(address) as (channel, metadata):
                 stub = service_stubs.NannyServiceStub(channel)
                 return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
 
@@ -71,7 +71,7 @@ class NannyServer(Processes):
     async def _stream(self, address: str, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
         from nannypb.v1 import service_stubs
 
-        async with self.connected(address) as (channel, metadata):
+        async with self.open_channel(address) as (channel, metadata):
             async for answer in service_stubs.NannyServiceStub(channel).WatchService(request, metadata=metadata):
                 yield answer.service
 
@@ -99,31 +99,31 @@ def new_request_id() -> str:
     return f"cli-{secrets.token_hex(12)}"
 
 
-def run(work: Awaitable[Exit]) -> NoReturn:
+def run(work: Awaitable[NannyExit]) -> NoReturn:
     """Run to the end, and leave with the exit code; failures are printed on stderr."""
 
-    async def whole() -> Exit:
+    async def whole() -> NannyExit:
         from hqclient.errors import HqApiError
 
         try:
             return await work
         except BadCredentials as error:
             complain(str(error))
-            return Exit.NOT_ALLOWED
+            return NannyExit.NOT_ALLOWED
         except HqApiError as error:
-            return _told(error)
+            return _print_error(error)
 
     try:
         sys.exit(asyncio.run(whole()))
     except KeyboardInterrupt:
         complain("interrupted; orders that were given stand: see `nanny watch`.")
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(NannyExit.INTERRUPTED)
 
 
-def _told(error: HqApiError) -> Exit:
+def _print_error(error: HqApiError) -> NannyExit:
     if not error.from_hq and error.code.name in AWAY:
         complain(NANNY.unreachable(error))
-        return Exit.UNAVAILABLE
+        return NannyExit.UNAVAILABLE
     if error.violations:
         for violation in error.violations:
             complain(f"{violation.field}: {violation.description}" if violation.field else violation.description)
@@ -131,8 +131,8 @@ def _told(error: HqApiError) -> Exit:
         complain(error.message)
     code = exit_of(error, writing=True)
     if code == HqctlExit.TIMEOUT:
-        return Exit.UNAVAILABLE
-    return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
+        return NannyExit.UNAVAILABLE
+    return NannyExit(code) if code in [*map(int, NannyExit)] else NannyExit.REFUSED
 
 
 def _user() -> str:

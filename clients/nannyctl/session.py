@@ -16,12 +16,12 @@ from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
 from hqcli.exits import Exit as HqctlExit
 from hqcli.exits import exit_of, is_no_hq
-from hqcli.options import Span, credential_options
+from hqcli.options import DurationParam, credential_options
 from hqcli.terminal import colour_of, warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from nannyctl.descriptions.installations import merged, only, parse_option
+from nannyctl.descriptions.installations import merge_installations, only, parse_option
 from nannyctl.descriptions.reading import default_config, read_installations
-from nannyctl.exits import Exit
+from nannyctl.exits import NannyExit
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError
@@ -33,17 +33,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class InstallationAnswer(Generic[T]):
     """The result from one installation: an answer, or why there is none."""
 
     installation: str
     answer: T | None
     error: str = ""
-    exit: Exit = Exit.OK
+    exit: NannyExit = NannyExit.OK
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class NannyctlSession:
     """The installations to use, from the command line and the configuration.
 
     Attributes:
@@ -60,14 +60,16 @@ class Session:
     timeout_s: float
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
 
-    def known(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    def known_addresses(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Addresses by name: the command line wins over descriptions, these over the configuration file."""
         try:
-            return merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
+            return merge_installations(
+                self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", "")
+            )
         except ValueError as error:
             raise click.UsageError(f"HQ_SERVER: {error}") from None
 
-    def kept(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    def selected_addresses(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Those that --only selects."""
         try:
             return only(known, self.only)
@@ -76,7 +78,7 @@ class Session:
 
     async def each(
         self, installations: Mapping[str, tuple[str, ...]], work: Callable[[str, Any], Awaitable[T]]
-    ) -> list[Asked[T]]:
+    ) -> list[InstallationAnswer[T]]:
         """Do `work(name, client)` with every installation at the same time, in order of the mapping.
 
         A call that failed ends the work with that installation only.
@@ -84,7 +86,9 @@ class Session:
         one = functools.partial(self._one, work)
         return list(await asyncio.gather(*(one(name, addresses) for name, addresses in installations.items())))
 
-    async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
+    async def _one(
+        self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]
+    ) -> InstallationAnswer[T]:
         # Imported here: `nanny --help` and faulty descriptions need no gRPC.
         from hqclient.client import Client, ClientSettings, Credentials, HqApiError
         from hqclient.retry import RetrySettings
@@ -93,14 +97,16 @@ class Session:
         try:
             own = Credentials(self.credentials)
             async with Client(addresses, timeout_s=self.timeout_s, settings=settings, credentials=own) as client:
-                return Asked(name, await work(name, client))
+                return InstallationAnswer(name, await work(name, client))
         except BadCredentials as fault:
-            return Asked(name, None, str(fault), Exit.REFUSED)
+            return InstallationAnswer(name, None, str(fault), NannyExit.REFUSED)
         except HqApiError as error:
-            return Asked(name, None, _told(error, addresses), _exit(exit_of(error, writing=False)))
+            return InstallationAnswer(
+                name, None, _error_message(error, addresses), _exit(exit_of(error, writing=False))
+            )
 
 
-def _told(error: HqApiError, addresses: Sequence[str]) -> str:
+def _error_message(error: HqApiError, addresses: Sequence[str]) -> str:
     """What happened and what to do next, without the final full stop."""
     if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own message does not help
         return f"{error.endpoint} did not respond in time. See `hqctl status`, or raise --timeout"
@@ -114,24 +120,24 @@ def _told(error: HqApiError, addresses: Sequence[str]) -> str:
     return what
 
 
-def _exit(code: int) -> Exit:
+def _exit(code: int) -> NannyExit:
     """Convert hqctl's exit code. Its 8 means that HQ was late; ours means that agents were."""
     if code == HqctlExit.TIMEOUT:
-        return Exit.UNAVAILABLE
-    return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
+        return NannyExit.UNAVAILABLE
+    return NannyExit(code) if code in [*map(int, NannyExit)] else NannyExit.REFUSED
 
 
-def finish(work: Awaitable[Exit]) -> NoReturn:
+def finish(work: Awaitable[NannyExit]) -> NoReturn:
     """Run to the end and leave with the exit code."""
 
-    async def run() -> Exit:
+    async def run() -> NannyExit:
         return await work
 
     try:
         sys.exit(asyncio.run(run()))
     except KeyboardInterrupt:
         complain("interrupted; what was sent is kept: run it again to continue.")
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(NannyExit.INTERRUPTED)
 
 
 def complain(text: str) -> None:
@@ -144,15 +150,15 @@ def refuse(fault: BadDocument) -> NoReturn:
     """Exit because of faulty documents."""
     for line in str(fault).splitlines():
         complain(line)
-    sys.exit(Exit.REFUSED)
+    sys.exit(NannyExit.REFUSED)
 
 
-def tell_away(asked: Asked[Any]) -> None:
+def tell_away(asked: InstallationAnswer[Any]) -> None:
     """Say on stderr that an installation is missing."""
     complain(f"{asked.installation}: {asked.error}.")
 
 
-def connected(function: F) -> F:
+def with_session(function: F) -> F:
     """Give a command the options that say whom to ask, and a Session as its first argument."""
 
     @click.option(
@@ -169,7 +175,7 @@ def connected(function: F) -> F:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=Span(SHORTEST_CALL_S),
+        type=DurationParam(SHORTEST_CALL_S),
         default="10s",
         show_default=True,
         metavar="SPAN",
@@ -197,9 +203,9 @@ def connected(function: F) -> F:
             configured = read_installations(path) if path else {}
         except BadDocument as fault:
             refuse(fault)
-        return function(Session(told, configured, only, timeout_s, credentials), *args, **kwargs)
+        return function(NannyctlSession(told, configured, only, timeout_s, credentials), *args, **kwargs)
 
     return command  # type: ignore[return-value]
 
 
-__all__ = ["Asked", "Session", "complain", "connected", "finish", "refuse", "tell_away", "warn"]
+__all__ = ["InstallationAnswer", "NannyctlSession", "complain", "finish", "refuse", "tell_away", "warn", "with_session"]

@@ -13,7 +13,7 @@ import click
 import grpc
 from google.protobuf.message_factory import GetMessageClass
 
-from hqcli.controllers import AWAY, Controller
+from hqcli.controllers import AWAY, ControllerOption
 from hqcli.exits import Exit, exit_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
@@ -22,13 +22,13 @@ from wallepb.v1 import service_pb2
 
 DEFAULT_PORT = 7471
 Res = TypeVar("Res")
-WALLE: Final = Controller(
+WALLE: Final = ControllerOption(
     "Wall-E", "--server", "WALLE_SERVER", f"127.0.0.1:{DEFAULT_PORT}", field="walle", prefix="WALLE_"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class WalleConnection:
     """Servers and what is shown to them."""
 
     servers: Sequence[str]
@@ -45,7 +45,7 @@ def call(method: str, request: Any) -> Any:
 
     All tries share one request id, so that an order whose answer was lost is not given twice.
     """
-    connection: Connection = click.get_current_context().find_root().obj
+    connection: WalleConnection = click.get_current_context().find_root().obj
     try:
         Credentials(connection.files).check(connection.servers)
         metadata = [("x-request-id", uuid.uuid4().hex), *_token(connection)]
@@ -76,20 +76,20 @@ def _method(channel: grpc.Channel, name: str) -> Any:
     )
 
 
-def _channel(connection: Connection, server: str) -> grpc.Channel:
+def _channel(connection: WalleConnection, server: str) -> grpc.Channel:
     target = server if ":" in server else f"{server}:{DEFAULT_PORT}"
-    ca, key, cert = (_read(name) for name in (connection.files.ca, connection.files.key, connection.files.cert))
+    ca, key, cert = (_read_file(name) for name in (connection.files.ca, connection.files.key, connection.files.cert))
     if not connection.files.tls:
         return grpc.insecure_channel(target)
     return grpc.secure_channel(target, grpc.ssl_channel_credentials(ca, key, cert))
 
 
-def _read(name: str) -> bytes | None:
+def _read_file(name: str) -> bytes | None:
     return Path(name).read_bytes() if name else None
 
 
-def _token(connection: Connection) -> list[tuple[str, str]]:
-    token = _read(connection.files.token_file)
+def _token(connection: WalleConnection) -> list[tuple[str, str]]:
+    token = _read_file(connection.files.token_file)
     return [("authorization", f"Bearer {token.decode().strip()}")] if token else []
 
 

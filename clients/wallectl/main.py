@@ -9,9 +9,9 @@ import click
 
 from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.group import LazyGroup
-from hqcli.options import Span, credential_flags
+from hqcli.options import DurationParam, credential_flags
 from hqclient.credential_files import CredentialFiles
-from wallectl.asking import WALLE, Connection, complain
+from wallectl.asking import WALLE, WalleConnection, complain
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -59,7 +59,9 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
     )
     @click.option("--server", multiple=True, metavar="HOST:PORT", help="Process of Wall-E to ask; repeatable.")
     @click.option("--context", "name", default="", metavar="NAME", help="Context of the config file to use.")
-    @click.option("--timeout", type=Span(SHORTEST_CALL_S), metavar="SPAN", help="Timeout of each call. Default: 15s.")
+    @click.option(
+        "--timeout", type=DurationParam(SHORTEST_CALL_S), metavar="SPAN", help="Timeout of each call. Default: 15s."
+    )
     @credential_flags
     @click.version_option(package_name="hq-registry", prog_name="walle")
     @click.pass_context
@@ -73,7 +75,7 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
         if context.invoked_subcommand not in more:
             whom = WALLE.whom(",".join(server), name)
             timeout_s = timeout or whom.timeout_s or DEFAULT_TIMEOUT_S
-            context.obj = Connection(whom.addresses, timeout_s, credentials.over(whom.credentials))
+            context.obj = WalleConnection(whom.addresses, timeout_s, credentials.over(whom.credentials))
 
     assert isinstance(cli, click.Group)
     return cli

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from cms.checks import check_reason
-from cms.leave import Leave
+from cms.leave import TaskService
 from cms.permits import owner_of
 from cmspb.v1 import cms_pb2 as pb
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.durations import span
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import EVERYTHING
 from serving.rights.rules import OPERATE, STOP
 
-_SERVICE = Service("cms.v1.CmsAdminService", lambda request: str(getattr(request, "id", "")))
+_SERVICE = ServiceTable("cms.v1.CmsAdminService", lambda request: str(getattr(request, "id", "")))
 _MOST_S = 30 * 86_400
 
 
-class AdminApi:
+class CmsAdminApi:
     """The service. `methods` is what a transport serves."""
 
-    def __init__(self, leave: Leave) -> None:
+    def __init__(self, leave: TaskService) -> None:
         self._leave, self._controller = leave, leave.desk.controller
 
     def methods(self) -> list[Method]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cms.api.shapes import budget_message, budget_record, budget_state, limit_state, record_of, state_of
 from cms.checks import check_budget, check_hosts, check_task
-from cms.leave import Leave
+from cms.leave import TaskService
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
 from cms.ledger.why import Why, view
@@ -14,10 +14,10 @@ from cms.permits import OWN_TASK, may_see, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from control import EventRefused
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, invalid
-from serving.rights.reach import SHOWN, Of, narrowed
+from serving.rights.reach import SHOWN, Of, narrowed_reach
 from serving.rights.rules import BUDGET, LEAVE, READ
 
 _MOST_PLANNED = 1_000
@@ -29,13 +29,13 @@ def _subject(request: Any) -> str:
     return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
-_SERVICE = Service("cms.v1.CmsService", _subject)
+_SERVICE = ServiceTable("cms.v1.CmsService", _subject)
 
 
 class CmsApi:
     """The service. `methods` is what a transport serves."""
 
-    def __init__(self, leave: Leave) -> None:
+    def __init__(self, leave: TaskService) -> None:
         self._leave, self._desk, self._clock = leave, leave.desk, leave.desk.clock
         self._reaches = leave.desk.reaches()
 
@@ -44,13 +44,13 @@ class CmsApi:
         return [
             _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE, reaches.created),
             _SERVICE.unary(pb.GetTaskRequest, self.get, READ, reaches.shown_task),
-            _SERVICE.unary(pb.ListTasksRequest, self.list, READ, narrowed(Of.TASK)),
+            _SERVICE.unary(pb.ListTasksRequest, self.list, READ, narrowed_reach(Of.TASK)),
             _SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE, OWN_TASK),
             _SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE, OWN_TASK),
             _SERVICE.unary(pb.WhyTaskRequest, self.why, READ, reaches.shown_task),
             _SERVICE.unary(pb.PlanRequest, self.plan, READ, reaches.planned),
             _SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET, reaches.put_budget),
-            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed(Of.SERVICE)),
+            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed_reach(Of.SERVICE)),
             _SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET, reaches.deleted_budget),
             _SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE, reaches.declared),
             _SERVICE.unary(pb.GetStatusRequest, self.status, READ, SHOWN),
@@ -85,7 +85,7 @@ class CmsApi:
 
     async def why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
         record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
-        why = self._reaches.narrowed(why, call.access)
+        why = self._reaches.visible_why(why, call.access)
         budgets = [budget_state(seen, self._clock) for seen in why.budgets]
         limits = [limit_state(seen) for seen in why.limits]
         return MessageAnswer(pb.WhyTaskResponse(state=self._state(record, why, call), budget=budgets, limit=limits))
@@ -101,7 +101,7 @@ class CmsApi:
         await self._desk.locations.fence(self._desk.settings.fence_s)
         made = plan(self._desk.book, request.host, action, self._clock.now())
         misfits = [pb.Misfit(host=host, reason=reason) for host, reason in made.misfits.items()]
-        unknown = [host for host in request.host if not self._desk.book.picture.on(host)]
+        unknown = [host for host in request.host if not self._desk.book.picture.instances_on(host)]
         waves = [pb.Wave(host=wave) for wave in made.waves]
         return MessageAnswer(pb.PlanResponse(wave=waves, misfit=misfits, unknown=unknown))
 
@@ -119,10 +119,10 @@ class CmsApi:
         self._desk.current()
         tallies, answer = self._desk.book.picture.tallies, pb.ListBudgetsResponse()
         for name in sorted({*tallies, *self._desk.budgets}):
-            service = self._desk.book.picture.budgets.named(name).service
+            service = self._desk.book.picture.budgets.budget_named(name).service
             if request.service in ("", service) and call.access.covers_service(service):
                 if name in tallies and (tallies[name].total or name in self._desk.budgets):
-                    seen = self._reaches.narrowed_budget(view(self._desk.book, name), call.access)
+                    seen = self._reaches.visible_budget(view(self._desk.book, name), call.access)
                     answer.state.append(budget_state(seen, self._clock))
                 if name in self._desk.budgets:
                     answer.budget.append(budget_message(self._desk.budgets[name]))
@@ -169,13 +169,15 @@ class CmsApi:
         return MessageAnswer(answer)
 
     def _state(self, record: ledger_pb2.Task, why: Why, call: Call) -> pb.TaskState:
-        return state_of(record, self._reaches.narrowed(why, call.access), self._clock)
+        return state_of(record, self._reaches.visible_why(why, call.access), self._clock)
 
     def _passes(self, record: ledger_pb2.Task, request: pb.ListTasksRequest) -> bool:
         picture, task = self._desk.book.picture, self._desk.book.tasks[record.id]
         if request.issuer and request.issuer != record.issuer:
             return False
-        touched = [picture.instances[key] for key in (picture.touched(task) if request.host or request.service else ())]
+        touched = [
+            picture.instances[key] for key in (picture.disrupted_by(task) if request.host or request.service else ())
+        ]
         hosts = {*record.host, *(instance.host for instance in touched)}
         if request.host and request.host not in hosts:
             return False

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from cms.hqview.reading import read
+from cms.hqview.reading import ledger_instance
 from cms.ledger.instances import InstanceKey
-from cms.ledger.picture import Picture
+from cms.ledger.picture import InstanceIndex
 from hqclient import STRONG, Bookmark, Changes, Client, HqApiError, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.clock import Clock
@@ -23,7 +23,7 @@ _MOST_ASKED: Final = 500
 _SLICE: Final = 1_000
 
 
-class Location:
+class HqLocationFollower:
     """Keeps the picture in step with one location.
 
     Attributes:
@@ -32,7 +32,9 @@ class Location:
         fences, polls: how many succeeded; for metrics.
     """
 
-    def __init__(self, name: str, client: Client, picture: Picture, clock: Clock, moved: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, client: Client, picture: InstanceIndex, clock: Clock, moved: Callable[[], None]
+    ) -> None:
         """`moved` is called when the picture has changed."""
         self.name, self._client, self._picture, self._clock, self._moved = name, client, picture, clock, moved
         self._uids: dict[str, int] = {}
@@ -64,7 +66,7 @@ class Location:
         """Follow for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(), name=f"follow {self.name}")
-            tasks.create_task(self._ask_who_was_heard(), name=f"silences of {self.name}")
+            tasks.create_task(self._poll_last_reports(), name=f"silences of {self.name}")
 
     async def fence(self, timeout_s: float) -> bool:
         """Whether the picture has everything that was acknowledged before the call; False: unknown."""
@@ -102,11 +104,11 @@ class Location:
                 self._snapshot = self._snapshot or {}
                 self._snapshot.update((instance.meta.id, instance) for instance in instances)
             case Synced(_, sources):
-                self._synced(sources)
+                self._on_synced(sources)
             case Changes(events, _, sources):
-                self._changed(events, sources)
+                self._on_events(events, sources)
             case Bookmark(_, sources):
-                self._saw(sources)
+                self._note_sources(sources)
             case Resync(reason, _):
                 log.warning("location %s: reading everything again: %s", self.name, reason)
                 self._snapshot = {}
@@ -116,18 +118,18 @@ class Location:
         came, self._came = self._came, asyncio.Event()
         came.set()
 
-    def _synced(self, sources: Iterable[service_pb2.Source]) -> None:
+    def _on_synced(self, sources: Iterable[service_pb2.Source]) -> None:
         if self._snapshot is not None:
             snapshot, self._snapshot = self._snapshot, None
             for gone in self._uids.keys() - snapshot.keys():
-                self._drop(gone)
+                self._drop_instance(gone)
             for instance in snapshot.values():
-                self._put(instance, is_new=False)
+                self._put_instance(instance, is_new=False)
             log.info("location %s has %d instances", self.name, len(snapshot))
-        self._saw(sources)
+        self._note_sources(sources)
         self._moved()
 
-    def _saw(self, sources: Iterable[service_pb2.Source]) -> None:
+    def _note_sources(self, sources: Iterable[service_pb2.Source]) -> None:
         for source in sources:
             if self._source.epoch and source.epoch != self._source.epoch:
                 log.warning("location %s has a new epoch: waiting for every agent to report again", self.name)
@@ -135,35 +137,35 @@ class Location:
                     self._picture.forget_hearing(InstanceKey(self.name, instance_id))
             self._source, self._is_cut = source, False
 
-    def _changed(self, events: Iterable[service_pb2.WatchEvent], sources: Iterable[service_pb2.Source]) -> None:
+    def _on_events(self, events: Iterable[service_pb2.WatchEvent], sources: Iterable[service_pb2.Source]) -> None:
         for event in events:
-            self._event(event)
-        self._saw(sources)
+            self._apply_event(event)
+        self._note_sources(sources)
         self._moved()
 
-    def _event(self, event: service_pb2.WatchEvent) -> None:
+    def _apply_event(self, event: service_pb2.WatchEvent) -> None:
         which = event.WhichOneof("change")
         if which == "put":
-            self._put(event.put, is_new=True)
+            self._put_instance(event.put, is_new=True)
         elif which is not None:
-            self._drop(getattr(event, which).id)
+            self._drop_instance(getattr(event, which).id)
 
-    def _put(self, message: instance_pb2.Instance, *, is_new: bool) -> None:
+    def _put_instance(self, message: instance_pb2.Instance, *, is_new: bool) -> None:
         key, uid = InstanceKey(self.name, message.meta.id), message.meta.uid
         before = self._picture.instances.get(key)
         if before is not None and self._uids.get(key.id) != uid:
-            self._picture.drop(key)
+            self._picture.drop_instance(key)
             before = None
         self._uids[key.id] = uid
-        self._picture.put(read(self.name, message, before, is_new=is_new))
+        self._picture.put_instance(ledger_instance(self.name, message, before, is_new=is_new))
 
-    def _drop(self, instance_id: str) -> None:
+    def _drop_instance(self, instance_id: str) -> None:
         self._uids.pop(instance_id, None)
-        self._picture.drop(InstanceKey(self.name, instance_id))
+        self._picture.drop_instance(InstanceKey(self.name, instance_id))
 
     # --- who was heard ------------------------------------------------------------------------------------------------
 
-    async def _ask_who_was_heard(self) -> None:
+    async def _poll_last_reports(self) -> None:
         """Poll all six times per report interval, and doubtful ones more often, so that work continues soon."""
         next_full = float("-inf")
         while True:
@@ -171,7 +173,7 @@ class Location:
                 if self._clock.now() >= next_full:
                     await self._poll(service_pb2.InstanceFilter())
                     next_full = self._clock.now() + max(1.0, self.report_interval_s / 6)
-                elif doubted := self._picture.doubted(self.name, _MOST_ASKED):
+                elif doubted := self._picture.uncertain_ids(self.name, _MOST_ASKED):
                     await self._poll(service_pb2.InstanceFilter(instance_id=doubted))
             except HqApiError as error:
                 log.info("location %s: cannot read when agents were last heard: %s", self.name, error)
@@ -187,7 +189,7 @@ class Location:
                     self._picture.suspend(key, silence.node_suspended)
                     if silence.HasField("silent_ms"):
                         heard_at = asked_at - silence.silent_ms / 1000
-                        self._picture.heard(key, heard_at, silence.report_interval_ms / 1000)
+                        self._picture.record_report(key, heard_at, silence.report_interval_ms / 1000)
                 if number % _SLICE == 0:
                     await asyncio.sleep(0)
             asked_at = self._clock.now()

@@ -5,25 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from cms.hqview.location import Location
+from cms.hqview.location import HqLocationFollower
 from cms.ledger.hearing import PATIENCE
-from cms.ledger.picture import Picture
+from cms.ledger.picture import InstanceIndex
 from hqclient import Client
 from serving.clock import Clock
 
 
-class Locations:
+class HqFollower:
     """Follows every location.
 
     Attributes:
         by_name: the locations.
     """
 
-    def __init__(self, clients: Mapping[str, Client], picture: Picture, clock: Clock) -> None:
+    def __init__(self, clients: Mapping[str, Client], picture: InstanceIndex, clock: Clock) -> None:
         self.moved: Callable[[], None] = lambda: None
         self._picture = picture
         self.by_name = {
-            name: Location(name, client, picture, clock, lambda: self.moved()) for name, client in clients.items()
+            name: HqLocationFollower(name, client, picture, clock, lambda: self.moved())
+            for name, client in clients.items()
         }
 
     async def run(self) -> None:

@@ -8,7 +8,9 @@ from hqpb.v1 import instance_pb2
 _READY = {instance_pb2.CONDITION_STATUS_TRUE: True, instance_pb2.CONDITION_STATUS_FALSE: False}
 
 
-def read(location: str, message: instance_pb2.Instance, before: Instance | None, *, is_new: bool) -> Instance:
+def ledger_instance(
+    location: str, message: instance_pb2.Instance, before: Instance | None, *, is_new: bool
+) -> Instance:
     """The instance for the ledger.
 
     Args:

@@ -10,7 +10,7 @@ _DAY: Final = 24 * _HOUR
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TaskAction:
     """A kind of work.
 
     Attributes:
@@ -30,25 +30,25 @@ class Action:
 ACTIONS: Final = {
     action.name: action
     for action in (
-        Action("prepare", 1, disrupts=False, bound_s=_DAY),
-        Action("deactivate", 1, disrupts=True, bound_s=_DAY),
-        Action("power-off", 0, disrupts=True, bound_s=_DAY),
-        Action("reboot", 0, disrupts=True, bound_s=_HOUR),
-        Action("profile", 0, disrupts=True, bound_s=6 * _HOUR),
-        Action("redeploy", 0, disrupts=True, bound_s=6 * _HOUR),
-        Action("repair-link", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("change-disk", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("change-memory", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("repair-bmc", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
-        Action("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
+        TaskAction("prepare", 1, disrupts=False, bound_s=_DAY),
+        TaskAction("deactivate", 1, disrupts=True, bound_s=_DAY),
+        TaskAction("power-off", 0, disrupts=True, bound_s=_DAY),
+        TaskAction("reboot", 0, disrupts=True, bound_s=_HOUR),
+        TaskAction("profile", 0, disrupts=True, bound_s=6 * _HOUR),
+        TaskAction("redeploy", 0, disrupts=True, bound_s=6 * _HOUR),
+        TaskAction("repair-link", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("change-disk", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("change-memory", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("repair-bmc", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
+        TaskAction("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
         # The new revision is ready in HQ through a report sent after the switch.
-        Action("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
+        TaskAction("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
     )
 }
 
 
-def known_to(minor: int) -> frozenset[str]:
+def actions_since(minor: int) -> frozenset[str]:
     """The actions of wire API v1.`minor`."""
     return frozenset(action.name for action in ACTIONS.values() if action.since is not None and action.since <= minor)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.claim_cache import ClaimCache
-from cms.ledger.limits import Limits
-from cms.ledger.picture import Picture
+from cms.ledger.limits import DomainLimits
+from cms.ledger.picture import InstanceIndex
 from cms.ledger.states import State
 from cms.ledger.tasks import Task, UnitKey
 
@@ -33,7 +33,7 @@ class Rules:
 
 
 @dataclass(slots=True)
-class Book:
+class TaskLedger:
     """Everything that a decision looks at.
 
     Attributes:
@@ -43,8 +43,8 @@ class Book:
         claims: cached claims of those that wait, to decide faster.
     """
 
-    picture: Picture
-    limits: Limits = field(default_factory=Limits)
+    picture: InstanceIndex
+    limits: DomainLimits = field(default_factory=DomainLimits)
     rules: Rules = field(default_factory=Rules)
     locations: frozenset[str] = frozenset()
     closed: str = ""
@@ -53,12 +53,12 @@ class Book:
     claims: ClaimCache = field(default_factory=ClaimCache)
 
     @classmethod
-    def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> Book:
+    def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> TaskLedger:
         """A ledger without tasks."""
-        picture = Picture(budgets or Budgets(), rules.patience_s)
-        return cls(picture, Limits(), rules, frozenset(locations))
+        picture = InstanceIndex(budgets or Budgets(), rules.patience_s)
+        return cls(picture, DomainLimits(), rules, frozenset(locations))
 
-    def put(self, task: Task) -> None:
+    def put_task(self, task: Task) -> None:
         """Take over a stored task."""
         before = self.tasks.get(task.id)
         self.tasks[task.id] = task
@@ -68,7 +68,7 @@ class Book:
             self.picture.hold(task)
             self.limits.hold(task)
 
-    def drop(self, task_id: str, now: float) -> None:
+    def drop_task(self, task_id: str, now: float) -> None:
         """A task was deleted. If it was granted, its instances must be heard again to count."""
         task = self.tasks.pop(task_id, None)
         if task is None or not task.holds:
@@ -81,7 +81,7 @@ class Book:
         """Put new budgets into force."""
         self.picture.rule(budgets, changed)
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: DomainLimits) -> None:
         """Put new domain limits or sites into force."""
         self.limits = limits
         self.claims = ClaimCache()

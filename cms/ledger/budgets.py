@@ -70,13 +70,13 @@ class Budgets:
             else:
                 self._by_labels.append(budget)
 
-    def named(self, name: str) -> Budget:
+    def budget_named(self, name: str) -> Budget:
         """The budget, or the default of a service. Raises KeyError."""
         if name.startswith(DEFAULT_PREFIX):
             return Budget(name, name.removeprefix(DEFAULT_PREFIX), max_unavailable=self.default)
         return self.by_name[name]
 
-    def of(self, instance: Instance) -> tuple[str, ...]:
+    def names_selecting(self, instance: Instance) -> tuple[str, ...]:
         """Names of the budgets of an instance; never none."""
         by_service = [b.name for b in self._by_service.get(instance.service, ()) if b.selects(instance)]
         by_labels = [b.name for b in self._by_labels if b.selects(instance)]

@@ -15,7 +15,7 @@ from cms.ledger.tasks import Task, UnitKey
 
 
 @dataclass(slots=True)
-class Kept:
+class CachedClaim:
     """A unit as it was decided last.
 
     Attributes:
@@ -39,7 +39,7 @@ class ClaimCache:
     """Used by one decision after the other: `begin`, then for each unit in order `claim`, `budgets` and `took`."""
 
     def __init__(self) -> None:
-        self._units: dict[UnitKey, Kept] = {}
+        self._units: dict[UnitKey, CachedClaim] = {}
         self._overdue: frozenset[str] = frozenset()
         # Budgets whose answer may differ, for the units that follow, from that of the last decision.
         self._budgets: set[str] = set()
@@ -60,7 +60,7 @@ class ClaimCache:
         if kept is None:
             hosts = frozenset(host for task in working for host in task.hosts)
             instances = frozenset(key for task in working for key in task.instances)
-            kept = self._units[unit] = Kept(tasks, make(), hosts=hosts, instances=instances)
+            kept = self._units[unit] = CachedClaim(tasks, make(), hosts=hosts, instances=instances)
             self._budgets |= kept.claim.taken.keys()
         return kept.claim
 

@@ -8,15 +8,15 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from cms.ledger.instances import InstanceKey
-from cms.ledger.limits import Limits
-from cms.ledger.picture import Picture
-from cms.ledger.tally import Place, Tally
+from cms.ledger.limits import DomainLimits
+from cms.ledger.picture import InstanceIndex
+from cms.ledger.tally import BudgetTally, TallyPlace
 from cms.ledger.tasks import Task
 
 _NOBODY: Final[frozenset[InstanceKey]] = frozenset()
 
 
-class Wait(StrEnum):
+class WaitCause(StrEnum):
     """What a unit waits for. The least hopeful first."""
 
     IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
@@ -36,7 +36,7 @@ class Obstacle(NamedTuple):
 
     kind: str
     name: str
-    wait: Wait
+    wait: WaitCause
     needed: int = 0
     left: int = 0
 
@@ -60,18 +60,18 @@ class Claim:
     silent: frozenset[str] = frozenset()
 
 
-def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations: Collection[str]) -> Claim:
+def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
     """What tasks that hold nothing yet would take. `locations`: all there are."""
     claim = Claim()
     hosts = {host for task in tasks for host in task.hosts}
-    keys = set().union(*(picture.touched(task) for task in tasks))
+    keys = set().union(*(picture.disrupted_by(task) for task in tasks))
     for key in keys:
-        place, budgets = picture.entered(key)
+        place, budgets = picture.budget_entry(key)
         for name in budgets:
             claim.all[name] = claim.all.get(name, 0) + 1
-            if place is Place.HELD:
+            if place is TallyPlace.HELD:
                 claim.held.setdefault(name, set()).add(key)
-            elif place is not Place.DOWN:
+            elif place is not TallyPlace.DOWN:
                 claim.taken.setdefault(name, set()).add(key)
     for name, limit in limits.by_name.items():
         domains = limits.domains(limit, hosts)
@@ -79,7 +79,7 @@ def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations:
             claim.domains[name] = domains
     # An unknown host may belong to any location; so may an instance that is requested by its id.
     needed = {key.location for key in keys} | {key.location for task in tasks for key in task.instances}
-    if any(not picture.on(host) for host in hosts):
+    if any(not picture.instances_on(host) for host in hosts):
         needed |= set(locations)
     claim.silent = frozenset(needed - picture.certain)
     return claim
@@ -88,7 +88,7 @@ def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations:
 class Round:
     """What was granted, or reserved for earlier units, since the sums were computed."""
 
-    def __init__(self, picture: Picture, limits: Limits, overdue: frozenset[str]) -> None:
+    def __init__(self, picture: InstanceIndex, limits: DomainLimits, overdue: frozenset[str]) -> None:
         """`overdue`: ids of tasks whose work should have ended."""
         self._picture, self._limits, self._overdue = picture, limits, overdue
         self._taken: dict[str, list[set[InstanceKey]]] = {}  # merged on demand: most budgets are never needed
@@ -111,7 +111,7 @@ class Round:
 
     def locations(self, claim: Claim) -> list[Obstacle]:
         """The locations that are not known well enough for it."""
-        return [Obstacle("location", name, Wait.BROKEN) for name in sorted(claim.silent)]
+        return [Obstacle("location", name, WaitCause.BROKEN) for name in sorted(claim.silent)]
 
     def budgets(self, claim: Claim) -> list[Obstacle]:
         """The budgets that it does not fit into."""
@@ -137,15 +137,15 @@ class Round:
             parts[:] = [set().union(*parts)]
         return parts[0]
 
-    def _budget_wait(self, tally: Tally, claim: Claim) -> Wait:
+    def _budget_wait(self, tally: BudgetTally, claim: Claim) -> WaitCause:
         name, floor = tally.budget.name, tally.floor
         if tally.total - claim.all[name] < floor:
-            return Wait.IMPOSSIBLE
-        ending: Set[InstanceKey] = tally.apart[Place.HELD]
+            return WaitCause.IMPOSSIBLE
+        ending: Set[InstanceKey] = tally.apart[TallyPlace.HELD]
         if self._overdue:
             ending = {key for key in ending if not self._is_overdue(key)}
         left = tally.available + len(ending) - len(claim.taken[name]) - len(ending & claim.held.get(name, _NOBODY))
-        return Wait.HOLDS if left >= floor else Wait.BROKEN
+        return WaitCause.HOLDS if left >= floor else WaitCause.BROKEN
 
     def _is_overdue(self, key: InstanceKey) -> bool:
         return not self._overdue.isdisjoint(self._picture.holders(self._picture.instances[key]))
@@ -161,7 +161,7 @@ class Round:
         if would_be <= limit.most or domains <= busy.keys():
             return None
         if len(domains) > limit.most:
-            return Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, would_be)
+            return Obstacle("limit", name, WaitCause.IMPOSSIBLE, limit.most, would_be)
         stuck = self._stuck[name]
-        wait = Wait.BROKEN if stuck and len(domains | stuck) > limit.most else Wait.HOLDS
+        wait = WaitCause.BROKEN if stuck and len(domains | stuck) > limit.most else WaitCause.HOLDS
         return Obstacle("limit", name, wait, limit.most, would_be)

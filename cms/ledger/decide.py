@@ -12,22 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cms.ledger.book import Book
-from cms.ledger.claims import Claim, Obstacle, Round, Wait, claim_of
+from cms.ledger.book import TaskLedger
+from cms.ledger.claims import Claim, Obstacle, Round, WaitCause, claim_of
 from cms.ledger.instances import InstanceKey
-from cms.ledger.states import Event, State
-from cms.ledger.tally import Place
+from cms.ledger.states import State, TaskEvent
+from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task, UnitKey
 
 
-class Change(NamedTuple):
+class TaskChange(NamedTuple):
     """Something happens to a task."""
 
     task_id: str
-    event: Event
+    event: TaskEvent
 
 
-class Waiting(NamedTuple):
+class UnitWait(NamedTuple):
     """Why a unit waits.
 
     Attributes:
@@ -49,11 +49,11 @@ class Decision:
     """
 
     round: Round
-    changes: list[Change] = field(default_factory=list)
-    waiting: dict[UnitKey, Waiting] = field(default_factory=dict)
+    changes: list[TaskChange] = field(default_factory=list)
+    waiting: dict[UnitKey, UnitWait] = field(default_factory=dict)
 
 
-def decide(book: Book, now: float) -> Decision:
+def decide(book: TaskLedger, now: float) -> Decision:
     """What happens now. Lapses and withdrawals come alone: waiting units are decided once these are stored."""
     book.picture.age(now)
     overdue = book.overdue(now)
@@ -69,17 +69,17 @@ def decide(book: Book, now: float) -> Decision:
     return decision
 
 
-def consider(book: Book, decision: Decision, tasks: Sequence[Task]) -> list[Obstacle]:
+def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task]) -> list[Obstacle]:
     """What blocks tasks that are not stored, if they came after all stored ones; empty: nothing."""
     working = [task for task in tasks if task.disrupts]
     return decision.round.obstacles(_claim(book, working)) if working else []
 
 
 def _decide_unit(
-    book: Book, decision: Decision, unit: UnitKey, tasks: list[Task], now: float, *, may_grant: bool
+    book: TaskLedger, decision: Decision, unit: UnitKey, tasks: list[Task], now: float, *, may_grant: bool
 ) -> None:
     free = [task for task in tasks if not task.disrupts]
-    decision.changes += [Change(task.id, Event.GRANT) for task in free]
+    decision.changes += [TaskChange(task.id, TaskEvent.GRANT) for task in free]
     working = [task for task in tasks if task.disrupts]
     if not working:
         return
@@ -89,11 +89,13 @@ def _decide_unit(
     settles_in_s = _settles_in_s(book, unit, working, now)
     has_taken = True
     if settles_in_s > 0 or not (obstacles or may_grant):
-        decision.waiting[unit] = Waiting(tuple(obstacles), settles_in_s)
+        decision.waiting[unit] = UnitWait(tuple(obstacles), settles_in_s)
     elif obstacles:
         has_taken = _keep_waiting(book, decision, unit, working, obstacles, now)
     else:
-        decision.changes += [Change(task.id, Event.OFFER if task.confirm else Event.GRANT) for task in working]
+        decision.changes += [
+            TaskChange(task.id, TaskEvent.OFFER if task.confirm else TaskEvent.GRANT) for task in working
+        ]
         book.stuck_since.pop(unit, None)
     if has_taken:
         round_.take(claim)
@@ -101,33 +103,33 @@ def _decide_unit(
 
 
 def _keep_waiting(
-    book: Book, decision: Decision, unit: UnitKey, tasks: list[Task], obstacles: list[Obstacle], now: float
+    book: TaskLedger, decision: Decision, unit: UnitKey, tasks: list[Task], obstacles: list[Obstacle], now: float
 ) -> bool:
     """Whether it keeps its place."""
     waits = {obstacle.wait for obstacle in obstacles}
-    if Wait.IMPOSSIBLE in waits:
+    if WaitCause.IMPOSSIBLE in waits:
         if any(_rejects(book, obstacle) for obstacle in obstacles):
-            decision.changes += [Change(task.id, Event.REJECT) for task in tasks]
+            decision.changes += [TaskChange(task.id, TaskEvent.REJECT) for task in tasks]
         keeps_place = False
-    elif Wait.BROKEN in waits:
+    elif WaitCause.BROKEN in waits:
         keeps_place = now - book.stuck_since.setdefault(unit, now) < book.rules.pass_s
     else:
         book.stuck_since.pop(unit, None)
         keeps_place = True
-    decision.waiting[unit] = Waiting(tuple(obstacles), 0.0, keeps_place)
+    decision.waiting[unit] = UnitWait(tuple(obstacles), 0.0, keeps_place)
     return keeps_place
 
 
-def _rejects(book: Book, obstacle: Obstacle) -> bool:
-    is_budget = obstacle.kind == "budget" and obstacle.wait is Wait.IMPOSSIBLE
+def _rejects(book: TaskLedger, obstacle: Obstacle) -> bool:
+    is_budget = obstacle.kind == "budget" and obstacle.wait is WaitCause.IMPOSSIBLE
     return is_budget and book.picture.tallies[obstacle.name].budget.rejects
 
 
-def _claim(book: Book, tasks: Sequence[Task]) -> Claim:
+def _claim(book: TaskLedger, tasks: Sequence[Task]) -> Claim:
     return claim_of(tasks, book.picture, book.limits, book.locations)
 
 
-def _settles_in_s(book: Book, unit: UnitKey, tasks: list[Task], now: float) -> float:
+def _settles_in_s(book: TaskLedger, unit: UnitKey, tasks: list[Task], now: float) -> float:
     """Wait for further members of a group, but not for ever if tasks keep being added."""
     if not unit.group:
         return 0.0
@@ -136,30 +138,30 @@ def _settles_in_s(book: Book, unit: UnitKey, tasks: list[Task], now: float) -> f
     return min(last + rules.settle_s, first + rules.settle_most_s) - now
 
 
-def poll(book: Book, task_id: str) -> list[Change]:
+def poll(book: TaskLedger, task_id: str) -> list[TaskChange]:
     """The changes caused by polling a task: a lapsed ok of its unit waits again."""
     members = book.members(book.tasks[task_id].unit)
-    return [Change(t.id, Event.POLL) for t in members if t.id == task_id or t.state is State.LAPSED]
+    return [TaskChange(t.id, TaskEvent.POLL) for t in members if t.id == task_id or t.state is State.LAPSED]
 
 
 # --- provisional oks --------------------------------------------------------------------------------------------------
 
 
-def _lapses(book: Book, now: float) -> list[Change]:
+def _lapses(book: TaskLedger, now: float) -> list[TaskChange]:
     """Provisional oks that nobody polls."""
     changes = []
     for _, tasks in book.units(State.PROVISIONAL):
         if max(task.polled_at for task in tasks) + book.rules.lapse_s <= now:
-            changes += [Change(task.id, Event.LAPSE) for task in tasks]
+            changes += [TaskChange(task.id, TaskEvent.LAPSE) for task in tasks]
     return changes
 
 
-def withdrawals(book: Book) -> list[Change]:
+def withdrawals(book: TaskLedger) -> list[TaskChange]:
     """Provisional oks that break a floor by now: the latest first, as many as necessary.
 
     What several of them hold is charged to the first one; otherwise all of them could be confirmed.
     """
-    changes: list[Change] = []
+    changes: list[TaskChange] = []
     freed: dict[str, set[InstanceKey]] = {}
     withdrawn: set[str] = set()
     later: set[str] = set()
@@ -167,24 +169,24 @@ def withdrawals(book: Book) -> list[Change]:
         later |= {task.id for task in tasks}
         if not _still_fits(book, tasks, later, freed):
             withdrawn |= {task.id for task in tasks}
-            changes += [Change(task.id, Event.WITHDRAW) for task in tasks]
+            changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)
     return changes
 
 
-def _still_fits(book: Book, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]]) -> bool:
+def _still_fits(book: TaskLedger, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]]) -> bool:
     """Whether provisional tasks could still be granted now, given what has recovered since.
 
     `later`: ids of these and of those that came after them.
     """
     uncertain: dict[str, int] = {}
-    for key in set().union(*(book.picture.touched(task) for task in tasks)):
+    for key in set().union(*(book.picture.disrupted_by(task) for task in tasks)):
         instance = book.picture.instances[key]
         standing = book.picture.standing(instance)[0]
-        if standing.value == Place.DOWN or not book.picture.holders(instance) <= later:
+        if standing.value == TallyPlace.DOWN or not book.picture.holders(instance) <= later:
             continue
-        for name in book.picture.entered(key)[1]:
-            uncertain[name] = uncertain.get(name, 0) + (standing.value == Place.UNCERTAIN)
+        for name in book.picture.budget_entry(key)[1]:
+            uncertain[name] = uncertain.get(name, 0) + (standing.value == TallyPlace.UNCERTAIN)
     for name, count in uncertain.items():
         tally = book.picture.tallies[name]
         if tally.available + len(freed.get(name, ())) - count < tally.floor:
@@ -192,16 +194,16 @@ def _still_fits(book: Book, tasks: list[Task], later: set[str], freed: dict[str,
     return True
 
 
-def _free(book: Book, tasks: list[Task], withdrawn: set[str], freed: dict[str, set[InstanceKey]]) -> None:
-    for key in set().union(*(book.picture.touched(task) for task in tasks)):
+def _free(book: TaskLedger, tasks: list[Task], withdrawn: set[str], freed: dict[str, set[InstanceKey]]) -> None:
+    for key in set().union(*(book.picture.disrupted_by(task) for task in tasks)):
         instance = book.picture.instances[key]
         standing = book.picture.standing(instance)[0]
-        if standing.value == Place.AVAILABLE and book.picture.holders(instance) <= withdrawn:
-            for name in book.picture.entered(key)[1]:
+        if standing.value == TallyPlace.AVAILABLE and book.picture.holders(instance) <= withdrawn:
+            for name in book.picture.budget_entry(key)[1]:
                 freed.setdefault(name, set()).add(key)
 
 
-def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
+def confirm(book: TaskLedger, unit: UnitKey, now: float) -> list[TaskChange] | str:
     """The result of confirming any task of a unit: changes (none if it is final already), or why not.
 
     All oks that are no longer valid are withdrawn first: then the changes may concern other units only, and
@@ -218,4 +220,4 @@ def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     if silent:
         return f"location {silent[0]} is silent"
     # What an earlier unit holds is charged to that one: it is withdrawn first, then this one is decided.
-    return withdrawals(book) or [Change(task.id, Event.CONFIRM) for task in tasks]
+    return withdrawals(book) or [TaskChange(task.id, TaskEvent.CONFIRM) for task in tasks]

@@ -24,7 +24,7 @@ class Hearing:
         self._own_work_ended: dict[InstanceKey, float] = {}
         self._suspended: set[InstanceKey] = set()
 
-    def heard(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> bool:
+    def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> bool:
         """A report was received at this time or later. Returns whether that is news.
 
         `interval_s`: how often its agents report, if not as often as others; who reports less often may be silent for

@@ -38,7 +38,7 @@ class DomainLimit:
 _NOWHERE: Final = Site()
 
 
-class Limits:
+class DomainLimits:
     """All domain limits, and the domains that are under work. Broken hosts count like others."""
 
     def __init__(self, limits: Iterable[DomainLimit] = (), sites: Mapping[str, Site] | None = None) -> None:

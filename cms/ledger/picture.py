@@ -10,20 +10,20 @@ from typing import Final, NamedTuple
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
-from cms.ledger.tally import Place, Tally
+from cms.ledger.tally import BudgetTally, TallyPlace
 from cms.ledger.tasks import Task
 
 _PLACES: Final = {
-    Standing.AVAILABLE: Place.AVAILABLE,
-    Standing.DOWN: Place.DOWN,
-    Standing.UNCERTAIN: Place.UNCERTAIN,
+    Standing.AVAILABLE: TallyPlace.AVAILABLE,
+    Standing.DOWN: TallyPlace.DOWN,
+    Standing.UNCERTAIN: TallyPlace.UNCERTAIN,
 }
 
 
 class _Entered(NamedTuple):
     """How an instance was entered into the sums."""
 
-    place: Place
+    place: TallyPlace
     budgets: tuple[str, ...]
 
 
@@ -49,7 +49,7 @@ class Changed:
         self.budgets.update(budgets)
 
 
-class Picture:
+class InstanceIndex:
     """Instances, holds and sums.
 
     Attributes:
@@ -60,7 +60,7 @@ class Picture:
         self.budgets, self.hearing = budgets, Hearing(patience_s)
         self.instances: dict[InstanceKey, Instance] = {}
         self.certain: frozenset[str] = frozenset()
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, BudgetTally] = {}
         self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
@@ -69,7 +69,7 @@ class Picture:
 
     # --- what HQ says -------------------------------------------------------------------------------------------------
 
-    def put(self, instance: Instance) -> None:
+    def put_instance(self, instance: Instance) -> None:
         """Update an instance."""
         before = self.instances.get(instance.key)
         if before is not None and before.host != instance.host:
@@ -79,7 +79,7 @@ class Picture:
         self._on.setdefault(instance.host, set()).add(instance.key)
         self._assess(instance)
 
-    def drop(self, key: InstanceKey) -> None:
+    def drop_instance(self, key: InstanceKey) -> None:
         """Remove an instance, if it is known."""
         instance = self.instances.pop(key, None)
         if instance is not None:
@@ -87,9 +87,9 @@ class Picture:
             self._on[instance.host].discard(key)
             self.hearing.forget(key)
 
-    def heard(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
+    def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
         """HQ received a report of it at this time or later; `interval_s`: its own report interval, if it has one."""
-        if key in self.instances and self.hearing.heard(key, at, interval_s):
+        if key in self.instances and self.hearing.record_report(key, at, interval_s):
             self._assess(self.instances[key])
 
     def suspend(self, key: InstanceKey, is_suspended: bool) -> None:
@@ -103,9 +103,9 @@ class Picture:
         if key in self.instances:
             self._assess(self.instances[key])
 
-    def doubted(self, location: str, most: int) -> list[str]:
+    def uncertain_ids(self, location: str, most: int) -> list[str]:
         """Ids of a location's instances that might be available once heard from; at most `most`."""
-        found = (key for tally in self.tallies.values() for key in tally.apart[Place.UNCERTAIN])
+        found = (key for tally in self.tallies.values() for key in tally.apart[TallyPlace.UNCERTAIN])
         return list(islice((key.id for key in found if key.location == location), most))
 
     def believe(self, certain: Iterable[str]) -> None:
@@ -131,7 +131,7 @@ class Picture:
             self._host_holders.setdefault(host, set()).add(task.id)
         for key in task.instances:
             self._own_holders.setdefault(key, set()).add(task.id)
-        self._assess_all(self.touched(task))
+        self._assess_all(self.disrupted_by(task))
 
     def release(self, task: Task) -> None:
         """It holds them no longer."""
@@ -139,12 +139,12 @@ class Picture:
             self._host_holders.get(host, set()).discard(task.id)
         for key in task.instances:
             self._own_holders.get(key, set()).discard(task.id)
-        self._assess_all(self.touched(task))
+        self._assess_all(self.disrupted_by(task))
 
     def work_ended(self, task: Task, now: float) -> None:
         """Its instances' reports from before now prove nothing."""
         self.hearing.work_ended(task.hosts, task.instances, now)
-        self._assess_all(self.touched(task))
+        self._assess_all(self.disrupted_by(task))
 
     def holders(self, instance: Instance) -> set[str]:
         """Ids of the tasks that hold it, because of its host or itself."""
@@ -168,14 +168,14 @@ class Picture:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def on(self, host: str) -> Collection[InstanceKey]:
+    def instances_on(self, host: str) -> Collection[InstanceKey]:
         """The instances on a host."""
         return self._on.get(host, ())
 
-    def touched(self, task: Task) -> set[InstanceKey]:
+    def disrupted_by(self, task: Task) -> set[InstanceKey]:
         """What a task would take down at present."""
         keys = {key for key in task.instances if key in self.instances}
-        return keys.union(*(self.on(host) for host in task.hosts))
+        return keys.union(*(self.instances_on(host) for host in task.hosts))
 
     def standing(self, instance: Instance) -> tuple[Standing, str]:
         """Whether it can be counted on, whoever holds it, and why not."""
@@ -186,7 +186,7 @@ class Picture:
         doubt = self.hearing.doubt(instance)
         return (Standing.UNCERTAIN, doubt) if doubt else (Standing.AVAILABLE, "")
 
-    def entered(self, key: InstanceKey) -> tuple[Place, tuple[str, ...]]:
+    def budget_entry(self, key: InstanceKey) -> tuple[TallyPlace, tuple[str, ...]]:
         """Where an instance stands, and in which budgets; none: it does not count."""
         return self._entered[key]
 
@@ -203,8 +203,8 @@ class Picture:
 
     def _assess(self, instance: Instance) -> None:
         """Enter an instance into the sums as it stands now."""
-        place = Place.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
-        entered = _Entered(place, self.budgets.of(instance) if instance.counts else ())
+        place = TallyPlace.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
+        entered = _Entered(place, self.budgets.names_selecting(instance) if instance.counts else ())
         if self._entered.get(instance.key) == entered:
             return
         self._leave(instance)
@@ -213,11 +213,11 @@ class Picture:
         for name in entered.budgets:
             tally = self.tallies.get(name)
             if tally is None:
-                tally = self.tallies[name] = Tally(self.budgets.named(name))
+                tally = self.tallies[name] = BudgetTally(self.budgets.budget_named(name))
             tally.add(instance.key, place)
 
     def _leave(self, instance: Instance) -> None:
-        place, names = self._entered.pop(instance.key, (Place.DOWN, ()))
+        place, names = self._entered.pop(instance.key, (TallyPlace.DOWN, ()))
         self._changed.instance(instance.key, instance.host, names)
         for name in names:
             tally = self.tallies.get(name)

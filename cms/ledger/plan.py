@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cms.ledger.book import Book
+from cms.ledger.book import TaskLedger
 from cms.ledger.claims import Claim, Round, claim_of
 from cms.ledger.limits import Site
 from cms.ledger.tasks import Task
@@ -13,7 +13,7 @@ from cms.ledger.why import describe
 
 
 @dataclass(slots=True)
-class Plan:
+class WavePlan:
     """Waves of hosts; each begins when all of the one before is available again.
 
     Attributes:
@@ -24,12 +24,12 @@ class Plan:
     misfits: dict[str, str] = field(default_factory=dict)
 
 
-def plan(book: Book, hosts: Sequence[str], action: str, now: float) -> Plan:
+def plan(book: TaskLedger, hosts: Sequence[str], action: str, now: float) -> WavePlan:
     """Waves by first fit, rack by rack. Present holds stay in force in all of them."""
     book.picture.age(now)
     ordered = sorted(set(hosts), key=lambda host: (*_place(book.limits.sites.get(host, Site())), host))
     claims = {host: _claim(book, host, action) for host in ordered}
-    made = Plan()
+    made = WavePlan()
     for host in list(claims):
         obstacles = _empty(book, now).obstacles(claims[host])
         if obstacles:
@@ -51,9 +51,9 @@ def _place(site: Site) -> tuple[str, str, str]:
     return site.dc, site.rack, site.switch
 
 
-def _empty(book: Book, now: float) -> Round:
+def _empty(book: TaskLedger, now: float) -> Round:
     return Round(book.picture, book.limits, book.overdue(now))
 
 
-def _claim(book: Book, host: str, action: str) -> Claim:
+def _claim(book: TaskLedger, host: str, action: str) -> Claim:
     return claim_of([Task("plan", 0, action, hosts=(host,))], book.picture, book.limits, book.locations)

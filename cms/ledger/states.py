@@ -17,7 +17,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class Event(StrEnum):
+class TaskEvent(StrEnum):
     """What happens to a task."""
 
     GRANT = "grant"
@@ -31,23 +31,23 @@ class Event(StrEnum):
 
 
 TABLE: Final = {
-    (State.WAITING, Event.GRANT): State.GRANTED,
-    (State.WAITING, Event.OFFER): State.PROVISIONAL,
-    (State.WAITING, Event.REJECT): State.REJECTED,
-    (State.WAITING, Event.POLL): State.WAITING,
-    (State.WAITING, Event.END): State.ENDED,
-    (State.PROVISIONAL, Event.CONFIRM): State.GRANTED,
-    (State.PROVISIONAL, Event.WITHDRAW): State.WAITING,
-    (State.PROVISIONAL, Event.LAPSE): State.LAPSED,
-    (State.PROVISIONAL, Event.POLL): State.PROVISIONAL,
-    (State.PROVISIONAL, Event.END): State.ENDED,
-    (State.LAPSED, Event.POLL): State.WAITING,
-    (State.LAPSED, Event.END): State.ENDED,
-    (State.GRANTED, Event.CONFIRM): State.GRANTED,
-    (State.GRANTED, Event.POLL): State.GRANTED,
-    (State.GRANTED, Event.END): State.ENDED,
-    (State.REJECTED, Event.POLL): State.REJECTED,
-    (State.REJECTED, Event.END): State.ENDED,
+    (State.WAITING, TaskEvent.GRANT): State.GRANTED,
+    (State.WAITING, TaskEvent.OFFER): State.PROVISIONAL,
+    (State.WAITING, TaskEvent.REJECT): State.REJECTED,
+    (State.WAITING, TaskEvent.POLL): State.WAITING,
+    (State.WAITING, TaskEvent.END): State.ENDED,
+    (State.PROVISIONAL, TaskEvent.CONFIRM): State.GRANTED,
+    (State.PROVISIONAL, TaskEvent.WITHDRAW): State.WAITING,
+    (State.PROVISIONAL, TaskEvent.LAPSE): State.LAPSED,
+    (State.PROVISIONAL, TaskEvent.POLL): State.PROVISIONAL,
+    (State.PROVISIONAL, TaskEvent.END): State.ENDED,
+    (State.LAPSED, TaskEvent.POLL): State.WAITING,
+    (State.LAPSED, TaskEvent.END): State.ENDED,
+    (State.GRANTED, TaskEvent.CONFIRM): State.GRANTED,
+    (State.GRANTED, TaskEvent.POLL): State.GRANTED,
+    (State.GRANTED, TaskEvent.END): State.ENDED,
+    (State.REJECTED, TaskEvent.POLL): State.REJECTED,
+    (State.REJECTED, TaskEvent.END): State.ENDED,
 }
 
 HOLDING: Final = frozenset({State.PROVISIONAL, State.GRANTED})
@@ -67,7 +67,7 @@ class NoSuchStep(Exception):
     """The table has no such step; str() says which."""
 
 
-def after(state: State, event: Event) -> State:
+def after(state: State, event: TaskEvent) -> State:
     """The state that follows. Raises NoSuchStep."""
     try:
         return TABLE[state, event]

@@ -8,7 +8,7 @@ from cms.ledger.budgets import Budget
 from cms.ledger.instances import InstanceKey
 
 
-class Place(StrEnum):
+class TallyPlace(StrEnum):
     """Where an instance stands in the sums of its budgets."""
 
     AVAILABLE = "available"
@@ -17,7 +17,7 @@ class Place(StrEnum):
     UNCERTAIN = "uncertain"
 
 
-class Tally:
+class BudgetTally:
     """The instances of a budget that count, by where they stand.
 
     Attributes:
@@ -33,23 +33,23 @@ class Tally:
         self.budget = budget
         self.available = self.total = 0
         self.floor = budget.floor(0)
-        self.apart: dict[Place, set[InstanceKey]] = {
-            Place.HELD: set(),
-            Place.DOWN: set(),
-            Place.UNCERTAIN: set(),
+        self.apart: dict[TallyPlace, set[InstanceKey]] = {
+            TallyPlace.HELD: set(),
+            TallyPlace.DOWN: set(),
+            TallyPlace.UNCERTAIN: set(),
         }
 
-    def add(self, key: InstanceKey, place: Place) -> None:
+    def add(self, key: InstanceKey, place: TallyPlace) -> None:
         self._grow(1)
-        if place is Place.AVAILABLE:
+        if place is TallyPlace.AVAILABLE:
             self.available += 1
         else:
             self.apart[place].add(key)
 
-    def remove(self, key: InstanceKey, place: Place) -> None:
+    def remove(self, key: InstanceKey, place: TallyPlace) -> None:
         """It must have been added at this place."""
         self._grow(-1)
-        if place is Place.AVAILABLE:
+        if place is TallyPlace.AVAILABLE:
             self.available -= 1
         else:
             self.apart[place].remove(key)

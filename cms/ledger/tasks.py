@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cms.ledger.actions import ACTIONS
 from cms.ledger.instances import InstanceKey
-from cms.ledger.states import HOLDING, Event, State, after
+from cms.ledger.states import HOLDING, State, TaskEvent, after
 
 
 class UnitKey(NamedTuple):
@@ -69,10 +69,10 @@ class Task:
         """The unit that it is decided with."""
         return UnitKey(self.owner, self.group, "" if self.group else self.id)
 
-    def moved(self, event: Event, now: float) -> Task:
+    def after_event(self, event: TaskEvent, now: float) -> Task:
         """The task after an event. Raises NoSuchStep."""
         state = after(self.state, event)
-        polled_at = now if event in (Event.POLL, Event.OFFER) else self.polled_at
+        polled_at = now if event in (TaskEvent.POLL, TaskEvent.OFFER) else self.polled_at
         if state is self.state:
             return replace(self, polled_at=polled_at)
         overdue_at = now + ACTIONS[self.action].bound_s if state in HOLDING else float("inf")

@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from cms.ledger.book import Book
-from cms.ledger.claims import Obstacle, Wait, claim_of
-from cms.ledger.decide import Decision, Waiting, consider
+from cms.ledger.book import TaskLedger
+from cms.ledger.claims import Obstacle, WaitCause, claim_of
+from cms.ledger.decide import Decision, UnitWait, consider
 from cms.ledger.instances import Instance, Standing
 from cms.ledger.limits import PLURALS, DomainLimit
 from cms.ledger.states import State
-from cms.ledger.tally import Place
+from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task
 
 _MOST_SHOWN: Final = 20
-_RETRY_S: Final = {Wait.HOLDS: 10, Wait.BROKEN: 30, Wait.IMPOSSIBLE: 300}
+_RETRY_S: Final = {WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
 
 
-class Held(NamedTuple):
+class BudgetHolder(NamedTuple):
     """A task that holds so many instances of a budget."""
 
     task: Task
@@ -53,11 +53,11 @@ class BudgetView:
     available: int
     needs: int = 0
     blocks: bool = False
-    holders: list[Held] = field(default_factory=list)
+    holders: list[BudgetHolder] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     missing_total: int = 0
 
-    def narrowed(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> BudgetView:
+    def visible_part(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> BudgetView:
         """Only those that a caller may see; the numbers stay."""
         holders = [one for one in self.holders if task(one.task)]
         return replace(self, holders=holders, missing=[one for one in self.missing if instance(one.instance)])
@@ -80,7 +80,7 @@ class Why:
     budgets: list[BudgetView] = field(default_factory=list)
     limits: list[LimitView] = field(default_factory=list)
 
-    def narrowed(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> Why:
+    def visible_part(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> Why:
         """The same without the names of what a caller may not see: how many there are, stays."""
         message = self.message
         for seen in self.budgets:
@@ -89,19 +89,19 @@ class Why:
             for one in seen.missing:
                 word = f"one is {one.standing.value}"
                 message = message if instance(one.instance) else message.replace(str(one), word)
-        return replace(self, message=message, budgets=[one.narrowed(task, instance) for one in self.budgets])
+        return replace(self, message=message, budgets=[one.visible_part(task, instance) for one in self.budgets])
 
 
-def view(book: Book, name: str, needs: int = 0, *, blocks: bool = False) -> BudgetView:
+def view(book: TaskLedger, name: str, needs: int = 0, *, blocks: bool = False) -> BudgetView:
     """How a budget stands. Raises KeyError: no instance ever came under it."""
     tally = book.picture.tallies[name]
     seen = BudgetView(name, tally.budget.words(), tally.total, tally.floor, tally.available, needs, blocks)
     counts: Counter[str] = Counter()
-    for key in tally.apart[Place.HELD]:
+    for key in tally.apart[TallyPlace.HELD]:
         counts.update(book.picture.holders(book.picture.instances[key]))
-    held = (Held(book.tasks[task_id], count) for task_id, count in counts.items() if task_id in book.tasks)
+    held = (BudgetHolder(book.tasks[task_id], count) for task_id, count in counts.items() if task_id in book.tasks)
     seen.holders = sorted(held, key=lambda one: one.task.order)
-    missing = sorted(tally.apart[Place.DOWN] | tally.apart[Place.UNCERTAIN])
+    missing = sorted(tally.apart[TallyPlace.DOWN] | tally.apart[TallyPlace.UNCERTAIN])
     seen.missing_total = len(missing)
     for key in missing[:_MOST_SHOWN]:
         instance = book.picture.instances[key]
@@ -109,11 +109,11 @@ def view(book: Book, name: str, needs: int = 0, *, blocks: bool = False) -> Budg
     return seen
 
 
-def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
+def explain(book: TaskLedger, decision: Decision, task: Task, now: float) -> Why:
     """Everything about one task that is stored."""
     tasks = [one for one in book.members(task.unit) if one.state is task.state and one.disrupts] or [task]
     if task.state is State.WAITING:
-        waiting = decision.waiting.get(task.unit, Waiting())
+        waiting = decision.waiting.get(task.unit, UnitWait())
         return _with_facts(book, tasks, waiting.obstacles, *_waiting_words(book, task, waiting))
     words = {
         State.GRANTED: _granted_words(book, task, now),
@@ -130,7 +130,7 @@ def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
     return _with_facts(book, tasks, obstacles, words, 0)
 
 
-def explain_new(book: Book, decision: Decision, tasks: Sequence[Task]) -> tuple[list[Obstacle], Why]:
+def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task]) -> tuple[list[Obstacle], Why]:
     """The same for tasks that are not stored: what stands in their way, and why."""
     obstacles = consider(book, decision, tasks)
     if book.closed and any(task.disrupts for task in tasks):
@@ -139,12 +139,12 @@ def explain_new(book: Book, decision: Decision, tasks: Sequence[Task]) -> tuple[
     return obstacles, _with_facts(book, tasks, obstacles, words, _retry_s(obstacles))
 
 
-def describe(book: Book, obstacles: Sequence[Obstacle]) -> str:
+def describe(book: TaskLedger, obstacles: Sequence[Obstacle]) -> str:
     """What stands in the way, and what would change that."""
     return "; ".join(_words(book, obstacle) for obstacle in obstacles)
 
 
-def _waiting_words(book: Book, task: Task, waiting: Waiting) -> tuple[str, int]:
+def _waiting_words(book: TaskLedger, task: Task, waiting: UnitWait) -> tuple[str, int]:
     if book.closed:
         return book.closed, 30
     if waiting.settles_in_s > 0:
@@ -160,20 +160,22 @@ def _retry_s(obstacles: Sequence[Obstacle]) -> int:
     return max((_RETRY_S[obstacle.wait] for obstacle in obstacles), default=0)
 
 
-def _granted_words(book: Book, task: Task, now: float) -> str:
+def _granted_words(book: TaskLedger, task: Task, now: float) -> str:
     if task.overdue_at <= now:
         return f"granted; overdue for {now - task.overdue_at:.0f} s: {task.issuer or 'its issuer'} has not deleted it"
     return f"granted{_unknown(book, [task])}"
 
 
-def _unknown(book: Book, tasks: Sequence[Task]) -> str:
+def _unknown(book: TaskLedger, tasks: Sequence[Task]) -> str:
     """Hosts on which no instance is known: perhaps mistyped."""
-    unknown = sorted({host for task in tasks for host in task.hosts if not book.picture.on(host)})
+    unknown = sorted({host for task in tasks for host in task.hosts if not book.picture.instances_on(host)})
     more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
     return f"; no instance is known on {', '.join(unknown[:3])}{more}" if unknown else ""
 
 
-def _with_facts(book: Book, tasks: Sequence[Task], obstacles: Sequence[Obstacle], words: str, retry_s: int) -> Why:
+def _with_facts(
+    book: TaskLedger, tasks: Sequence[Task], obstacles: Sequence[Obstacle], words: str, retry_s: int
+) -> Why:
     working = [task for task in tasks if task.disrupts]
     claim = claim_of(working, book.picture, book.limits, book.locations)
     blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
@@ -187,14 +189,14 @@ def _with_facts(book: Book, tasks: Sequence[Task], obstacles: Sequence[Obstacle]
     return why
 
 
-def _words(book: Book, obstacle: Obstacle) -> str:
+def _words(book: TaskLedger, obstacle: Obstacle) -> str:
     if obstacle.kind == "location":
         return f"location {obstacle.name} is silent: what runs on these hosts is unknown until it answers"
     if obstacle.kind == "limit":
         return _limit_words(book, obstacle)
     seen = view(book, obstacle.name)
     rule = f"budget {seen.name} ({seen.rule}) must keep {seen.floor} of {seen.total} available"
-    if obstacle.wait is Wait.IMPOSSIBLE:
+    if obstacle.wait is WaitCause.IMPOSSIBLE:
         return (
             f"{rule}: this request cannot be granted even when all are ready. Add instances, lower the floor, or ask "
             "for fewer at a time"
@@ -211,11 +213,11 @@ def _culprits(seen: BudgetView) -> str:
     return "; ".join([*holders, *missing]) or "earlier tasks wait for the same"
 
 
-def _limit_words(book: Book, obstacle: Obstacle) -> str:
+def _limit_words(book: TaskLedger, obstacle: Obstacle) -> str:
     limit = book.limits.by_name[obstacle.name]
     noun = PLURALS[limit.kind] if limit.most != 1 else {"dc": "data centre"}.get(limit.kind, limit.kind)
     rule = f"limit {limit.name}: at most {limit.most} {noun} under work at once"
-    if obstacle.wait is Wait.IMPOSSIBLE:
+    if obstacle.wait is WaitCause.IMPOSSIBLE:
         return f"{rule}, and it asks for more: split it"
     busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])
     return f"{rule}; under work: {busy or 'none, but earlier tasks wait for the same'}"

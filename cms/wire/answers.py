@@ -13,7 +13,7 @@ from serving.clock import Clock
 from serving.errors import InvalidRequest, ServiceError
 
 
-def encoded(value: object) -> bytes:
+def json_bytes(value: object) -> bytes:
     """Compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -38,7 +38,7 @@ def verdict(record: ledger_pb2.Task, why: Why, clock: Clock, status: str = "") -
     }
 
 
-def listed(record: ledger_pb2.Task, message: str) -> dict[str, Any]:
+def listed_task(record: ledger_pb2.Task, message: str) -> dict[str, Any]:
     """A task as lists show it."""
     shown: dict[str, Any] = {
         "id": record.id,
@@ -63,7 +63,7 @@ def error_body(error: ServiceError) -> bytes:
     told: dict[str, Any] = {"message": str(error), "reason": error.reason}
     if isinstance(error, InvalidRequest):
         told["errors"] = [{"field": one.field, "message": one.description} for one in error.violations[:20]]
-    return encoded(told)
+    return json_bytes(told)
 
 
 def _budget(view: BudgetView, clock: Clock) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _TEXTS: Final = {
 _FLAGS: Final = ("confirm", "already_running")
 
 
-class Target(NamedTuple):
+class TaskPath(NamedTuple):
     """What a path names. `task_id` empty: the list."""
 
     minor: int
@@ -33,7 +33,7 @@ class Target(NamedTuple):
     is_confirm: bool
 
 
-def target(path: str) -> Target:
+def target(path: str) -> TaskPath:
     """Raises NotFound: there is no such path."""
     found = _PATH.fullmatch(path)
     if found is None:
@@ -42,7 +42,7 @@ def target(path: str) -> Target:
         task_id = unquote_to_bytes(found[2] or "").decode()
     except UnicodeDecodeError as error:
         raise invalid("id", "is not UTF-8") from error
-    return Target(int(found[1]), task_id, bool(found[3]))
+    return TaskPath(int(found[1]), task_id, bool(found[3]))
 
 
 def is_dry_run(query: bytes) -> bool:
@@ -57,7 +57,7 @@ def is_dry_run(query: bytes) -> bool:
     return value in ("true", "1")
 
 
-def task_in(body: bytes, max_depth: int) -> ledger_pb2.Task:
+def parse_task(body: bytes, max_depth: int) -> ledger_pb2.Task:
     """The task as it was asked for, not checked yet. Unknown fields are ignored. Raises InvalidRequest."""
     refuse_deep(body, max_depth)
     try:

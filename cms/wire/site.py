@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cms.checks import check_task
-from cms.leave import Leave, NotConfirmed
-from cms.ledger.actions import known_to
+from cms.leave import NotConfirmed, TaskService
+from cms.ledger.actions import actions_since
 from cms.permits import OWN_TASK, owner_of
-from cms.wire.answers import encoded, error_body, listed, verdict
-from cms.wire.reading import Target, is_dry_run, target, task_in
+from cms.wire.answers import error_body, json_bytes, listed_task, verdict
+from cms.wire.reading import TaskPath, is_dry_run, parse_task, target
 from serving import error_statuses
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, UnaryMethod
 from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.protocol_errors import MethodNotAllowed
-from serving.rights.reach import ONESELF, Of, Reach, stored
+from serving.rights.reach import ONESELF, Of, Reach, stored_reach
 from serving.rights.rules import LEAVE, POLL, READ, Rule
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -31,7 +31,7 @@ _RETRY_S: Final = 5
 class _Request:
     """A request whose path was understood; `id` is what the audit log calls it."""
 
-    at: Target
+    at: TaskPath
     site: SiteRequest
 
     @property
@@ -44,12 +44,12 @@ class WireApi:
 
     max_body_bytes = 4 << 20
 
-    def __init__(self, leave: Leave, shared: ServerContext) -> None:
+    def __init__(self, leave: TaskService, shared: ServerContext) -> None:
         self._leave, self._shared, self._clock = leave, shared, leave.desk.clock
         self._reaches = leave.desk.reaches()
         self._calls = {
             ("list", "GET"): self._call("List", self._list, READ, ONESELF),
-            ("list", "POST"): self._call("Create", self._create, LEAVE, stored(Of.TASK)),
+            ("list", "POST"): self._call("Create", self._create, LEAVE, stored_reach(Of.TASK)),
             ("task", "GET"): self._call("Get", self._get, POLL, OWN_TASK),
             ("task", "DELETE"): self._call("Delete", self._delete, LEAVE, OWN_TASK),
             ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE, OWN_TASK),
@@ -82,7 +82,7 @@ class WireApi:
         """A call behind the gate, with its line in the audit log."""
         path = f"cms.wire/{name}"
         guard = self._shared.guard(path, rule, reach)
-        recorded: Any = guard.run_of(Unary(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
+        recorded: Any = guard.run_of(UnaryMethod(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
 
         async def answer(request: _Request) -> SiteAnswer:
             call = request.site.call
@@ -91,7 +91,7 @@ class WireApi:
                     guard.admit(call)
                 result: SiteAnswer = await recorded(request, call)
             except ServiceError as error:
-                guard.refused(call, error)
+                guard.on_call_refused(call, error)
                 raise
             return result
 
@@ -100,37 +100,38 @@ class WireApi:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     async def _create(self, request: _Request, call: Call) -> SiteAnswer:
-        wanted = task_in(request.site.body, self._shared.limits.max_json_depth)
+        wanted = parse_task(request.site.body, self._shared.limits.max_json_depth)
         is_dry = is_dry_run(request.site.query_string)
         wanted.owner = owner_of(call)
-        check_task(wanted, known_to(request.at.minor))
+        check_task(wanted, actions_since(request.at.minor))
         if call.access.is_checked:
             self._reaches.check_task(wanted, call.access)
         if not is_dry:
-            call.touched(wanted.id)
+            call.note_write(wanted.id)
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
-        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
 
     async def _list(self, request: _Request, call: Call) -> SiteAnswer:
         self._leave.desk.controller.check_loaded()
         records = self._leave.all(owner_of(call), only_wire=True)
         shown = [
-            listed(record, self._reaches.narrowed(self._leave.why(record), call.access).message) for record in records
+            listed_task(record, self._reaches.visible_why(self._leave.why(record), call.access).message)
+            for record in records
         ]
         return _json(200, {"result": shown})
 
     async def _get(self, request: _Request, call: Call) -> SiteAnswer:
         record, why = await self._leave.look(request.at.task_id, owner_of(call))
-        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
 
     async def _confirm(self, request: _Request, call: Call) -> SiteAnswer:
         try:
             record, why = await self._leave.confirm(request.at.task_id, owner_of(call))
         except NotConfirmed as error:
             return _json(
-                409, verdict(error.record, self._reaches.narrowed(error.why, call.access), self._clock, "in-process")
+                409, verdict(error.record, self._reaches.visible_why(error.why, call.access), self._clock, "in-process")
             )
-        return _json(200, verdict(record, self._reaches.narrowed(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
 
     async def _delete(self, request: _Request, call: Call) -> SiteAnswer:
         await self._leave.end(request.at.task_id, owner_of(call), is_wire=True)
@@ -155,4 +156,4 @@ class WireApi:
 
 
 def _json(status: int, value: object) -> SiteAnswer:
-    return SiteAnswer(status, [_JSON], encoded(value))
+    return SiteAnswer(status, [_JSON], json_bytes(value))

@@ -69,7 +69,7 @@ def not_for_console(token: str, audiences: frozenset[str]) -> str:
     return "" if audiences & listed and OF_HQ & listed else f"This token is not for both: {_for_both(OF_HQ)}."
 
 
-async def tried(server: str, call: Awaitable[T]) -> T | Trouble:
+async def try_call(server: str, call: Awaitable[T]) -> T | Trouble:
     """What the call answers, or why it does not. Raises SignInNeeded."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -125,12 +125,12 @@ def status_of(found: object, *asked: Any) -> int:
     return 200 if found or any(one.kind != "absent" for one in troubles(*asked)) else 404
 
 
-def not_heard(*found: Any) -> list[Trouble]:
+def unreachable_troubles(*found: Any) -> list[Trouble]:
     """Servers that could not be asked; "not found" and "denied" are answers."""
     return [one for one in troubles(*found) if one.kind in ("away", "failed")]
 
 
-def not_shown(*found: Any) -> list[Trouble]:
+def hidden_troubles(*found: Any) -> list[Trouble]:
     """Why something is not on a page though it may exist: nobody answered, or this person may not see it."""
     return [one for one in troubles(*found) if one.kind in ("away", "failed", "denied")]
 

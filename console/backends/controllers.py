@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, ClassVar, Final, TypeVar
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import TIMEOUT_S, Trouble, tried
+from console.backends.asking import TIMEOUT_S, Trouble, try_call
 from console.backends.remote import Remote
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
@@ -19,7 +19,7 @@ _OPERATIONS: Final = frozenset(("operator",))
 _ANYWHERE: Final = frozenset(("operator", "admin"))
 
 
-class Controller:
+class ControllerClient:
     """One of them."""
 
     path: ClassVar[str]
@@ -40,11 +40,11 @@ class Controller:
         """The order that this request is; None: it was carried out."""
         parse = response.FromString  # type: ignore[attr-defined]
         sent = self._remote.call((path or self.path) + _name(request), request, parse)
-        found = await tried(self._remote.name, sent)
+        found = await try_call(self._remote.name, sent)
         return found if isinstance(found, Trouble) else None
 
 
-class Cms(Controller):
+class CmsClient(ControllerClient):
     """Who may be taken down now, why not, and the orders of operators."""
 
     path = "/cms.v1.CmsService/"
@@ -79,7 +79,7 @@ class Cms(Controller):
         return await self._order(request, getattr(cpb, f"{name}Response"), "/cms.v1.CmsAdminService/")
 
 
-class Nanny(Controller):
+class NannyClient(ControllerClient):
     """Services, their snapshots and states, and the orders people give."""
 
     path = "/nanny.v1.NannyService/"
@@ -131,7 +131,7 @@ class Nanny(Controller):
         return await self._order(request, answers[name])
 
 
-class Walle(Controller):
+class WalleClient(ControllerClient):
     """Hosts, their repairs and fuses, scenarios, and the orders people give."""
 
     path = "/walle.v1.WalleService/"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from console.backends.asking import TIMEOUT_S, SignInNeeded, Trouble, tried
+from console.backends.asking import TIMEOUT_S, SignInNeeded, Trouble, try_call
 
 T = TypeVar("T")
 
@@ -37,15 +37,15 @@ class Patience:
         self._hangs_since: float | None = None
         self._under_way: set[asyncio.Task[object]] = set()
 
-    async def read(self, call: Callable[[], Awaitable[T]], wait_s: float | None = None) -> T | Trouble:
+    async def run_call(self, call: Callable[[], Awaitable[T]], wait_s: float | None = None) -> T | Trouble:
         """What the call answers, or why it does not. Raises SignInNeeded."""
         hangs = self._hangs_since is not None
         if hangs and self._under_way:
             return self._hangs()
         began, began_wall_s = self._now(), self._wall_s()
-        task: asyncio.Task[T | Trouble] = asyncio.create_task(self._tried(call, began, began_wall_s))
+        task: asyncio.Task[T | Trouble] = asyncio.create_task(self._try_call(call, began, began_wall_s))
         self._under_way.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
         await asyncio.wait((task,), timeout=_PROBE_S if hangs else self._wait_s if wait_s is None else wait_s)
         if task.done():
             return task.result()
@@ -53,9 +53,9 @@ class Patience:
             self._hangs_since = began_wall_s
         return self._hangs()
 
-    async def _tried(self, call: Callable[[], Awaitable[T]], began: float, began_wall_s: float) -> T | Trouble:
+    async def _try_call(self, call: Callable[[], Awaitable[T]], began: float, began_wall_s: float) -> T | Trouble:
         try:
-            found = await tried(self._server, call())
+            found = await try_call(self._server, call())
         except SignInNeeded:
             self._hangs_since = None
             raise
@@ -65,7 +65,7 @@ class Patience:
             self._hangs_since = began_wall_s
         return found
 
-    def _ended(self, task: asyncio.Task[T | Trouble]) -> None:
+    def _on_task_done(self, task: asyncio.Task[T | Trouble]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, as nobody may be waiting for it any more

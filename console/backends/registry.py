@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from console.backends.asking import CLUSTER, Trouble, metadata, tried
+from console.backends.asking import CLUSTER, Trouble, metadata, try_call
 from console.backends.patience import PART_S, Patience
 from console.backends.remote import Remote
 from hqclient.client import Client
@@ -25,7 +25,7 @@ MOST_MOVES: Final = 500  # expiries and recoveries of one location, where no oth
 _ONLY: Final = "HQ"  # the name of the one location, without a gateway
 
 
-class Registry:
+class RegistryClient:
     """Reads and orders. Each read answers, or says why not."""
 
     def __init__(
@@ -56,13 +56,13 @@ class Registry:
         self, by: pb.CountGroup, where: pb.InstanceFilter | None = None
     ) -> pb.CountInstancesResponse | Trouble:
         """How many instances there are, and how many are ready."""
-        return self._aged(await self._patience.read(lambda: self._client.count(where, by=by)))
+        return self._with_staleness(await self._patience.run_call(lambda: self._client.count(where, by=by)))
 
     async def page(self, where: pb.InstanceFilter, size: int, token: str = "") -> pb.FindInstancesResponse | Trouble:
         """One page of instances, in order of their ids."""
         request = pb.FindInstancesRequest(filter=where, page_size=size, page_token=token)
-        return self._aged(
-            await self._patience.read(
+        return self._with_staleness(
+            await self._patience.run_call(
                 lambda: self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
             )
         )
@@ -76,14 +76,14 @@ class Registry:
 
     async def explain(self, cluster: str, instance_id: str) -> pb.ExplainInstanceResponse | Trouble:
         """Why an instance is ready or not."""
-        with _within(cluster):
-            return await self._patience.read(lambda: self._client.explain(instance_id))
+        with _cluster_context(cluster):
+            return await self._patience.run_call(lambda: self._client.explain(instance_id))
 
     async def each(self, ask: Callable[[Client], Awaitable[T]], cluster: str = "") -> list[tuple[str, T | Trouble]]:
         """What each location answers, by name; of one cluster only, where one is named."""
-        asked = self._at(cluster)
+        asked = self._clients_for(cluster)
         found = await asyncio.gather(
-            *(self._patience_of(name).read(partial(ask, client)) for name, client in asked.items())
+            *(self._patience_of(name).run_call(partial(ask, client)) for name, client in asked.items())
         )
         return list(zip(asked, found, strict=True))
 
@@ -109,16 +109,16 @@ class Registry:
 
     async def order(self, cluster: str, send: Callable[[Client], Awaitable[Any]]) -> Trouble | None:
         """An order to one location; None: it was carried out."""
-        asked = self._at(cluster)
+        asked = self._clients_for(cluster)
         if cluster not in asked:
             return Trouble(NAME, "absent", f"there is no location {cluster!r}")
-        answer = await tried(cluster, send(asked[cluster]))
+        answer = await try_call(cluster, send(asked[cluster]))
         return answer if isinstance(answer, Trouble) else None
 
     def _patience_of(self, name: str) -> Patience:
         return self._patiences.get(name) or self._patiences[_ONLY]  # the only location is called as a page calls it
 
-    def _aged(self, answer: A) -> A:
+    def _with_staleness(self, answer: A) -> A:
         """A gateway does not say since when a location is silent: its staleness is the time since we first saw that."""
         for source in () if isinstance(answer, Trouble) else answer.sources:
             if source.error and not source.replica:
@@ -128,7 +128,7 @@ class Registry:
                 self._silent.pop(source.cluster, None)
         return answer
 
-    def _at(self, cluster: str) -> dict[str, Client]:
+    def _clients_for(self, cluster: str) -> dict[str, Client]:
         if not self._locations:
             return {cluster or _ONLY: self._client}
         return {n: c for n, c in self._locations.items() if cluster in ("", n)}
@@ -139,7 +139,7 @@ def _client(addresses: Sequence[str], credentials: Credentials | None) -> Client
 
 
 @contextmanager
-def _within(cluster: str) -> Iterator[None]:
+def _cluster_context(cluster: str) -> Iterator[None]:
     was = CLUSTER.set(cluster)
     try:
         yield

@@ -58,7 +58,7 @@ class Remote:
 
         `wait_s`: for slow requests.
         """
-        return await self._patience.read(lambda: self.call(path, request, response), wait_s)
+        return await self._patience.run_call(lambda: self.call(path, request, response), wait_s)
 
     async def call(self, path: str, request: Any, response: Callable[[bytes], R], timeout_s: float = TIMEOUT_S) -> R:
         """One call, `/package.Service/Method`. Raises AioRpcError, HqApiError."""

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass
 
 from console.backends.asking import OWN_AUDIENCE
-from console.backends.controllers import Cms, Nanny, Walle
-from console.backends.registry import Registry
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.registry import RegistryClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Servers:
         audiences: a token that is for one of these opens this console.
     """
 
-    registry: Registry
-    nanny: Nanny | None = None
-    cms: Cms | None = None
-    walle: Walle | None = None
+    registry: RegistryClient
+    nanny: NannyClient | None = None
+    cms: CmsClient | None = None
+    walle: WalleClient | None = None
     audiences: frozenset[str] = frozenset({OWN_AUDIENCE})
 
     def parts(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from cmspb.v1 import cms_pb2 as pb
 from console.backends.asking import good, missing, status_of, troubles
 from console.backends.servers import Servers
 from console.pages import orders
-from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import disruptions as views
 from console.views.urls import url
 
@@ -21,7 +21,7 @@ _MOST_HOSTS: Final = 2_000
 _ACTIONS: Final = ("reboot", "power-off", "redeploy", "profile", "change-disk", "repair-link", "temporary-unreachable")
 
 
-class Disruptions:
+class DisruptionPages:
     """`/disruptions` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
@@ -37,10 +37,10 @@ class Disruptions:
             Route("POST", "/disruptions/{task}/{order}", self.task_order),
         ]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """What is under work, what waits, and how the budgets stand."""
         if self._cms is None:
-            return Page("missing.html", "Disruptions", {"troubles": [_MISSING]})
+            return TemplatePage("missing.html", "Disruptions", {"troubles": [_MISSING]})
         host, service = visit.query.get("host", ""), visit.query.get("service", "")
         listed, budgets, status, may = await asyncio.gather(
             self._cms.tasks(host, service), self._cms.budgets(service), self._cms.status(), self._cms.may_operate()
@@ -59,12 +59,12 @@ class Disruptions:
             "actions": _ACTIONS,
             "troubles": troubles(listed, budgets, status),
         }
-        return Page("disruptions.html", "Disruptions", shown)
+        return TemplatePage("disruptions.html", "Disruptions", shown)
 
-    async def one(self, visit: Visit, task: str) -> Page:
+    async def one(self, visit: Visit, task: str) -> TemplatePage:
         """Why it waits, who is in the way, and what would change that."""
         if self._cms is None:
-            return Page("missing.html", task, {"troubles": [_MISSING]})
+            return TemplatePage("missing.html", task, {"troubles": [_MISSING]})
         why, may = await asyncio.gather(self._cms.why(task), self._cms.may_operate())
         found = good(why, pb.WhyTaskResponse())
         is_there = bool(found.state.task.id)
@@ -76,12 +76,12 @@ class Disruptions:
             "may_operate": may,
             "troubles": troubles(why),
         }
-        return Page("task.html", task, shown, status_of(is_there, why))
+        return TemplatePage("task.html", task, shown, status_of(is_there, why))
 
-    async def plan(self, visit: Visit) -> Page:
+    async def plan(self, visit: Visit) -> TemplatePage:
         """The waves in which hosts could be worked on, as things stand. Stores nothing."""
         if self._cms is None:
-            return Page("missing.html", "Plan", {"troubles": [_MISSING]})
+            return TemplatePage("missing.html", "Plan", {"troubles": [_MISSING]})
         hosts = list(dict.fromkeys(re.split(r"[\s,]+", visit.query.get("hosts", "").strip())))[:_MOST_HOSTS]
         hosts = [one for one in hosts if one]
         action = visit.query.get("action", "reboot")
@@ -93,7 +93,7 @@ class Disruptions:
             "plan": good(planned, pb.PlanResponse()),
             "troubles": troubles(planned),
         }
-        return Page("plan.html", "Plan", shown)
+        return TemplatePage("plan.html", "Plan", shown)
 
     async def order(self, visit: Visit, order: str) -> Redirect:
         """Freeze, unfreeze, or open after a new epoch."""
@@ -103,7 +103,7 @@ class Disruptions:
             "open": ("Open", pb.OpenRequest, "The epoch is open: the CMS grants again."),
         }
         if order not in known:
-            raise Refused(404, "order: choose freeze, unfreeze or open")
+            raise BadPageRequest(404, "order: choose freeze, unfreeze or open")
         name, kind, said = known[order]
         return await self._order("/disruptions", name, kind(reason=orders.reason(visit), by=orders.author(visit)), said)
 
@@ -114,11 +114,11 @@ class Disruptions:
             request: Any = pb.EndTaskRequest(id=task, reason=reason, by=by)
             return await self._order("/disruptions", "EndTask", request, f"{task} has ended.")
         if order != "extend":
-            raise Refused(404, "order: choose extend or end")
+            raise BadPageRequest(404, "order: choose extend or end")
         hours = orders.hours(visit)
         request = pb.ExtendTaskRequest(id=task, seconds=3_600 * hours, reason=reason, by=by)
         return await self._order(to, "ExtendTask", request, f"{task} may last for {hours} h from now.")
 
     async def _order(self, to: str, name: str, request: Any, said: str) -> Redirect:
         failed = _MISSING if self._cms is None else await self._cms.order(name, request)
-        return orders.told(to, failed, said)
+        return orders.result_redirect(to, failed, said)

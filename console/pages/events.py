@@ -6,14 +6,14 @@ from typing import Final
 
 from console.backends.asking import troubles
 from console.backends.servers import Servers
-from console.site.visits import Page, Route, Visit
+from console.site.visits import Route, TemplatePage, Visit
 from console.views.instances import are_cut, moves_of
 
 _SHOWN: Final = 100
 _READ: Final = 1_000
 
 
-class Events:
+class EventPages:
     """`/events`."""
 
     def __init__(self, servers: Servers) -> None:
@@ -23,7 +23,7 @@ class Events:
         """Its address."""
         return [Route("GET", "/events", self.all)]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """Expiries and recoveries of all locations."""
         found = await self._registry.transitions(most=_READ)
         kind, text = visit.query.get("kind", ""), visit.query.get("q", "").lower()
@@ -41,4 +41,4 @@ class Events:
             "q": visit.query.get("q", ""),
             "troubles": troubles(*(answer for _, answer in found)),
         }
-        return Page("events.html", "Events", shown)
+        return TemplatePage("events.html", "Events", shown)

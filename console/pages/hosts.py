@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from console.backends.asking import Trouble, good, missing, not_shown, status_of, troubles
-from console.backends.controllers import Walle
+from console.backends.asking import Trouble, good, hidden_troubles, missing, status_of, troubles
+from console.backends.controllers import WalleClient
 from console.backends.servers import Servers
 from console.pages import orders
-from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import hosts as views
 from console.views.repairs import incidents as incidents_of
 from console.views.urls import url
@@ -27,7 +27,7 @@ _STATES: Final = {
 }
 
 
-class Hosts:
+class HostPages:
     """`/hosts` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
@@ -41,10 +41,10 @@ class Hosts:
             Route("POST", "/hosts/{host}/{order}", self.order),
         ]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """Racks as a picture, those with trouble first; then the hosts with trouble."""
         if self._walle is None:
-            return Page("missing.html", "Hosts", {"troubles": [MISSING]})
+            return TemplatePage("missing.html", "Hosts", {"troubles": [MISSING]})
         given = {name: visit.query.get(name, "") for name in ("project", "rack", "switch")}
         listed, incidents, settings, planned = await asyncio.gather(
             self._walle.hosts(given["project"], given["rack"], given["switch"]),
@@ -73,12 +73,12 @@ class Hosts:
             "settings": good(settings, pb.GetSettingsResponse()),
             "troubles": troubles(listed, incidents, settings, planned),
         }
-        return Page("hosts.html", "Hosts", shown)
+        return TemplatePage("hosts.html", "Hosts", shown)
 
-    async def one(self, visit: Visit, host: str) -> Page:
+    async def one(self, visit: Visit, host: str) -> TemplatePage:
         """Its checks, its operation in steps, its history."""
         if self._walle is None:
-            return Page("missing.html", host, {"troubles": [MISSING]})
+            return TemplatePage("missing.html", host, {"troubles": [MISSING]})
         found = await self._walle.host(host)
         answer = good(found, pb.GetHostResponse())
         is_there = bool(answer.host.name)
@@ -96,7 +96,7 @@ class Hosts:
             "may_order": project is not None and await self._walle.may_order(project.project.owners),
             "troubles": troubles(found),
         }
-        return Page("host.html", host, shown, status_of(is_there, found))
+        return TemplatePage("host.html", host, shown, status_of(is_there, found))
 
     async def order(self, visit: Visit, host: str, order: str) -> Redirect:
         """Set its state, take it back when it was dead, begin an operation, or cancel one."""
@@ -124,18 +124,18 @@ class Hosts:
             ),
         }
         if order not in known:
-            raise Refused(404, "order: choose state, ready, operation or cancel")
+            raise BadPageRequest(404, "order: choose state, ready, operation or cancel")
         name, made, said = known[order]
         request = made()
         failed = MISSING if self._walle is None else await self._walle.order(name, request)
-        return orders.told(url("hosts", host), failed, said)
+        return orders.result_redirect(url("hosts", host), failed, said)
 
 
-async def host_of(walle: Walle | None, node: str) -> views.HostRow | Trouble | None:
+async def host_of(walle: WalleClient | None, node: str) -> views.HostRow | Trouble | None:
     """The host that a node is; None: Wall-E does not know it, or there is no Wall-E."""
     found = await walle.host(node) if walle is not None and node else None
     if isinstance(found, Trouble):
-        return next(iter(not_shown(found)), None)
+        return next(iter(hidden_troubles(found)), None)
     return views.host_row(found) if found is not None else None
 
 
@@ -148,7 +148,7 @@ def _kind(visit: Visit) -> hpb.OperationKind:
     """Raises Refused."""
     word = visit.form.get("kind", "")
     if word not in _kind_words():
-        raise Refused(400, f"kind: choose one of {', '.join(_kind_words())}")
+        raise BadPageRequest(400, f"kind: choose one of {', '.join(_kind_words())}")
     name = f"OPERATION_KIND_{word.upper().replace('-', '_')}"
     return hpb.OperationKind.Value(name)  # type: ignore[return-value,unused-ignore]
 
@@ -156,5 +156,5 @@ def _kind(visit: Visit) -> hpb.OperationKind:
 def _state(visit: Visit) -> hpb.HostState:
     """Raises Refused."""
     if (word := visit.form.get("state", "")) not in _STATES:
-        raise Refused(400, f"state: choose one of {', '.join(_STATES)}")
+        raise BadPageRequest(400, f"state: choose one of {', '.join(_STATES)}")
     return hpb.HostState.Value(f"HOST_STATE_{word}")  # type: ignore[return-value,unused-ignore]

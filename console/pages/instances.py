@@ -7,13 +7,13 @@ import asyncio
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.pages.hosts import host_of
-from console.site.visits import Page, Route, Visit
+from console.site.visits import Route, TemplatePage, Visit
 from console.views.instances import moves_of, revisions, row, story
-from console.views.locations import heard, locations
+from console.views.locations import answers_except_silent, locations
 from hqpb.v1 import service_pb2 as pb
 
 
-class Instances:
+class InstancePages:
     """`/instances/{cluster}/{instance}`."""
 
     def __init__(self, servers: Servers) -> None:
@@ -23,7 +23,7 @@ class Instances:
         """Its address."""
         return [Route("GET", "/instances/{cluster}/{instance}", self.one)]
 
-    async def one(self, visit: Visit, cluster: str, instance: str) -> Page:
+    async def one(self, visit: Visit, cluster: str, instance: str) -> TemplatePage:
         """What `hqctl why` tells."""
         where = pb.InstanceFilter(instance_id=[instance], cluster=[cluster])
         found, why, moved = await asyncio.gather(
@@ -47,6 +47,6 @@ class Instances:
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
             "locations": locations(found),
-            "troubles": troubles(found, why, host, *heard(moved, locations(found))),
+            "troubles": troubles(found, why, host, *answers_except_silent(moved, locations(found))),
         }
-        return Page("instance.html", instance, shown, status_of(held, why))
+        return TemplatePage("instance.html", instance, shown, status_of(held, why))

@@ -10,9 +10,9 @@ from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.pages import orders
 from console.pages.hosts import host_of
-from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views.instances import row
-from console.views.locations import heard, locations, silent
+from console.views.locations import answers_except_silent, locations, silent
 from console.views.readiness import wanted_of
 from console.views.urls import url
 from console.views.words import plural
@@ -22,7 +22,7 @@ from hqpb.v1 import service_pb2 as pb
 _ROWS: Final = 200
 
 
-class Nodes:
+class NodePages:
     """`/nodes`, `/nodes/{node}` and the orders of planned work and of the guard."""
 
     def __init__(self, servers: Servers) -> None:
@@ -38,7 +38,7 @@ class Nodes:
             Route("POST", "/guard/{cluster}/{way}", self.guard),
         ]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """Nodes that lack instances first; the guards."""
         counted, planned, guards = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_NODE), self._registry.suspensions(), self._registry.guards()
@@ -53,15 +53,15 @@ class Nodes:
             "total": len(groups),
             "more": url("nodes", q=wanted, show=size * 5) if len(groups) > size else "",
             "q": wanted,
-            "planned": _planned(planned),
+            "planned": _suspensions_by_node(planned),
             "guards": [(name, None if isinstance(g, Trouble) else g.guard, g) for name, g in guards],
             "may_operate": await self._registry.may_operate(),
             "locations": locations(counted),
-            "troubles": troubles(counted, *heard(planned, locations(counted))),
+            "troubles": troubles(counted, *answers_except_silent(planned, locations(counted))),
         }
-        return Page("nodes.html", "Nodes", shown)
+        return TemplatePage("nodes.html", "Nodes", shown)
 
-    async def one(self, visit: Visit, node: str) -> Page:
+    async def one(self, visit: Visit, node: str) -> TemplatePage:
         """Its instances, those that lack first."""
         counted, found, planned, host = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(node_name=[node])),
@@ -78,14 +78,14 @@ class Nodes:
             "wanted": wanted_of(groups[0]) if groups else 0,
             "rows": rows,
             "clusters": sorted({one.cluster for one in rows}),
-            "planned": _planned(planned).get(node),
+            "planned": _suspensions_by_node(planned).get(node),
             "may_operate": await self._registry.may_operate(node),
             "locations": locations(counted),
             "host": None if isinstance(host, Trouble) else host,
-            "troubles": troubles(counted, found, host, *heard(planned, locations(counted))),
+            "troubles": troubles(counted, found, host, *answers_except_silent(planned, locations(counted))),
         }
         is_there = rows or shown["host"] or silent(counted)
-        return Page("node.html", node, shown, status_of(is_there, found))
+        return TemplatePage("node.html", node, shown, status_of(is_there, found))
 
     async def suspend(self, visit: Visit, node: str) -> Redirect:
         """Planned work: nothing on this node expires for some hours."""
@@ -94,17 +94,19 @@ class Nodes:
             visit.form.get("cluster", ""),
             lambda hq: hq.admin.suspend_node(node, duration_s=hours * 3_600.0, by=by, reason=reason),
         )
-        return orders.told(url("nodes", node), failed, f"Nothing on {node} expires for {plural(hours, 'hour')}.")
+        return orders.result_redirect(
+            url("nodes", node), failed, f"Nothing on {node} expires for {plural(hours, 'hour')}."
+        )
 
     async def resume(self, visit: Visit, node: str) -> Redirect:
         """End planned work early."""
         failed = await self._registry.order(visit.form.get("cluster", ""), lambda hq: hq.admin.resume_node(node))
-        return orders.told(url("nodes", node), failed, f"Planned work on {node} has ended.")
+        return orders.result_redirect(url("nodes", node), failed, f"Planned work on {node} has ended.")
 
     async def guard(self, visit: Visit, cluster: str, way: str) -> Redirect:
         """Release the guard, or force it, for an hour."""
         if way not in ("release", "force"):
-            raise Refused(404, "order: choose release or force")
+            raise BadPageRequest(404, "order: choose release or force")
         reason, by = orders.reason(visit), orders.author(visit)
         failed = await self._registry.order(
             cluster,
@@ -112,10 +114,10 @@ class Nodes:
                 by=by, reason=reason, duration_s=3_600.0
             ),
         )
-        return orders.told("/nodes#guard", failed, f"The guard of {cluster} is {way}d for an hour.")
+        return orders.result_redirect("/nodes#guard", failed, f"The guard of {cluster} is {way}d for an hour.")
 
 
-def _planned(
+def _suspensions_by_node(
     found: Iterable[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]],
 ) -> dict[str, tuple[str, admin_pb2.Suspension]]:
     """Planned work by node, with its location."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from console.backends.asking import Trouble
 from console.site.sealing import subject
-from console.site.visits import Redirect, Refused, Visit
+from console.site.visits import BadPageRequest, Redirect, Visit
 
 _MOST_HOURS: Final = 168
 _REASON_CHARS: Final = 500
@@ -21,7 +21,7 @@ def author(visit: Visit) -> str:
 def reason(visit: Visit) -> str:
     """Raises Refused: there is none."""
     if not (given := visit.form.get("reason", "")):
-        raise Refused(400, "reason: say why, it is kept with the order")
+        raise BadPageRequest(400, "reason: say why, it is kept with the order")
     return given[:_REASON_CHARS]
 
 
@@ -29,10 +29,10 @@ def hours(visit: Visit) -> int:
     """Raises Refused: it is not a number from 1 to 168."""
     given = visit.form.get("hours", "")
     if not re.fullmatch(r"\d{1,3}", given) or not 1 <= int(given) <= _MOST_HOURS:
-        raise Refused(400, f"hours: write a whole number from 1 to {_MOST_HOURS}")
+        raise BadPageRequest(400, f"hours: write a whole number from 1 to {_MOST_HOURS}")
     return int(given)
 
 
-def told(to: str, failed: Trouble | None, done: str) -> Redirect:
+def result_redirect(to: str, failed: Trouble | None, done: str) -> Redirect:
     """Redirect to the page that shows the result."""
     return Redirect(to, done=done) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")

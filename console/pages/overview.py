@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, not_shown, troubles
+from console.backends.asking import Trouble, good, hidden_troubles, troubles
 from console.backends.registry import MOST_MOVES
 from console.backends.servers import Servers
-from console.site.visits import Page, Redirect, Route, Visit
+from console.site.visits import Redirect, Route, TemplatePage, Visit
 from console.views import problems as views
 from console.views import readiness
 from console.views.disruptions import cms_problems, held_of, totals
 from console.views.disruptions import floors as floors_of
 from console.views.instances import are_cut, is_crashing, moves_of, row
-from console.views.locations import heard, location_problems, locations, silent
+from console.views.locations import answers_except_silent, location_problems, locations, silent
 from console.views.repairs import dead_problem, fuses_out, walle_problems
 from console.views.repairs import incidents as incidents_of
 from console.views.rollouts import nanny_problems
@@ -35,13 +35,13 @@ class Overview:
     """`/` and `/find`."""
 
     def __init__(self, servers: Servers) -> None:
-        self._servers, self._controllers = servers, Controllers(servers)
+        self._servers, self._controllers = servers, ControllerProblems(servers)
 
     def routes(self) -> list[Route]:
         """Its addresses."""
         return [Route("GET", "/", self.first), Route("GET", "/find", self.find)]
 
-    async def first(self, visit: Visit) -> Page:
+    async def first(self, visit: Visit) -> TemplatePage:
         """Problems first."""
         registry = self._servers.registry
         (counted, guards, planned, moved), (budgets, others) = await asyncio.gather(
@@ -58,9 +58,11 @@ class Overview:
         below = readiness.lacking(counts.groups, floors, held_of(budgets))
         reasons, scattered = await asyncio.gather(
             self._reasons([one for one in below if one.key][:_EXPLAINED], visit.now_s),
-            self._scattered([one for one in counts.groups if one not in below], visit.now_s),
+            self._scattered_problems([one for one in counts.groups if one not in below], visit.now_s),
         )
-        asked = troubles(counted, *(one for answers in (guards, planned, moved) for one in heard(answers, known)))
+        asked = troubles(
+            counted, *(one for answers in (guards, planned, moved) for one in answers_except_silent(answers, known))
+        )
         found = views.sorted_problems(
             [
                 *views.trouble_problems(asked),
@@ -83,7 +85,7 @@ class Overview:
             "is_denied": isinstance(counted, Trouble) and counted.kind == "denied",
             "locations": known,
         }
-        return Page("overview.html", "Problems", shown)
+        return TemplatePage("overview.html", "Problems", shown)
 
     async def _reasons(self, below: Sequence[pb.InstanceCount], now_s: float) -> dict[str, str]:
         """Why instances of these services are not ready: counted over all, with the words of some."""
@@ -95,7 +97,7 @@ class Overview:
             found[one.key] = readiness.common_reasons(rows, counts, readiness.wanted_of(one) - one.ready)
         return found
 
-    async def _scattered(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
+    async def _scattered_problems(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
         """What is not ready in services that stand well otherwise."""
         few = [one for one in groups if one.ready < readiness.wanted_of(one)]
         names = [one.key for one in few if one.key]
@@ -108,7 +110,7 @@ class Overview:
         reasons = readiness.common_reasons([row(one, now_s) for one in instances], counts, away)
         return readiness.scattered_problem(few, reasons, is_crashing=any(map(is_crashing, instances)))
 
-    async def find(self, visit: Visit) -> Page | Redirect:
+    async def find(self, visit: Visit) -> TemplatePage | Redirect:
         """What a name could mean: straight there if it is one thing."""
         name = visit.query.get("q", "")
         if not name:
@@ -120,7 +122,7 @@ class Overview:
                 registry.counts(pb.COUNT_GROUP_SERVICE, pb.InstanceFilter(service_id=[name])),
                 registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=[name])),
             ),
-            self._planned(name),
+            self._search_walle(name),
         )
         hits = [
             (url("instances", one.meta.cluster, one.meta.id), f"instance {one.meta.id}", f"in {one.meta.cluster}")
@@ -135,9 +137,9 @@ class Overview:
         if len(hits) == 1:
             return Redirect(hits[0][0])
         shown = {"name": name, "hits": hits, "troubles": troubles(by_id, by_service, by_node, *untold)}
-        return Page("find.html", f"Find {name}", shown)
+        return TemplatePage("find.html", f"Find {name}", shown)
 
-    async def _planned(self, name: str) -> tuple[list[tuple[str, str, str]], list[Trouble]]:
+    async def _search_walle(self, name: str) -> tuple[list[tuple[str, str, str]], list[Trouble]]:
         """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks; and what it kept."""
         walle = self._servers.walle
         if walle is None:
@@ -155,14 +157,14 @@ class Overview:
         ]
         hits += [(url("hosts", switch=name), f"hosts behind switch {name}", "")] if _some(switch) else []
         hits += [(url("hosts", rack=name), f"hosts in rack {name}", "")] if _some(rack) else []
-        return hits, not_shown(host, projects, scenarios, switch, rack)
+        return hits, hidden_troubles(host, projects, scenarios, switch, rack)
 
 
 def _some(found: object) -> bool:
     return isinstance(found, wpb.ListHostsResponse) and bool(found.hosts)
 
 
-class Controllers:
+class ControllerProblems:
     """Asks them all at once."""
 
     def __init__(self, servers: Servers) -> None:

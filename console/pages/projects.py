@@ -11,12 +11,12 @@ from typing import Any, Final
 from google.protobuf.duration_pb2 import Duration
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, not_shown, status_of, troubles
-from console.backends.controllers import Walle
+from console.backends.asking import Trouble, good, hidden_troubles, status_of, troubles
+from console.backends.controllers import WalleClient
 from console.backends.servers import Servers
 from console.pages import orders
 from console.pages.hosts import MISSING
-from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import hosts as views
 from console.views.disruptions import in_the_way
 from console.views.urls import url
@@ -30,7 +30,7 @@ _MARKS: Final = 50
 _AUTOMATIONS: Final = ("healing", "dns")
 
 
-class Projects:
+class ProjectPages:
     """`/projects`, `/scenarios` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
@@ -49,22 +49,22 @@ class Projects:
             Route("POST", "/scenarios/{scenario}/agree", self.agree),
         ]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """Each project with its two fuses."""
         if self._walle is None:
-            return Page("missing.html", "Projects", {"troubles": [MISSING]})
+            return TemplatePage("missing.html", "Projects", {"troubles": [MISSING]})
         listed, settings = await asyncio.gather(self._walle.projects(), self._walle.settings())
         shown = {
             "projects": good(listed, pb.ListProjectsResponse()).projects,
             "settings": good(settings, pb.GetSettingsResponse()),
             "troubles": troubles(listed, settings),
         }
-        return Page("projects.html", "Projects", shown)
+        return TemplatePage("projects.html", "Projects", shown)
 
-    async def one(self, visit: Visit, project: str) -> Page:
+    async def one(self, visit: Visit, project: str) -> TemplatePage:
         """Its fuses, what used the limits, and the forecast."""
         if self._walle is None:
-            return Page("missing.html", project, {"troubles": [MISSING]})
+            return TemplatePage("missing.html", project, {"troubles": [MISSING]})
         credits_ = _credits(visit.query)
         found, limits, forecast = await asyncio.gather(
             self._walle.project(project), self._walle.limits(project), self._walle.forecast(project, credits_)
@@ -83,13 +83,13 @@ class Projects:
             "may_order": is_there and await self._walle.may_order(answer.project.owners),
             "troubles": troubles(found, limits, forecast),
         }
-        return Page("project.html", project, shown, status_of(is_there, found))
+        return TemplatePage("project.html", project, shown, status_of(is_there, found))
 
     async def switch(self, visit: Visit, project: str) -> Redirect:
         """Turn healing or DNS on, with credits or without, or off."""
         automation, on = visit.form.get("automation", ""), visit.form.get("on") == "yes"
         if automation not in _AUTOMATIONS:
-            raise Refused(400, "automation: choose healing or dns")
+            raise BadPageRequest(400, "automation: choose healing or dns")
         request = pb.SwitchAutomationRequest(project=project, automation=automation, on=on, reason=orders.reason(visit))
         if credits_ := _credits(visit.form):
             request.credits.update(credits_)
@@ -97,10 +97,10 @@ class Projects:
         said = f"{automation} of {project} is switched {'on' if on else 'off'}."
         return await self._order(url("projects", project), "SwitchAutomation", request, said)
 
-    async def scenarios(self, visit: Visit) -> Page:
+    async def scenarios(self, visit: Visit) -> TemplatePage:
         """Planned work, what is under way first."""
         if self._walle is None:
-            return Page("missing.html", "Planned work", {"troubles": [MISSING]})
+            return TemplatePage("missing.html", "Planned work", {"troubles": [MISSING]})
         found = await self._walle.scenarios()
         may = await self._walle.may_order()
         # Only for the dialog, which live updates do not include.
@@ -115,12 +115,12 @@ class Projects:
             "switch": visit.query.get("switch", ""),
             "troubles": troubles(found),
         }
-        return Page("scenarios.html", "Planned work", shown)
+        return TemplatePage("scenarios.html", "Planned work", shown)
 
-    async def scenario(self, visit: Visit, scenario: str) -> Page:
+    async def scenario(self, visit: Visit, scenario: str) -> TemplatePage:
         """How far it is, who blocks it and why, and each host's approval."""
         if self._walle is None:
-            return Page("missing.html", scenario, {"troubles": [MISSING]})
+            return TemplatePage("missing.html", scenario, {"troubles": [MISSING]})
         found = await self._walle.scenario(scenario)
         answer = good(found, pb.GetScenarioResponse())
         is_there = bool(answer.scenario.id)
@@ -134,17 +134,17 @@ class Projects:
             "asked": asked,
             "way": in_the_way(why) if isinstance(why, cpb.WhyTaskResponse) else None,
             "gives_up_s": views.gives_up_s(answer.scenario),
-            "by_hand": await self._by_hand(self._walle, answer.scenario),
+            "by_hand": await self._projects_to_confirm(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,
             "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
             "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING,
             "may_order": await self._walle.may_order(),
-            "troubles": troubles(found, *not_shown(why)),
+            "troubles": troubles(found, *hidden_troubles(why)),
         }
-        return Page("scenario.html", scenario, shown, status_of(is_there, found))
+        return TemplatePage("scenario.html", scenario, shown, status_of(is_there, found))
 
-    async def _by_hand(self, walle: Walle, scenario: ppb.Scenario) -> list[str]:
+    async def _projects_to_confirm(self, walle: WalleClient, scenario: ppb.Scenario) -> list[str]:
         """Projects whose owners have yet to agree in place of a CMS."""
         waiting = {host.name for host in scenario.host if host.by_hand}
         if not waiting:
@@ -156,7 +156,7 @@ class Projects:
         """An owner agrees for the hosts of a project whose CMSs cannot be asked, or refuses."""
         project, refused = visit.form.get("project", ""), visit.form.get("refuse") == "on"
         if not project:
-            raise Refused(400, "project: is missing")
+            raise BadPageRequest(400, "project: is missing")
         request = pb.AgreeScenarioRequest(
             scenario=scenario, project=project, refused=refused, reason=orders.reason(visit)
         )
@@ -167,12 +167,12 @@ class Projects:
         """Maintenance of a switch."""
         form = visit.form
         if not form.get("switch"):
-            raise Refused(400, "switch: the switch is missing")
-        name = form.get("scenario") or _proposed(form["switch"])
+            raise BadPageRequest(400, "switch: the switch is missing")
+        name = form.get("scenario") or _proposed_name(form["switch"])
         if not _NAME.fullmatch(name):
-            raise Refused(400, f"Name: {name[:63]!r} does not fit; write 1 to 63 letters, digits, dots, dashes")
+            raise BadPageRequest(400, f"Name: {name[:63]!r} does not fit; write 1 to 63 letters, digits, dots, dashes")
         if self._walle is not None and (wrong := await self._unknown_switch(self._walle, form["switch"])):
-            raise Refused(400, f"switch: {wrong}")
+            raise BadPageRequest(400, f"switch: {wrong}")
         request = pb.AddScenarioRequest(
             scenario=name,
             kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -183,7 +183,7 @@ class Projects:
         )
         return await self._order(url("scenarios", name), "AddScenario", request, "Approval has been requested.")
 
-    async def _unknown_switch(self, walle: Walle, switch: str) -> str:
+    async def _unknown_switch(self, walle: WalleClient, switch: str) -> str:
         """The message for a switch without hosts; empty: it has some, or Wall-E is left to report it."""
         found = await walle.hosts(switch=switch)
         if isinstance(found, Trouble) or found.hosts:
@@ -200,10 +200,12 @@ class Projects:
         return await self._order(url("scenarios", scenario), "EndScenario", request, said)
 
     async def _order(self, to: str, name: str, request: Any, said: str) -> Redirect:
-        return orders.told(to, MISSING if self._walle is None else await self._walle.order(name, request), said)
+        return orders.result_redirect(
+            to, MISSING if self._walle is None else await self._walle.order(name, request), said
+        )
 
 
-def _proposed(switch: str) -> str:
+def _proposed_name(switch: str) -> str:
     """A name for work on it."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", switch)[: 63 - len(_MAINTENANCE)] + _MAINTENANCE
 
@@ -213,6 +215,6 @@ def _credits(given: Mapping[str, str]) -> dict[str, int]:
     found = {}
     for part in given.get("credits", "").replace(",", " ").split():
         if (match := _CREDITS.fullmatch(part)) is None:
-            raise Refused(400, f"credits: {part!r} is not a check and a number, as in ssh=100")
+            raise BadPageRequest(400, f"credits: {part!r} is not a check and a number, as in ssh=100")
         found[match[1]] = int(match[2])
     return found

@@ -6,14 +6,14 @@ import asyncio
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, not_shown, status_of, troubles
+from console.backends.asking import Trouble, good, hidden_troubles, status_of, troubles
 from console.backends.servers import Servers
-from console.site.visits import Page, Route, Visit
+from console.site.visits import Route, TemplatePage, Visit
 from console.views.disruptions import floors as floors_of
 from console.views.disruptions import held_of
 from console.views.disruptions import totals as totals_of
 from console.views.instances import moves_of, row
-from console.views.locations import Location, heard, locations
+from console.views.locations import LocationRow, answers_except_silent, locations
 from console.views.locations import silent as silent_in
 from console.views.readiness import common_reasons, floor_of, is_lacking, unseen, wanted_of
 from console.views.snapshots import squares
@@ -33,7 +33,7 @@ _READINESS: Final = {
 }
 
 
-class Services:
+class ServicePages:
     """`/services`, `/services/{service}` and `/instances`."""
 
     def __init__(self, servers: Servers) -> None:
@@ -47,7 +47,7 @@ class Services:
             Route("GET", "/instances", self.instances),
         ]
 
-    async def all(self, visit: Visit) -> Page:
+    async def all(self, visit: Visit) -> TemplatePage:
         """Each service with ready of wanted, those that lack the most first."""
         counted, budgets = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets())
         known = good(budgets, cpb.ListBudgetsResponse())
@@ -69,11 +69,11 @@ class Services:
             "wanted_of": wanted_of,
             "lacks": lacks,
             "locations": locations(counted),
-            "troubles": troubles(counted, *not_shown(budgets)),
+            "troubles": troubles(counted, *hidden_troubles(budgets)),
         }
-        return Page("services.html", "Services", shown)
+        return TemplatePage("services.html", "Services", shown)
 
-    async def one(self, visit: Visit, service: str) -> Page:
+    async def one(self, visit: Visit, service: str) -> TemplatePage:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
@@ -90,7 +90,7 @@ class Services:
         rolled = good(asked, npb.GetServiceResponse()).service
         known = locations(counted)
         placed = await self._by_location(service, known)
-        changes, unknown_changes = await self._changes(service, moved, visit.now_s), heard(moved, known)
+        changes, unknown_changes = await self._changes(service, moved, visit.now_s), answers_except_silent(moved, known)
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
         rows = [row(one, visit.now_s) for one in listed[:_ROWS]]
@@ -111,7 +111,7 @@ class Services:
             "lacks": is_lacking(all_of_it, floors.get(service), held),
             "is_default_floor": service not in floors,
             "rolled": [one for one in rolled.snapshot if one.HasField("action")],
-            "is_nannys": bool(rolled.id or not_shown(asked)),  # unless Nanny says that it is not hers
+            "is_nannys": bool(rolled.id or hidden_troubles(asked)),  # unless Nanny says that it is not hers
             "squares": squares,
             "revisions": None if isinstance(revisions, Trouble) else revisions.groups,
             "placed": placed,
@@ -124,9 +124,11 @@ class Services:
             "changes": changes,
             "is_all_heard": not troubles(*unknown_changes),
             "locations": known,
-            "troubles": troubles(counted, revisions, reasons, bad, fine, *not_shown(budgets, asked, *unknown_changes)),
+            "troubles": troubles(
+                counted, revisions, reasons, bad, fine, *hidden_troubles(budgets, asked, *unknown_changes)
+            ),
         }
-        return Page("service.html", service, shown, status_of(all_of_it.total or silent, counted))
+        return TemplatePage("service.html", service, shown, status_of(all_of_it.total or silent, counted))
 
     async def _budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
         """Of the CMS, for floors; none where there is no CMS: the default counts then."""
@@ -136,7 +138,7 @@ class Services:
         """As Nanny knows it; empty: there is no Nanny."""
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
 
-    async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
+    async def _by_location(self, service: str, known: list[LocationRow]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""
         names = [one.name for one in known if one.state != "silent"]
         if len(known) < 2:
@@ -164,7 +166,7 @@ class Services:
         mine = {(one.meta.id) for one in good(own, pb.FindInstancesResponse()).instances}
         return [(name, move) for name, move in moves if move.instance_id in mine][:_CHANGES]
 
-    async def instances(self, visit: Visit) -> Page:
+    async def instances(self, visit: Visit) -> TemplatePage:
         """All instances that pass the filters of the address, page by page."""
         query = visit.query
         given = {name: query[name] for name in ("service", "node", "cluster", "revision") if query.get(name)}
@@ -189,4 +191,4 @@ class Services:
             "locations": locations(found),
             "troubles": troubles(found),
         }
-        return Page("instances.html", "Instances", shown)
+        return TemplatePage("instances.html", "Instances", shown)

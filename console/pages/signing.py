@@ -9,7 +9,7 @@ from typing import Final
 from console.backends.asking import TOKEN, SignInNeeded, Trouble, not_for_console
 from console.backends.servers import Servers
 from console.site.sealing import MAX_COOKIE_BYTES, TooLong, expires_at
-from console.site.visits import Page, Redirect, Route, Visit
+from console.site.visits import Redirect, Route, TemplatePage, Visit
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
 
@@ -32,9 +32,9 @@ class Signing:
             Route("POST", "/signout", self.sign_out),
         ]
 
-    async def form(self, visit: Visit) -> Page:
+    async def form(self, visit: Visit) -> TemplatePage:
         """Where a token goes in."""
-        return Page("signin.html", "Sign in", {"to": _back(visit.query.get("to", ""))})
+        return TemplatePage("signin.html", "Sign in", {"to": _back(visit.query.get("to", ""))})
 
     async def sign_in(self, visit: Visit) -> Redirect:
         """Try the token on HQ before it is stored."""

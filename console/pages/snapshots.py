@@ -6,10 +6,10 @@ import asyncio
 from typing import Final
 
 from console.backends.asking import Trouble, good, missing, status_of, troubles
-from console.backends.controllers import Nanny, request_id
+from console.backends.controllers import NannyClient, request_id
 from console.backends.servers import Servers
-from console.pages.orders import author, told
-from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.pages.orders import author, result_redirect
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import snapshots as views
 from console.views.urls import url
 from nannypb.v1 import service_pb2 as pb
@@ -23,7 +23,7 @@ _ORDERS: Final = {
 }
 
 
-class Snapshots:
+class SnapshotPages:
     """`/services/{service}/snapshots` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
@@ -40,10 +40,10 @@ class Snapshots:
             Route("POST", "/services/{service}/actions/{order}", self.order),
         ]
 
-    async def all(self, visit: Visit, service: str) -> Page:
+    async def all(self, visit: Visit, service: str) -> TemplatePage:
         """The list, the state of the whole service, and its history."""
         if self._nanny is None:
-            return Page("missing.html", service, {"service": service, "troubles": [_MISSING]})
+            return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
         asked, known, history, may = await asyncio.gather(
             self._nanny.service(service),
             self._nanny.snapshots(service),
@@ -63,9 +63,9 @@ class Snapshots:
             "rows": rows,
             "older": older,
             "history": None if isinstance(history, Trouble) else entries[:30],
-            "told": views.told,
-            "active": views.named(active, made) if active else "",
-            "back": views.named(back, made) if back else "",
+            "told": views.step_text,
+            "active": views.snapshot_label(active, made) if active else "",
+            "back": views.snapshot_label(back, made) if back else "",
             "is_alone": len(rows) + len(older) == 1,
             "may_change": may[0],
             "may_pause": may[1],
@@ -75,12 +75,12 @@ class Snapshots:
             "is_offline": found.state == pb.SERVICE_STATE_OFFLINE,
             "troubles": troubles(asked, known, history),
         }
-        return Page("snapshots.html", f"Snapshots of {service}", shown, status_of(found.id, asked))
+        return TemplatePage("snapshots.html", f"Snapshots of {service}", shown, status_of(found.id, asked))
 
-    async def one(self, visit: Visit, service: str, snapshot: str) -> Page:
+    async def one(self, visit: Visit, service: str, snapshot: str) -> TemplatePage:
         """Its instances with current and target; what activating it would change."""
         if self._nanny is None:
-            return Page("missing.html", service, {"service": service, "troubles": [_MISSING]})
+            return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
         asked, listed, own, may = await asyncio.gather(
             self._nanny.service(service),
             self._nanny.instances(service, snapshot),
@@ -107,10 +107,10 @@ class Snapshots:
             "short": views.short,
             "troubles": troubles(asked, listed, own),
         }
-        return Page("snapshot.html", f"{views.short(snapshot)} of {service}", shown, status_of(made.id, own))
+        return TemplatePage("snapshot.html", f"{views.short(snapshot)} of {service}", shown, status_of(made.id, own))
 
     async def _changes(
-        self, nanny: Nanny, service: str, found: pb.Service, made: pb.Snapshot
+        self, nanny: NannyClient, service: str, found: pb.Service, made: pb.Snapshot
     ) -> list[tuple[str, str]] | None:
         """Against the active one; None: there is none, or it is this one."""
         active = next((one.snapshot_id for one in found.snapshot if one.target == pb.TARGET_ACTIVE), "")
@@ -126,11 +126,11 @@ class Snapshots:
             snapshot_id=visit.form.get("snapshot", ""),
             target=_target(visit, pb.TARGET_DESTROYED),
             fill_pods_configuration=visit.form.get("fill") == "on",
-            by=_by(visit),
+            by=_authorship(visit),
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.snapshot_id:
-            raise Refused(400, "snapshot: is missing")
+            raise BadPageRequest(400, "snapshot: is missing")
         word = views.target_of(request.target)
         return await self._order(
             url("services", service, "snapshots"),
@@ -147,11 +147,11 @@ class Snapshots:
             location=visit.form.get("location", ""),
             instance_id=visit.form.get("instance", ""),
             target=_target(visit, pb.TARGET_CREATED),
-            by=_by(visit),
+            by=_authorship(visit),
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.instance_id:
-            raise Refused(400, "instance: is missing")
+            raise BadPageRequest(400, "instance: is missing")
         word = views.target_of(request.target)
         said = f"Ordered for {request.instance_id} alone: {word}. The next roll-out overrides it."
         return await self._order(url("services", service, "snapshots", snapshot), "SetInstanceTarget", request, said)
@@ -159,16 +159,18 @@ class Snapshots:
     async def order(self, visit: Visit, service: str, order: str) -> Redirect:
         """Pause, resume or stop."""
         if order not in _ORDERS:
-            raise Refused(404, "order: choose pause, resume or stop")
+            raise BadPageRequest(404, "order: choose pause, resume or stop")
         name, kind, said = _ORDERS[order]
-        request = kind(service_id=service, by=_by(visit), request_id=request_id(visit.form.get("request_id", "")))
+        request = kind(
+            service_id=service, by=_authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
+        )
         return await self._order(url("services", service, "snapshots"), name, request, said)
 
     async def _order(self, to: str, name: str, request: object, said: str) -> Redirect:
         if self._nanny is None:
-            return told(to, _MISSING, said)
+            return result_redirect(to, _MISSING, said)
         failed = await self._nanny.order(name, request)
-        return told(to, failed, said)
+        return result_redirect(to, failed, said)
 
 
 def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
@@ -177,11 +179,11 @@ def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
     asked = f"TARGET_{visit.form.get('target', '')}"
     if asked not in names:
         allowed = ", ".join(name.removeprefix("TARGET_") for name in names)
-        raise Refused(400, f"target: choose one of {allowed}")
+        raise BadPageRequest(400, f"target: choose one of {allowed}")
     return pb.Target.Value(asked)  # type: ignore[return-value,unused-ignore]
 
 
-def _by(visit: Visit) -> pb.Authorship:
+def _authorship(visit: Visit) -> pb.Authorship:
     """Nanny takes the name from the token where it asks for one."""
     return pb.Authorship(
         author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]

@@ -17,7 +17,7 @@ _FLASH_CHARS: Final = 800
 _BROWSER: Final = re.compile(r"[0-9a-f]{32}")
 
 
-def read(header: bytes) -> dict[str, str]:
+def read_cookies(header: bytes) -> dict[str, str]:
     """Cookies by name; of several with one name the first."""
     found: dict[str, str] = {}
     for part in header.decode("latin-1").split(";"):
@@ -26,7 +26,7 @@ def read(header: bytes) -> dict[str, str]:
     return found
 
 
-def put(name: str, value: str, max_age_s: int | None = None) -> tuple[bytes, bytes]:
+def cookie_header(name: str, value: str, max_age_s: int | None = None) -> tuple[bytes, bytes]:
     """The header that sets a cookie; max_age_s None: until the browser ends; 0: at once."""
     age = "" if max_age_s is None else f"; Max-Age={max_age_s}"
     return b"set-cookie", f"{name}={value}; Path=/; Secure; HttpOnly; SameSite=Lax{age}".encode("latin-1")
@@ -41,7 +41,7 @@ class Jar:
     """
 
     def __init__(self, seal: Seal, header: bytes) -> None:
-        cookies = read(header)
+        cookies = read_cookies(header)
         self._seal = seal
         self.token = seal.open("session", cookies.get(SESSION, ""))
         self.browser = cookies.get(BROWSER, "")
@@ -50,17 +50,17 @@ class Jar:
         self.returning = self.browser if _BROWSER.fullmatch(self.browser) else ""
         if not self.returning:
             self.browser = secrets.token_hex(16)
-            self.headers.append(put(BROWSER, self.browser))
+            self.headers.append(cookie_header(BROWSER, self.browser))
         if FLASH in cookies:
-            self.headers.append(put(FLASH, "", 0))
+            self.headers.append(cookie_header(FLASH, "", 0))
 
     def sign_in(self, token: str, max_age_s: int) -> None:
         """Raises TooLong."""
-        self.headers.append(put(SESSION, self._seal.seal("session", token), max_age_s))
+        self.headers.append(cookie_header(SESSION, self._seal.seal("session", token), max_age_s))
 
     def sign_out(self) -> None:
         """Forget the person."""
-        self.headers.append(put(SESSION, "", 0))
+        self.headers.append(cookie_header(SESSION, "", 0))
 
     def say(self, kind: str, text: str) -> None:
         """Show this on the next page."""
@@ -68,7 +68,7 @@ class Jar:
             sealed = self._seal.seal("flash", json.dumps((kind, text[:_FLASH_CHARS])))
         except TooLong:
             sealed = self._seal.seal("flash", json.dumps((kind, text[:200])))
-        self.headers.append(put(FLASH, sealed, _FLASH_S))
+        self.headers.append(cookie_header(FLASH, sealed, _FLASH_S))
 
 
 def _flash(text: str) -> tuple[str, str]:

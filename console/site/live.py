@@ -47,7 +47,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class Live:
+class LivePages:
     """Renders each page once for all who look at it with the same token."""
 
     render: Rendering

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from console.site.visits import Page
+from console.site.visits import TemplatePage
 from console.views import words
 from console.views.urls import url
 
@@ -32,7 +32,7 @@ class Templates:
         self._made.filters.update(words.FILTERS)
         self._made.globals.update(shared, url=url)
 
-    def render(self, page: Page, about: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    def render(self, page: TemplatePage, about: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         """The page, and its live fragments by name."""
         fragments: dict[str, str] = {}
         given = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from console.site.visits import Refused
+from console.site.visits import BadPageRequest
 from serving.sockets import is_loopback
 
 _POLICY: Final = (
@@ -42,7 +42,7 @@ class Shield:
     def check(self, method: str, authority: str, headers: Mapping[bytes, bytes]) -> None:
         """Raises Refused."""
         if authority not in self.hosts:
-            raise Refused(
+            raise BadPageRequest(
                 421, f"the console does not answer as {authority[:100]!r}: use its own address, or --public-url"
             )
         if method in ("GET", "HEAD"):
@@ -50,4 +50,4 @@ class Shield:
         origin = headers.get(b"origin", b"").decode("latin-1")
         site = headers.get(b"sec-fetch-site", b"same-origin")
         if (origin and origin not in self._origins) or site not in (b"same-origin", b"none"):
-            raise Refused(403, "this form was sent by a page of another site: nothing was done")
+            raise BadPageRequest(403, "this form was sent by a page of another site: nothing was done")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from console.site.visits import Refused
+from console.site.visits import BadPageRequest
 from serving.standard.site import SiteAnswer
 
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "static"
@@ -28,7 +28,7 @@ class Statics:
     def answer(self, path: str, headers: Mapping[bytes, bytes], always: Sequence[tuple[bytes, bytes]]) -> SiteAnswer:
         """Raises Refused: there is none of this name."""
         if path not in self._files:
-            raise Refused(404, "there is no such file")
+            raise BadPageRequest(404, "there is no such file")
         kind, etag, body = self._files[path]
         given = [(b"content-type", kind), (b"etag", etag), (b"cache-control", b"no-cache"), *always]
         if headers.get(b"if-none-match") == etag:

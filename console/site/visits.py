@@ -40,7 +40,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TemplatePage:
     """A template with what it shows."""
 
     template: str
@@ -58,7 +58,7 @@ class Redirect:
     failed: str = ""
 
 
-class Refused(Exception):
+class BadPageRequest(Exception):
     """The request itself is wrong; str() is for people.
 
     Attributes:
@@ -70,7 +70,7 @@ class Refused(Exception):
         self.status = status
 
 
-Handler = Callable[..., Awaitable[Page | Redirect]]
+Handler = Callable[..., Awaitable[TemplatePage | Redirect]]
 
 
 class Route(NamedTuple):
@@ -85,7 +85,7 @@ class Routes:
     """Finds the handler of a request."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = [(route.method, _compiled(route.pattern), route.handler) for route in routes]
+        self._routes = [(route.method, _compile_pattern(route.pattern), route.handler) for route in routes]
 
     def find(self, method: str, raw_path: str) -> tuple[Handler, dict[str, str]]:
         """The handler with the parts of the path that it takes. Raises Refused."""
@@ -98,11 +98,11 @@ class Routes:
                 return handler, {name: unquote(part) for name, part in match.groupdict().items()}
             others.add(allowed)
         if others:
-            raise Refused(405, f"this address takes {' and '.join(sorted(others))}, not {method}")
-        raise Refused(404, "there is no page at this address")
+            raise BadPageRequest(405, f"this address takes {' and '.join(sorted(others))}, not {method}")
+        raise BadPageRequest(404, "there is no page at this address")
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern))
 
 
@@ -111,5 +111,5 @@ def fields(encoded: bytes) -> dict[str, str]:
     try:
         parsed = parse_qs(encoded.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError as error:
-        raise Refused(400, f"cannot read the request: {error}") from error
+        raise BadPageRequest(400, f"cannot read the request: {error}") from error
     return {name: values[0].strip() for name, values in parsed.items()}

@@ -9,7 +9,7 @@ from typing import Final
 from cmspb.v1 import cms_pb2 as pb
 from console.views.problems import Problem
 from console.views.urls import url
-from console.views.words import plural, seconds, spaced, span
+from console.views.words import plural, seconds, span, split_camel_case
 
 _DEFAULT: Final = "default:"
 _LONG_S: Final = 600.0
@@ -67,7 +67,7 @@ def lacking_by_reason(budget: pb.BudgetState) -> list[tuple[str, list[pb.NotRead
     """Instances that nobody holds and that are not available, together where they say the same."""
     found: dict[str, list[pb.NotReady]] = {}
     for one in budget.not_ready:
-        reason = spaced(one.reason.partition(":")[0])
+        reason = split_camel_case(one.reason.partition(":")[0])
         found.setdefault(f"{one.standing}, {reason}" if reason else one.standing, []).append(one)
     return sorted(found.items(), key=lambda pair: -len(pair[1]))
 
@@ -83,11 +83,11 @@ class BudgetRow:
     left: int
     level: str
     word: str
-    holders: list[Held]
+    holders: list[IssuerHolding]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class IssuerHolding:
     """What one issuer holds for one kind of work. `tasks`: how many; `task`, `href`: the first."""
 
     issuer: str
@@ -98,13 +98,13 @@ class Held:
     tasks: int
 
 
-def held(holders: Iterable[pb.Holder]) -> list[Held]:
+def issuer_holdings(holders: Iterable[pb.Holder]) -> list[IssuerHolding]:
     """The largest first."""
     together: dict[tuple[str, str], list[pb.Holder]] = {}
     for one in holders:
         together.setdefault((one.issuer or one.task_id, one.action), []).append(one)
     found = [
-        Held(
+        IssuerHolding(
             issuer=who,
             action=action,
             task=those[0].task_id,
@@ -121,7 +121,7 @@ def held(holders: Iterable[pb.Holder]) -> list[Held]:
 class InTheWay:
     """Why a task waits, in short: who holds what, which services have no room, and which limits are used up."""
 
-    holders: list[Held]
+    holders: list[IssuerHolding]
     budgets: list[tuple[str, pb.BudgetState]]
     limits: list[pb.LimitState]
 
@@ -138,7 +138,7 @@ def in_the_way(why: pb.WhyTaskResponse) -> InTheWay:
     """Only what blocks."""
     budgets = [one for one in why.budget if one.blocks]
     return InTheWay(
-        held(holder for one in budgets for holder in one.holder),
+        issuer_holdings(holder for one in budgets for holder in one.holder),
         [(one.name.removeprefix(_DEFAULT), one) for one in budgets],
         [one for one in why.limit if one.blocks],
     )
@@ -156,7 +156,7 @@ def _budget(state: pb.BudgetState, services: dict[str, str]) -> BudgetRow:
     service = state.name.removeprefix(_DEFAULT) if is_default else services.get(state.name, "")
     left = state.available - state.floor
     level, word = ("bad", "below its floor") if left < 0 else ("warn", "nothing left") if not left else ("good", "room")
-    return BudgetRow(state.name, service, is_default, state, left, level, word, held(state.holder))
+    return BudgetRow(state.name, service, is_default, state, left, level, word, issuer_holdings(state.holder))
 
 
 def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:

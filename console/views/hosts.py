@@ -78,7 +78,7 @@ def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] |
         waits = host.operation.stage < hpb.STAGE_RUNNING
         level, word = "busy", f"{kind_of(host.operation.kind)}, {stage_of(host.operation.stage)}"
     elif host.scenario and level == "good":
-        level, word, waits = "busy", *_planned(host.scenario, scenarios or {})
+        level, word, waits = "busy", *_planned_work(host.scenario, scenarios or {})
     elif level == "good" and failing:
         level, word = "warn", ", ".join(one.name for one in failing)
     state = _STATE.get(host.state, "")
@@ -98,7 +98,7 @@ def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] |
     )
 
 
-def _planned(name: str, scenarios: Mapping[str, ppb.Scenario]) -> tuple[str, bool]:
+def _planned_work(name: str, scenarios: Mapping[str, ppb.Scenario]) -> tuple[str, bool]:
     """Its word, and whether it waits for approval."""
     known = scenarios.get(name)
     waits = known is not None and known.stage == ppb.SCENARIO_STAGE_ASKING

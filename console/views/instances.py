@@ -8,7 +8,7 @@ from typing import Final
 
 from console.backends.asking import Trouble
 from console.views.urls import url
-from console.views.words import Moment, absolute, lasting, plural, seconds, spaced, span
+from console.views.words import Moment, absolute, lasting, plural, seconds, span, split_camel_case
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import instance_pb2 as ipb
 from hqpb.v1 import service_pb2 as pb
@@ -24,7 +24,7 @@ _TARGETS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InstanceRow:
     """One line of a table. `state`: good, bad or unknown; note: it need not be ready."""
 
     id: str
@@ -42,7 +42,7 @@ class Row:
     heard: Moment
 
 
-def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
+def row(one: ipb.Instance, now_s: float = 0.0) -> InstanceRow:
     """What a table says of it. `now_s`: for how long it has been silent."""
     status, spec = one.status, one.spec
     ready = status.ready
@@ -54,7 +54,7 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
         state = "bad"
     is_silent = state == "bad" and worst.reason == _SILENT and heard is not None
     host = spec.allocation.host or spec.node_name
-    return Row(
+    return InstanceRow(
         id=one.meta.id,
         href=url("instances", one.meta.cluster, one.meta.id),
         service=one.meta.service_id,
@@ -62,7 +62,7 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> Row:
         node=spec.node_name,
         state=state,
         reason={"good": "", "note": "switched off", "unknown": "never reported"}.get(
-            state, spaced(worst.reason) or "not ready"
+            state, split_camel_case(worst.reason) or "not ready"
         ),
         message="" if state in ("good", "note") else silence(heard, now_s) if is_silent else worst.message,
         since=ready.last_transition_time if ready.HasField("last_transition_time") else None,
@@ -148,15 +148,15 @@ def _revisions(why: pb.ExplainInstanceResponse) -> Iterable[Moments]:
                     condition.last_transition_time,
                     "good" if holds else "bad" if matters else "plain",
                     f"{revision.id} {word}",
-                    _said(condition),
+                    _condition_text(condition),
                 )
         if revision.HasField("last_heartbeat_time"):
             by = f"received by {revision.heard_by}" if revision.heard_by else ""
             yield Moments(revision.last_heartbeat_time, "plain", f"{revision.id} reported last", by)
 
 
-def _said(condition: ipb.Condition) -> str:
-    parts = [spaced(condition.reason), condition.message]
+def _condition_text(condition: ipb.Condition) -> str:
+    parts = [split_camel_case(condition.reason), condition.message]
     if condition.HasField("receipt"):
         parts.append(_decision(condition.receipt))
     return " · ".join(part for part in parts if part)
@@ -176,7 +176,9 @@ def _decision(receipt: ipb.Receipt) -> str:
 def _moves(moves: Iterable[admin_pb2.Transition]) -> Iterable[Moments]:
     for move in moves:
         word = "ready again" if move.ready else "expired: marked not ready"
-        yield Moments(move.time, "good" if move.ready else "bad", f"{move.revision_id} {word}", _said(move.condition))
+        yield Moments(
+            move.time, "good" if move.ready else "bad", f"{move.revision_id} {word}", _condition_text(move.condition)
+        )
 
 
 def _containers(one: ipb.Instance | None) -> Iterable[Moments]:
@@ -201,7 +203,7 @@ def _restarts(container: ipb.ContainerStatus) -> str:
 
 def _ending(ended: ipb.ContainerTerminated) -> str:
     how = f"killed by signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
-    return " · ".join(part for part in (how, spaced(ended.reason), ended.message) if part)
+    return " · ".join(part for part in (how, split_camel_case(ended.reason), ended.message) if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ _AGES: Final = re.compile(r"\b(\d+(?:\.\d+)?) s(?= old\b|, not called)")
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class LocationRow:
     """One location, for the line at the top of each page. `state`: good, old or silent."""
 
     name: str
@@ -25,10 +25,10 @@ class Location:
     text: str
 
 
-def locations(answer: object) -> list[Location]:
+def locations(answer: object) -> list[LocationRow]:
     """Of an answer of HQ with sources; none if this person may not have it."""
     if isinstance(answer, Trouble):
-        return [] if answer.kind == "denied" else [Location("HQ", "silent", answer.text)]
+        return [] if answer.kind == "denied" else [LocationRow("HQ", "silent", answer.text)]
     return [_location(source) for source in getattr(answer, "sources", ())]
 
 
@@ -37,23 +37,23 @@ def silent(answer: object) -> list[str]:
     return [] if isinstance(answer, Trouble) else [one.name for one in locations(answer) if one.state == "silent"]
 
 
-def heard(found: Iterable[tuple[str, T]], known: Iterable[Location]) -> list[T]:
+def answers_except_silent(found: Iterable[tuple[str, T]], known: Iterable[LocationRow]) -> list[T]:
     """What locations answered, but for silent ones, which are reported already."""
     silent_names = {one.name for one in known if one.state == "silent"}
     return [answer for name, answer in found if name not in silent_names]
 
 
-def _location(source: pb.Source) -> Location:
+def _location(source: pb.Source) -> LocationRow:
     name = source.cluster or "HQ"
     if source.error and not source.replica:
-        return Location(
+        return LocationRow(
             name, "silent", f"has not answered for {_age(lasting(source.staleness))}: {_calm(source.error)}"
         )
     if source.trust == pb.EPOCH_TRUST_DOUBTED:
-        return Location(name, "old", f"in doubt: {_calm(source.error)}")
+        return LocationRow(name, "old", f"in doubt: {_calm(source.error)}")
     if source.stale:
-        return Location(name, "old", f"answers are {_age(lasting(source.staleness))} old")
-    return Location(name, "good", "fresh")
+        return LocationRow(name, "old", f"answers are {_age(lasting(source.staleness))} old")
+    return LocationRow(name, "good", "fresh")
 
 
 def _calm(error: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from console.backends.asking import Trouble, not_heard
+from console.backends.asking import Trouble, unreachable_troubles
 from console.views.urls import url
 from console.views.words import plural, relative, seconds, span
 from hqpb.v1 import admin_pb2
@@ -43,7 +43,7 @@ def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
 
 def trouble_problems(found: Sequence[Trouble]) -> list[Problem]:
     """Servers that do not answer; and in one line for each, what it does not show to this person."""
-    away = [Problem("bad", f"{one.server} does not answer", one.text, one.next) for one in not_heard(*found)]
+    away = [Problem("bad", f"{one.server} does not answer", one.text, one.next) for one in unreachable_troubles(*found)]
     denied: dict[str, list[Trouble]] = {}
     for one in found:
         if one.kind == "denied":
@@ -59,7 +59,7 @@ def trouble_problems(found: Sequence[Trouble]) -> list[Problem]:
     ]
 
 
-def named(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """The first of them, and how many more."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -79,11 +79,11 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
             since_s = seconds(guard.override.since)
             found.append(Problem("warn", f"the guard of {cluster} was {word}", why, "", "/nodes#guard", since_s))
         elif guard.holding:
-            found.append(_held_back(cluster, guard, now_s))
+            found.append(_guard_problem(cluster, guard, now_s))
     return found
 
 
-def _held_back(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
+def _guard_problem(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
     """What a guard keeps from expiring: at first for information, after a minute something to act on."""
     since_s = seconds(guard.since)
     why, href = f"{guard.verdict.removeprefix('holding: ')}.", "/nodes#guard"
@@ -107,15 +107,15 @@ def planned_problems(
     for _, answer in planned:
         for one in () if isinstance(answer, Trouble) else answer.suspensions:
             together.setdefault((one.by, one.reason), []).append(one)
-    return [_planned(those, now_s) for those in together.values()]
+    return [_suspension_problem(those, now_s) for those in together.values()]
 
 
-def _planned(those: Sequence[admin_pb2.Suspension], now_s: float) -> Problem:
+def _suspension_problem(those: Sequence[admin_pb2.Suspension], now_s: float) -> Problem:
     names = sorted(one.node_name for one in those)
     ends_s = min(seconds(one.until) for one in those)
     return Problem(
         "note",
-        f"planned work on {named(names)}",
+        f"planned work on {join_names(names)}",
         f"by {those[0].by}: {those[0].reason}. Nothing there expires for another {span(ends_s - now_s)}.",
         "",
         url("nodes", names[0]) if len(names) == 1 else url("nodes"),
@@ -134,7 +134,9 @@ def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float, *, is_cu
     still = sorted({node for node, name in places if not last[node, name].ready})
     least = "at least " if is_cut and seconds(moves[-1].time) > now_s - 3_600 else ""
     title = f"{least}{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}"
-    silent = f"Agents on {named(still or nodes)} were silent for too long, and HQ marked their instances not ready."
+    silent = (
+        f"Agents on {join_names(still or nodes)} were silent for too long, and HQ marked their instances not ready."
+    )
     if still:
         again = sum(last[place].ready for place in places)
         more = f" {plural(again, 'instance is', 'instances are')} ready again." if again else ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from console.views.instances import Row
-from console.views.problems import Problem, named
+from console.views.instances import InstanceRow
+from console.views.problems import Problem, join_names
 from console.views.urls import url
-from console.views.words import number, plural, spaced
+from console.views.words import number, plural, split_camel_case
 from hqpb.v1 import service_pb2 as pb
 
 _REASONS: Final = 3
@@ -56,16 +56,16 @@ def lacking(
     return sorted(found, key=lambda one: (one.ready - wanted_of(one), one.key))
 
 
-def common_reasons(rows: Sequence[Row], counts: Iterable[pb.InstanceCount], missing: int) -> str:
+def common_reasons(rows: Sequence[InstanceRow], counts: Iterable[pb.InstanceCount], missing: int) -> str:
     """Why instances are not ready: the most common reasons first, each with what one of them says.
 
     `counts`: all of them by reason; none: only `rows` are known, a sample of the `missing`.
     """
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[InstanceRow]] = {}
     for one in rows:
         if one.wanted:
             groups.setdefault(one.reason, []).append(one)
-    sizes = {_REASON_WORDS.get(one.key) or spaced(one.key): one.total for one in counts if not one.not_wanted}
+    sizes = {_REASON_WORDS.get(one.key) or split_camel_case(one.key): one.total for one in counts if not one.not_wanted}
     is_sample = not sizes and missing > len(rows)
     sizes = sizes or {reason: len(those) for reason, those in groups.items()}
     listed = sorted(sizes.items(), key=lambda pair: -pair[1])
@@ -74,12 +74,12 @@ def common_reasons(rows: Sequence[Row], counts: Iterable[pb.InstanceCount], miss
         said.append(f"{plural(rest, 'instance')}: other reasons")
     nodes = sorted({one.node for those in groups.values() for one in those if one.node})
     where = "For example on" if missing > len(rows) else "All on" if len(nodes) == 1 else "On"
-    place = f" {where} {named(nodes)}." if nodes else ""
+    place = f" {where} {join_names(nodes)}." if nodes else ""
     looked = f"of {plural(len(rows), 'instance')} that were looked at, " if is_sample else ""
     return f"{looked}{'; '.join(said)}.{place}" if said else ""
 
 
-def _reason(reason: str, size: int, those: Sequence[Row]) -> str:
+def _reason(reason: str, size: int, those: Sequence[InstanceRow]) -> str:
     message = next((one.message for one in those if one.message), "")
     return f"{plural(size, 'instance')}: {reason}" + (f": {message}" if message else "")
 
@@ -103,7 +103,7 @@ def service_problems(
     found = []
     for one in below:
         if hidden := unseen(one, totals, silent):
-            found.append(_in_part(one, hidden, floors[one.key], reasons.get(one.key, ""), silent))
+            found.append(_partial_problem(one, hidden, floors[one.key], reasons.get(one.key, ""), silent))
             continue
         wanted = wanted_of(one)
         floor = floor_of(one, floors.get(one.key))
@@ -131,12 +131,12 @@ def scattered_problem(few: Sequence[pb.InstanceCount], reasons: str, *, is_crash
     if not away:
         return []
     title = f"{plural(away, 'instance is', 'instances are')} not ready in {plural(len(few), 'service')} above the floor"
-    why = reasons or f"{named([one.key for one in few])}."
+    why = reasons or f"{join_names([one.key for one in few])}."
     href = url("instances", readiness="not-ready")
     return [Problem("warn" if is_crashing else "note", title, why, "", href)]
 
 
-def _in_part(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:
+def _partial_problem(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:
     """The problem of a service that has instances in a silent location."""
     where = f"{', '.join(silent)} ({hidden}) {'does' if len(silent) == 1 else 'do'} not answer"
     wanted = wanted_of(one)

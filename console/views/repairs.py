@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.views.hosts import kind_of
-from console.views.problems import Problem, named
+from console.views.problems import Problem, join_names
 from console.views.urls import url
 from console.views.words import plural, seconds, span
 from wallepb.v1 import host_pb2 as hpb
@@ -41,7 +41,7 @@ def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | 
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class IncidentRow:
     """What fails together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen."""
 
     title: str
@@ -49,7 +49,7 @@ class Incident:
     asked: str
 
 
-def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list[Incident]:
+def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list[IncidentRow]:
     """Wall-E's words, each with the hosts of its place that fail; a rack and its switch with the same ones are one."""
     failing: dict[str, list[hpb.Host]] = defaultdict(list)
     places: dict[str, str] = {}
@@ -65,7 +65,7 @@ def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list
         names = sorted(host.name for host in failing.get(place, ()))
         found[what, *(names or [place])].append(place)
     return [
-        Incident(
+        IncidentRow(
             f"{' and '.join(those)}: {key[0]}" if key[0] else those[0],
             places.get(those[0], url("hosts")),
             _asked_before(failing.get(those[0], ())),
@@ -85,7 +85,7 @@ def _asked_before(hosts: Iterable[hpb.Host]) -> str:
 
 def walle_problems(
     out: Iterable[FuseRow],
-    incidents: Iterable[Incident],
+    incidents: Iterable[IncidentRow],
     scenarios: Iterable[ppb.Scenario],
     settings: pb.GetSettingsResponse | None,
     now_s: float,
@@ -96,7 +96,7 @@ def walle_problems(
         if settings and settings.stopped
         else []
     )
-    found += map(_of_fuse, out)
+    found += map(_fuse_problem, out)
     together = "What fails together is rarely the fault of each host."
     ways = "Check power, links and the switch first; Wall-E waits."
     found += [Problem("bad", one.title, f"{together} {one.asked}".strip(), ways, one.href) for one in incidents]
@@ -122,12 +122,12 @@ def dead_problem(hosts: Iterable[pb.GetHostResponse]) -> list[Problem]:
         return []
     many = "1 host is dead" if len(dead) == 1 else f"{plural(len(dead), 'host')} are dead"
     failing = [seconds(check.since) for host in dead for check in host.check if check.failing]
-    why = f"{named([host.name for host in dead])}. The last reason: {dead[0].status_reason or 'not said'}."
+    why = f"{join_names([host.name for host in dead])}. The last reason: {dead[0].status_reason or 'not said'}."
     ways = "Repair them, then take each back on its page: Wall-E does nothing there until then."
     return [Problem("bad", f"{many}, healing has given up", why, ways, url("hosts"), min(failing, default=0.0))]
 
 
-def _of_fuse(row: FuseRow) -> Problem:
+def _fuse_problem(row: FuseRow) -> Problem:
     by = "It switched itself off" if row.switch.tripped_by else f"by {row.switch.by}"
     why = f"{by}: {row.switch.reason}" if row.switch.reason else f"{by}."
     where = f"of {row.project}" if row.project else "everywhere"

@@ -33,7 +33,7 @@ def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | No
 
 def _of_service(one: pb.Service) -> list[Problem]:
     href = url("services", one.id, "snapshots")
-    found = [_failed(one.id, state, href) for state in one.snapshot if has_failed(state)]
+    found = [_failure_problem(one.id, state, href) for state in one.snapshot if has_failed(state)]
     if one.state == pb.SERVICE_STATE_BROKEN and not found:
         since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
         ways = "Roll back on its page, or activate a better snapshot."
@@ -54,7 +54,7 @@ def _of_service(one: pb.Service) -> list[Problem]:
     return found
 
 
-def _failed(service: str, state: pb.SnapshotState, href: str) -> Problem:
+def _failure_problem(service: str, state: pb.SnapshotState, href: str) -> Problem:
     """A snapshot that rests half way to its target."""
     name, target = short(state.snapshot_id), target_of(state.target)
     is_rollout = state.target == pb.TARGET_ACTIVE

@@ -145,7 +145,7 @@ def active_of(service: pb.Service) -> str:
     return next((one.snapshot_id for one in service.snapshot if _is_active(one)), "")
 
 
-def told(what: str) -> str:
+def step_text(what: str) -> str:
     """A step of the history for people. BROKEN is also what is switched off next, and then nothing has failed."""
     before, _, after = what.partition(" -> BROKEN (")
     if after and not after.startswith("failed"):
@@ -154,7 +154,7 @@ def told(what: str) -> str:
     return what.replace("BROKEN -> DEACTIVATING", f"{arrow} DEACTIVATING").replace("->", arrow)
 
 
-def named(snapshot: str, made: Iterable[pb.Snapshot]) -> str:
+def snapshot_label(snapshot: str, made: Iterable[pb.Snapshot]) -> str:
     """Its short id, with its comment."""
     comment = next((one.created.comment for one in made if one.id == snapshot), "")
     return f"{short(snapshot)} ({comment})" if comment else short(snapshot)

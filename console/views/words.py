@@ -101,7 +101,7 @@ def cores(millicores: int) -> str:
     return f"{millicores / 1000:g}"
 
 
-def spaced(reason: str) -> str:
+def split_camel_case(reason: str) -> str:
     """HeartbeatTimeout as words: heartbeat timeout."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in reason).strip()
 
@@ -124,7 +124,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "span": span,
     "size": size,
     "cores": cores,
-    "spaced": spaced,
+    "spaced": split_camel_case,
     "clauses": clauses,
     "short": short,
 }

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import httpx
 
 from hqclient import Discovery, NoEndpoints, NotReady, Service
-from hqclient.discovery.picking import Use
+from hqclient.discovery.picking import EndpointUse
 
 TRIES = 3
 
@@ -46,7 +46,7 @@ class DiscoveryTransport(httpx.AsyncBaseTransport):
                 continue
         return await self._send(service.take(), request)
 
-    async def _send(self, use: Use, request: httpx.Request) -> httpx.Response:
+    async def _send(self, use: EndpointUse, request: httpx.Request) -> httpx.Response:
         try:
             there = request.url.copy_with(host=use.endpoint.host, port=use.endpoint.port)
             sent = httpx.Request(

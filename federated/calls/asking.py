@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from federated.encoded import scan
-from federated.errors import LocationsSilent, Silence
+from federated.errors import LocationsSilent, NoAnswer
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
-from federated.locations.plan import chosen
+from federated.locations.plan import select_locations
 from hqapi.requests import CLUSTER_HEADER, requested_cluster
 from hqpb.v1 import service_pb2
 from serving.auth.audiences import audiences_of, how_to_sign
-from serving.calls.current import passed_on
+from serving.calls.current import forwarded_metadata
 from serving.calls.methods import Call
 from serving.clock import Clock
 from serving.errors import StartOver, Unauthenticated, invalid
@@ -62,7 +62,7 @@ class Asking:
     def demand(self, name: str, number: int) -> bytes:
         """The demands on this location only, encoded as field `number` of its request."""
         demanded = self.demands.get(name)
-        return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
+        return scan.delimited_field(number, demanded.SerializeToString()) if demanded else b""
 
     def needs_store(self, name: str, read: service_pb2.ReadOptions) -> bool:
         """The answer of this location may have to wait for its store."""
@@ -79,7 +79,7 @@ class Asking:
         wanted = self.last_good and name not in self.demands and not read.consistency
         return wanted and self.access.within(name).proves(where.service_id, where.node_name)
 
-    def check(self, silent: Mapping[str, Silence], *, anybody: bool) -> None:
+    def check(self, silent: Mapping[str, NoAnswer], *, anybody: bool) -> None:
         """Raises LocationsSilent: a required one is missing, or none answered (`anybody` is False)."""
         if silent and (self.all_required or not anybody):
             raise LocationsSilent(silent)
@@ -93,11 +93,13 @@ def asking(
     clock: Clock,
 ) -> Asking:
     """Work out the options. Raises InvalidRequest, NoSuchEpoch."""
-    names = named(locations, clusters, call)
+    names = locations_to_ask(locations, clusters, call)
     demands = _demands(locations, names, read)
     wanted = read.require_all_locations, read.allow_last_good
     token = caller_token(call)
-    return Asking(names, *wanted, demands, call.deadline, clock, token, (*passed_on(call), *token), call.access)
+    return Asking(
+        names, *wanted, demands, call.deadline, clock, token, (*forwarded_metadata(call), *token), call.access
+    )
 
 
 def caller_token(call: Call) -> Metadata:
@@ -119,18 +121,18 @@ def caller_token(call: Call) -> Metadata:
     return tuple([("authorization", token) for token in tokens])
 
 
-def on_behalf(call: Call) -> Metadata:
+def caller_metadata(call: Call) -> Metadata:
     """Metadata of requests made for this call: request id, trace context, its token. Raises Unauthenticated."""
-    return (*passed_on(call), *caller_token(call))
+    return (*forwarded_metadata(call), *caller_token(call))
 
 
-def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
+def locations_to_ask(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
     """The locations to ask: all if the caller named none. Raises InvalidRequest."""
-    names = chosen(locations.by_name, clusters, "filter.cluster")
+    names = select_locations(locations.by_name, clusters, "filter.cluster")
     requested = requested_cluster(call)
     if not requested:
         return names
-    chosen(locations.by_name, [requested], CLUSTER_HEADER)
+    select_locations(locations.by_name, [requested], CLUSTER_HEADER)
     if requested not in names:
         raise invalid("filter.cluster", f"does not contain {requested}, which the header {CLUSTER_HEADER} names")
     return [requested]

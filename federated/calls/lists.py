@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from federated.calls.asking import Asking, asking
-from federated.clock import Clock
+from federated.clock import FederatedClock
 from federated.encoded import continuation, merge, scan
 from federated.encoded.answers import ListAnswer, encoded_sources, last_good_source
-from federated.encoded.merge import Cursor, Part
-from federated.errors import Silence
-from federated.locations.location import Kept, Location
-from federated.locations.locations import Answers, Locations, unrefused
+from federated.encoded.merge import Cursor, PagePart
+from federated.errors import NoAnswer
+from federated.locations.location import LastGoodAnswer, Location
+from federated.locations.locations import LocationAnswers, Locations, checked_answers
 from hqapi.pieces import Pieces
 from hqclient.errors import Violation
 from hqpb.v1 import service_pb2 as pb
@@ -25,7 +25,7 @@ _ID: Final = re.compile(r"\bfilter\.instance_id\[(\d+)\]")
 _FRUITLESS_PAGES: Final = 100  # in a row; after that, the location changes faster than it can be read
 
 
-class Find(NamedTuple):
+class CompiledFind(NamedTuple):
     """A compiled FindInstancesRequest.
 
     Attributes:
@@ -46,7 +46,7 @@ class Find(NamedTuple):
         return continuation.filter_digest(self.message.filter)
 
 
-def compiled(message: pb.FindInstancesRequest) -> Find:
+def compile_find(message: pb.FindInstancesRequest) -> CompiledFind:
     """Prepare a request. It is not changed afterwards. Raises InvalidRequest: too many values."""
     continuation.check_sizes(message.filter)
     base = pb.FindInstancesRequest()
@@ -59,7 +59,7 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     key = base.SerializeToString()
     if message.read.consistency:
         base.read.consistency = message.read.consistency
-    return Find(message, base.SerializeToString(), key, _is_plain(message))
+    return CompiledFind(message, base.SerializeToString(), key, _is_plain(message))
 
 
 def _is_plain(message: pb.FindInstancesRequest) -> bool:
@@ -68,13 +68,13 @@ def _is_plain(message: pb.FindInstancesRequest) -> bool:
     return not (message.page_token or message.HasField("field_mask") or message.filter.cluster or demands)
 
 
-Remembered = Callable[[bytes, str], Kept | None]
+Remembered = Callable[[bytes, str], LastGoodAnswer | None]
 
 
-class Told(NamedTuple):
+class LocationPage(NamedTuple):
     """A location's part of a page, and its encoded source."""
 
-    part: Part
+    part: PagePart
     source: bytes
 
 
@@ -82,23 +82,23 @@ class Lists:
     """Asks locations for instances."""
 
     def __init__(
-        self, locations: Locations, clock: Clock, page_bytes: int, pieces: Pieces, remembered: Remembered
+        self, locations: Locations, clock: FederatedClock, page_bytes: int, pieces: Pieces, remembered: Remembered
     ) -> None:
         """`pieces`: instances as JSON. `remembered`: a location's last list, by filter key and location name."""
         self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
         self._pieces, self._remembered = pieces, remembered
 
-    def ask(self, find: Find, call: Call) -> Asking:
+    def ask(self, find: CompiledFind, call: Call) -> Asking:
         """The options of a request. Raises InvalidRequest, NoSuchEpoch, Unauthenticated."""
         return asking(self._locations, find.message.read, find.message.filter.cluster, call, self._clock)
 
-    async def page(self, find: Find, ask: Asking) -> ListAnswer:
+    async def page(self, find: CompiledFind, ask: Asking) -> ListAnswer:
         """A page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
         message = find.message
         cursors = continuation.cursors_of(message.page_token, find.digest) if message.page_token else {}
         done = {n: c for n in ask.names if (c := cursors.get(n, Cursor())).done is not None}
         at = {n: cursors.get(n, Cursor()) for n in ask.names if n not in done}
-        answers = unrefused(await self.everywhere(find, ask, at))
+        answers = checked_answers(await self.everywhere(find, ask, at))
         ask.check(answers.silent, anybody=bool(answers.said))
         page = merge.page({n: t.part for n, t in answers.said.items()}, max(0, message.page_size), self._page_bytes)
         told = {n: c.done or b"" for n, c in done.items()} | {n: t.source for n, t in answers.said.items()}
@@ -106,73 +106,77 @@ class Lists:
         if not page.is_last:
             # A location that is silent now keeps its cursor: late instances are better than none.
             moved = {**{n: c for n, c in cursors.items() if n in ask.names}, **page.cursors}
-            token = scan.delimited(2, continuation.page_token(find.digest, moved).encode())
+            token = scan.delimited_field(2, continuation.page_token(find.digest, moved).encode())
         return ListAnswer(page.frames, token + encoded_sources(told, answers.silent), self._pieces)
 
-    async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
+    async def everywhere(
+        self, find: CompiledFind, ask: Asking, cursors: Mapping[str, Cursor]
+    ) -> LocationAnswers[LocationPage]:
         """What each of these locations has for its cursor."""
         key = ask.asker() + find.key
 
-        async def question(location: Location) -> Told:
+        async def question(location: Location) -> LocationPage:
             cursor = cursors[location.name]
             for _ in range(_FRUITLESS_PAGES):
                 told = await self._part(location, find, ask, key, cursor)
                 if not merge.is_fruitless(told.part):
                     return told
                 cursor = Cursor(told.part.next_page_token, cursor.after)
-            raise Silence("it changes faster than it can be listed")
+            raise NoAnswer("it changes faster than it can be listed")
 
         return await self._locations.ask(cursors, question)
 
-    async def _part(self, location: Location, find: Find, ask: Asking, key: bytes, cursor: Cursor) -> Told:
-        token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
+    async def _part(
+        self, location: Location, find: CompiledFind, ask: Asking, key: bytes, cursor: Cursor
+    ) -> LocationPage:
+        token = scan.delimited_field(4, cursor.token.encode()) if cursor.token else b""
         key += token  # in the cache of last good answers
         request = b"".join((find.base, token, ask.demand(location.name, 5)))
         needs_store = ask.needs_store(location.name, find.message.read)
         try:
             body = await location.read("FindInstances", request, ask.left_s(), ask.metadata, needs_store=needs_store)
-        except Silence as silence:
+        except NoAnswer as silence:
             kept = location.last_good.get("FindInstances", key)
             # The watch used the gateway's identity, so callers with a partition of their own must not see it.
             shown = None if token or ask.asker() else self._remembered(find.key, location.name)
             kept = shown if shown is not None and (kept is None or shown.at > kept.at) else kept
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
                 raise
-            answer = merge.listed(kept.body)
+            answer = merge.parse_list(kept.body)
             source = last_good_source(answer.source, self._clock.now() - kept.at, silence)
-            return Told(merge.part(cursor, answer), source)
-        answer = _listed(body)
-        location.health.saw(answer.source)
+            return LocationPage(merge.part(cursor, answer), source)
+        answer = _parse_list(body)
+        location.health.record_source(answer.source)
         location.last_good.keep("FindInstances", key, body, location.health.seen_at)
-        return Told(merge.part(cursor, answer), answer.source)
+        return LocationPage(merge.part(cursor, answer), answer.source)
 
 
-def unrefused_ids(answers: Answers[Told], fields: Sequence[str]) -> Answers[Told]:
+def checked_id_answers(answers: LocationAnswers[LocationPage], fields: Sequence[str]) -> LocationAnswers[LocationPage]:
     """The same answers to a filter of ids. Raises ServiceError, naming the one of `fields` that held the id."""
     for error in answers.refused.values():
         error.message = _sent_as(fields, error.message)
         error.violations = tuple(Violation(_sent_as(fields, v.field), v.description) for v in error.violations)
-    return unrefused(answers)
+    return checked_answers(answers)
 
 
 def _sent_as(fields: Sequence[str], text: str) -> str:
     return _ID.sub(lambda found: fields[int(found[1])], text)
 
 
-def _listed(body: bytes) -> merge.Listed:
+def _parse_list(body: bytes) -> merge.Listed:
     try:
-        return merge.listed(body)
+        return merge.parse_list(body)
     except ValueError as error:
-        raise Silence(f"its response cannot be decoded: {error}") from error
+        raise NoAnswer(f"its response cannot be decoded: {error}") from error
 
 
 _METHOD = "CountInstances"
 
 
-class Counts:
+class CountCalls:
     """Asks locations for counts."""
 
-    def __init__(self, locations: Locations, clock: Clock) -> None:
+    def __init__(self, locations: Locations, clock: FederatedClock) -> None:
         self._locations, self._clock = locations, clock
 
     async def count(self, message: pb.CountInstancesRequest, call: Call) -> bytes:
@@ -182,9 +186,9 @@ class Counts:
         async def question(location: Location) -> pb.CountInstancesResponse:
             return await self._ask(location, message, ask)
 
-        answers = unrefused(await self._locations.ask(ask.names, question))
+        answers = checked_answers(await self._locations.ask(ask.names, question))
         ask.check(answers.silent, anybody=bool(answers.said))
-        groups = merge.counted(answers.said.values())
+        groups = merge.sum_counts(answers.said.values())
         told = {name: answer.sources[-1].SerializeToString() for name, answer in answers.said.items()}
         return pb.CountInstancesResponse(groups=groups).SerializeToString() + encoded_sources(told, answers.silent)
 
@@ -198,26 +202,26 @@ class Counts:
         needs_store = ask.needs_store(location.name, message.read)
         try:
             body = await location.read(_METHOD, request, ask.left_s(), ask.metadata, needs_store=needs_store)
-        except Silence as silence:
+        except NoAnswer as silence:
             kept = location.last_good.get(_METHOD, key)
             if kept is None or not ask.may_be_old(location.name, message.read, message.filter):
                 raise
-            old = _parsed(kept.body)
+            old = _parse_counts(kept.body)
             told = old.sources.pop().SerializeToString()
             source = last_good_source(told, self._clock.now() - kept.at, silence)
             old.sources.append(pb.Source.FromString(source))
             return old
-        answer = _parsed(body)
-        location.health.saw(answer.sources[-1].SerializeToString())
+        answer = _parse_counts(body)
+        location.health.record_source(answer.sources[-1].SerializeToString())
         location.last_good.keep(_METHOD, key, body, self._clock.now())
         return answer
 
 
-def _parsed(body: bytes) -> pb.CountInstancesResponse:
+def _parse_counts(body: bytes) -> pb.CountInstancesResponse:
     try:
         answer = pb.CountInstancesResponse.FromString(body)
     except DecodeError as error:
-        raise Silence(f"its response cannot be decoded: {error}") from error
+        raise NoAnswer(f"its response cannot be decoded: {error}") from error
     if not answer.sources:
-        raise Silence("its response does not name its cluster")
+        raise NoAnswer("its response does not name its cluster")
     return answer

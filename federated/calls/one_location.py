@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 import grpc
 
-from federated.clock import Clock
+from federated.clock import FederatedClock
 from federated.encoded import scan
-from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
+from federated.errors import NOT_LET_IN, NoAnswer, is_too_large, relayed_error
 from federated.locations.locations import Locations
 from hqclient.backoff import backoff_limit_s
 from hqclient.errors import HqApiError
@@ -17,7 +17,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import ServiceError
 
 
-class Message(NamedTuple):
+class LocationMessage(NamedTuple):
     """A message of a location, taken apart.
 
     Attributes:
@@ -30,7 +30,7 @@ class Message(NamedTuple):
     rest: bytes
 
 
-def apart(body: bytes) -> Message:
+def parse_message(body: bytes) -> LocationMessage:
     """Take an encoded WatchInstancesResponse apart; its events stay encoded. Raises Malformed."""
     kind, token, source, at = 0, "", b"", 0
     rest: list[bytes] = []
@@ -43,7 +43,7 @@ def apart(body: bytes) -> Message:
             at = field.end
         elif field.number == 4 and field.kind == scan.DELIMITED:
             source = body[field.value_at : field.end]
-    return Message(kind, token, source, b"".join((*rest, body[at:])))
+    return LocationMessage(kind, token, source, b"".join((*rest, body[at:])))
 
 
 class Portion(NamedTuple):
@@ -62,7 +62,7 @@ class Portion(NamedTuple):
     forget: bool = False
 
 
-class Progress:
+class LocationProgress:
     """What a location has shown in a watch, and where it resumes. Decisions only.
 
     Attributes:
@@ -74,11 +74,11 @@ class Progress:
         self._is_partial = False  # a snapshot was sent in part
         self._parts: list[bytes] = []  # of an incomplete version
 
-    def received(self, message: Message) -> list[Portion]:
+    def apply_message(self, message: LocationMessage) -> list[Portion]:
         """What to send for a message."""
         match message.kind:
             case pb.WATCH_KIND_SNAPSHOT:
-                void = self.voided("a new snapshot begins") if self.token else []
+                void = self.start_over("a new snapshot begins") if self.token else []
                 self._is_partial = True
                 return [*void, Portion(self.name, [message.rest])]
             case pb.WATCH_KIND_EVENTS:
@@ -91,17 +91,17 @@ class Progress:
                 self.token = message.token or self.token
                 return [Portion(self.name, [message.rest], message.token)]
 
-    def broke(self) -> list[Portion]:
+    def on_stream_end(self) -> list[Portion]:
         """What to send because the stream ended, for any reason."""
         self._parts.clear()
-        return self.voided("the stream ended before the snapshot was complete") if self._is_partial else []
+        return self.start_over("the stream ended before the snapshot was complete") if self._is_partial else []
 
-    def voided(self, reason: str) -> list[Portion]:
+    def start_over(self, reason: str) -> list[Portion]:
         """What to send because everything shown so far is void."""
         self._forget()
         return [Portion(self.name, [resync(self.name, reason)], forget=True)]
 
-    def _events(self, message: Message) -> list[Portion]:
+    def _events(self, message: LocationMessage) -> list[Portion]:
         self._parts.append(message.rest)
         if not message.token:
             return []
@@ -120,13 +120,13 @@ def resync(name: str, reason: str) -> bytes:
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_RESYNC, sources=[source], reason=reason).SerializeToString()
 
 
-def nothing(name: str, reason: str) -> bytes:
+def empty_location_message(name: str, reason: str) -> bytes:
     """This location has been shown completely: it has no instances here, for this reason."""
     source = pb.Source(cluster=name, error=reason)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SYNCED, sources=[source]).SerializeToString()
 
 
-def trouble(name: str, error: str) -> bytes:
+def stale_location_message(name: str, error: str) -> bytes:
     """What was shown of this location may be stale."""
     source = pb.Source(cluster=name, error=error)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[source]).SerializeToString()
@@ -141,15 +141,21 @@ _VOID: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.O
 _NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
 
 
-class Follower:
+class LocationFollower:
     """Decides what to ask a location, and what to send for its messages or its silence."""
 
     def __init__(
-        self, name: str, locations: Locations, where: pb.InstanceFilter, token: str, clock: Clock, rng: random.Random
+        self,
+        name: str,
+        locations: Locations,
+        where: pb.InstanceFilter,
+        token: str,
+        clock: FederatedClock,
+        rng: random.Random,
     ) -> None:
         self.name, self._locations, self._where = name, locations, where
         self._clock, self._rng = clock, rng
-        self.progress = Progress(name, token)
+        self.progress = LocationProgress(name, token)
         self._failures = 0
         self._told = False  # its silence was reported
         self._began = self._heard_at = clock.now()
@@ -161,17 +167,17 @@ class Follower:
         asked = pb.WatchInstancesRequest(filter=self._where, resume_token=self.progress.token)
         return asked.SerializeToString()
 
-    def received(self, body: bytes) -> list[Portion]:
+    def on_message(self, body: bytes) -> list[Portion]:
         """What to send for an encoded message. Raises Silence: it is not from this location."""
         try:
-            message = apart(body)
+            message = parse_message(body)
         except ValueError as error:
-            raise Silence(f"its message cannot be decoded: {error}") from error
+            raise NoAnswer(f"its message cannot be decoded: {error}") from error
         location = self._locations.get(self.name)
         if location is not None:
-            location.health.saw(message.source)
+            location.health.record_source(message.source)
         self._failures, self._told, self._heard_at = 0, False, self._clock.now()
-        return self.progress.received(message)
+        return self.progress.apply_message(message)
 
     def silence(self) -> list[Portion]:
         """What to send if it is silent, once: its next message shows that it is back."""
@@ -189,7 +195,7 @@ class Follower:
         """Seconds after which to call `silence`, unless the location is found to be silent earlier."""
         return _QUIET_S if self._told else max(_LEAST_LOOK_S, _QUIET_S - self._quiet_s())
 
-    def failed(self, error: HqApiError | Silence) -> list[Portion]:
+    def on_stream_failure(self, error: HqApiError | NoAnswer) -> list[Portion]:
         """What to send because a stream ended.
 
         Raises:
@@ -202,9 +208,9 @@ class Follower:
             if error.code in _NO_USE:
                 raise self._final(error)
             if error.code in _VOID and self.progress.token:
-                return self.progress.voided(str(error))
-        portions = self.progress.broke()
-        words = str(error) if isinstance(error, Silence) or error.sent else "no replica accepts connections"
+                return self.progress.start_over(str(error))
+        portions = self.progress.on_stream_end()
+        words = str(error) if isinstance(error, NoAnswer) or error.sent else "no replica accepts connections"
         if self._failures >= 2:  # the first time, another replica may simply resume
             portions += self._trouble(words)
         return portions
@@ -220,10 +226,10 @@ class Follower:
         if self._told:
             return []
         self._told = True
-        return [Portion(self.name, [trouble(self.name, f"{words}; resuming automatically")])]
+        return [Portion(self.name, [stale_location_message(self.name, f"{words}; resuming automatically")])]
 
     def _quiet_s(self) -> float:
         return self._clock.now() - self._heard_at
 
     def _final(self, error: HqApiError) -> ServiceError:
-        return relayed(error, self.name)
+        return relayed_error(error, self.name)

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from federated.calls.asking import Asking, caller_token, on_behalf
-from federated.calls.lists import Lists, compiled, unrefused_ids
-from federated.clock import Clock
+from federated.calls.asking import Asking, caller_metadata, caller_token
+from federated.calls.lists import Lists, checked_id_answers, compile_find
+from federated.clock import FederatedClock
 from federated.encoded.merge import Cursor
-from federated.errors import NAME_IT, Ambiguous, LocationsSilent, Silence
+from federated.errors import NAME_IT, Ambiguous, LocationsSilent, NoAnswer
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -28,7 +28,7 @@ class Owners:
     """
 
     by_id: Mapping[str, Sequence[str]]
-    silent: Mapping[str, Silence]
+    silent: Mapping[str, NoAnswer]
     asked: Sequence[str]
 
     def one(self, instance_id: str) -> str:
@@ -53,7 +53,7 @@ class Owners:
 class OwnerSearch:
     """Asks every location for ids."""
 
-    def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
+    def __init__(self, locations: Locations, lists: Lists, clock: FederatedClock) -> None:
         self._locations, self._lists, self._clock = locations, lists, clock
 
     async def owners(self, fields: Mapping[str, str], deadline: float | None, call: Call) -> Owners:
@@ -85,14 +85,14 @@ class OwnerSearch:
             deadline=deadline,
             clock=self._clock,
             token=caller_token(call),
-            metadata=on_behalf(call),
+            metadata=caller_metadata(call),
         )
-        find, cursors = compiled(request), dict.fromkeys(names, Cursor())
+        find, cursors = compile_find(request), dict.fromkeys(names, Cursor())
         by_id: defaultdict[str, list[str]] = defaultdict(list)
-        silent: dict[str, Silence] = {}
+        silent: dict[str, NoAnswer] = {}
         # Page sizes count whole instances, whatever the mask: a thousand ids may take several pages.
         while cursors:
-            answers = unrefused_ids(await self._lists.everywhere(find, ask, cursors), list(fields.values()))
+            answers = checked_id_answers(await self._lists.everywhere(find, ask, cursors), list(fields.values()))
             silent.update(answers.silent)
             cursors = {n: Cursor(t.part.next_page_token) for n, t in answers.said.items() if t.part.next_page_token}
             for name, told in answers.said.items():

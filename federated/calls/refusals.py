@@ -12,7 +12,7 @@ from serving.calls.methods import Call
 from serving.errors import ServiceError
 
 
-class Refusals:
+class FederatedRefusals:
     """Says where to go."""
 
     def __init__(self, locations: Locations, search: OwnerSearch) -> None:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from federated.calls.asking import Asking, asking
-from federated.calls.lists import Find, Lists, Told, compiled, unrefused_ids
-from federated.clock import Clock
+from federated.calls.lists import CompiledFind, Lists, LocationPage, checked_id_answers, compile_find
+from federated.clock import FederatedClock
 from federated.encoded.answers import encoded_sources
 from federated.encoded.merge import Cursor
-from federated.errors import Ambiguous, LocationsSilent, Silence
+from federated.errors import Ambiguous, LocationsSilent, NoAnswer
 from federated.locations.location import Location
-from federated.locations.locations import Answers, Locations, unrefused
+from federated.locations.locations import LocationAnswers, Locations, checked_answers
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -24,21 +24,21 @@ class One(NamedTuple):
     """A compiled GetInstanceRequest: the id, and the FindInstancesRequest that looks for it."""
 
     id: str
-    find: Find
+    find: CompiledFind
 
 
 def compiled_get(message: pb.GetInstanceRequest) -> One:
     """Prepare a request. It is not changed afterwards."""
     where = pb.InstanceFilter(instance_id=[message.id])
     request = pb.FindInstancesRequest(filter=where, field_mask=message.field_mask, read=message.read)
-    return One(message.id, compiled(request))
+    return One(message.id, compile_find(request))
 
 
 class _Found(NamedTuple):
     """The location that has an instance, and the answers of all locations that were asked."""
 
     owner: str
-    answers: Answers[Told]
+    answers: LocationAnswers[LocationPage]
 
 
 class Single:
@@ -50,13 +50,13 @@ class Single:
         LocationsSilent: no location that answered has it.
     """
 
-    def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
+    def __init__(self, locations: Locations, lists: Lists, clock: FederatedClock) -> None:
         self._locations, self._lists, self._clock = locations, lists, clock
 
     async def get(self, wanted: One, call: Call) -> bytes:
         """The instance."""
         ask = asking(self._locations, wanted.find.message.read, (), call, self._clock)
-        owner, answers = await self._found(wanted, ask)
+        owner, answers = await self._find_owner(wanted, ask)
         frame = answers.said[owner].part.items[0].frame
         return frame + encoded_sources({n: t.source for n, t in answers.said.items()}, answers.silent)
 
@@ -65,14 +65,16 @@ class Single:
         ask = asking(self._locations, pb.ReadOptions(), (), call, self._clock)
         request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=[message.id]))
         request.field_mask.paths.append("meta.id")
-        owner, answers = await self._found(One(message.id, compiled(request)), ask)
-        told = unrefused(await self._locations.ask([owner], lambda location: _explained(location, message, ask)))
+        owner, answers = await self._find_owner(One(message.id, compile_find(request)), ask)
+        told = checked_answers(
+            await self._locations.ask([owner], lambda location: _explain_instance(location, message, ask))
+        )
         if not told.said:
             raise LocationsSilent(told.silent)
         others = {n: t.source for n, t in answers.said.items() if n != owner}
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
-    async def _found(self, wanted: One, ask: Asking) -> _Found:
+    async def _find_owner(self, wanted: One, ask: Asking) -> _Found:
         """Find its location. A list is asked for, from memory first: a location without it answers so, with its Source.
 
         GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
@@ -85,7 +87,7 @@ class Single:
             request = pb.FindInstancesRequest()
             request.CopyFrom(find.message)
             request.read.consistency = pb.READ_CONSISTENCY_STRONG
-            answers = await self._everywhere(compiled(request), ask)
+            answers = await self._everywhere(compile_find(request), ask)
         owners = [name for name, told in answers.said.items() if told.part.items]
         if len(owners) > 1:
             raise Ambiguous(instance_id, owners)
@@ -98,12 +100,12 @@ class Single:
         ask.check(answers.silent, anybody=True)
         return _Found(owners[0], answers)
 
-    async def _everywhere(self, find: Find, ask: Asking) -> Answers[Told]:
+    async def _everywhere(self, find: CompiledFind, ask: Asking) -> LocationAnswers[LocationPage]:
         cursors = dict.fromkeys(ask.names, Cursor())
-        return unrefused_ids(await self._lists.everywhere(find, ask, cursors), ["id"])
+        return checked_id_answers(await self._lists.everywhere(find, ask, cursors), ["id"])
 
 
-async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:
+async def _explain_instance(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:
     try:
         request = message.SerializeToString()
         # It exists; if it was just deleted, the location asks its store before it answers so.
@@ -112,8 +114,8 @@ async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask
     except HqApiError as error:
         if error.reason != "NOT_FOUND":
             raise
-        raise Silence("it had the instance a moment ago, and one of its replicas no longer has it: retry") from error
+        raise NoAnswer("it had the instance a moment ago, and one of its replicas no longer has it: retry") from error
     except DecodeError as error:
-        raise Silence(f"its response cannot be decoded: {error}") from error
-    location.health.saw(answer.sources[-1].SerializeToString() if answer.sources else b"")
+        raise NoAnswer(f"its response cannot be decoded: {error}") from error
+    location.health.record_source(answer.sources[-1].SerializeToString() if answer.sources else b"")
     return body

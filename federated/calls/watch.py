@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from federated.calls.asking import named, on_behalf
-from federated.calls.one_location import Follower, Portion, nothing, resync
-from federated.clock import Clock
+from federated.calls.asking import caller_metadata, locations_to_ask
+from federated.calls.one_location import LocationFollower, Portion, empty_location_message, resync
+from federated.clock import FederatedClock
 from federated.encoded import continuation, scan
-from federated.errors import Silence
+from federated.errors import NoAnswer
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
 from hqapi.requests import requested_cluster
@@ -28,7 +28,7 @@ class _Changed:
     """The set of locations has changed, or the gateway shuts down."""
 
 
-class Watches:
+class FederatedWatches:
     """The watching call.
 
     Attributes:
@@ -36,7 +36,7 @@ class Watches:
         resyncs: by location, how often its continuity was lost in some watch.
     """
 
-    def __init__(self, locations: Locations, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, locations: Locations, clock: FederatedClock, rng: random.Random) -> None:
         self._locations, self._clock, self._rng = locations, clock, rng
         self.open = 0
         self.resyncs: dict[str, int] = {}
@@ -53,9 +53,9 @@ class Watches:
         """
         digest = continuation.filter_digest(message.filter)
         held = continuation.tokens_of(message.resume_token, digest) if message.resume_token else None
-        names = named(self._locations, message.filter.cluster, call)
+        names = locations_to_ask(self._locations, message.filter.cluster, call)
         restricted = bool(message.filter.cluster or requested_cluster(call))
-        stream = _Stream(self, self._locations, message.filter, on_behalf(call), held, self._clock, self._rng)
+        stream = _Stream(self, self._locations, message.filter, caller_metadata(call), held, self._clock, self._rng)
         self.open += 1
         try:
             yield _opening(self._locations, names)
@@ -69,7 +69,7 @@ class Watches:
                 # A RESYNC has one, too: the caller has just dropped the state of the previous one.
                 moved = bool(portion.token or (portion.forget and stream.vector))
                 token = continuation.resume_token(digest, stream.vector) if moved else ""
-                yield last + scan.delimited(3, token.encode()) if token else last
+                yield last + scan.delimited_field(3, token.encode()) if token else last
         finally:
             self.open -= 1
             await stream.end()
@@ -84,12 +84,12 @@ class _Stream:
 
     def __init__(
         self,
-        watches: Watches,
+        watches: FederatedWatches,
         locations: Locations,
         where: pb.InstanceFilter,
         metadata: Metadata,
         held: dict[str, str] | None,
-        clock: Clock,
+        clock: FederatedClock,
         rng: random.Random,
     ) -> None:
         self._watches, self._locations, self._where = watches, locations, where
@@ -98,7 +98,7 @@ class _Stream:
         self.vector = dict(held or {})
         self._outbox: asyncio.Queue[Portion | BaseException | _Changed] = asyncio.Queue(_QUEUED_PORTIONS)
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._followers: dict[str, Follower] = {}
+        self._followers: dict[str, LocationFollower] = {}
         self._looking: list[asyncio.Task[None]] = []
 
     async def portions(self, wanted: Callable[[], Sequence[str]]) -> AsyncIterator[Portion]:
@@ -142,7 +142,7 @@ class _Stream:
     def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
         """Follow these locations and no others; what to give out at once."""
         gone = [name for name in {*self._following, *(self.vector if first else ())} if name not in names]
-        portions = [portion for name in gone for portion in self._removed(name)]
+        portions = [portion for name in gone for portion in self._drop_location(name)]
         for name in gone:
             if task := self._following.pop(name, None):
                 task.cancel()
@@ -153,7 +153,7 @@ class _Stream:
             token = self.vector.get(name, "")
             if self._resumed and not token:
                 portions.append(self._forget(name, "its snapshot was not complete before"))
-            follower = Follower(name, self._locations, self._where, token, self._clock, self._rng)
+            follower = LocationFollower(name, self._locations, self._where, token, self._clock, self._rng)
             self._followers[name] = follower
             self._following[name] = asyncio.create_task(self._pump(follower), name=f"watch {name}")
         return portions
@@ -161,12 +161,12 @@ class _Stream:
     def _forget(self, name: str, reason: str) -> Portion:
         return Portion(name, [resync(name, reason)], forget=True)
 
-    def _removed(self, name: str) -> list[Portion]:
+    def _drop_location(self, name: str) -> list[Portion]:
         """Forget it, and that is all that there is of it: nobody needs to wait for its snapshot."""
         reason = "the location was removed from the gateway's configuration"
-        return [self._forget(name, reason), Portion(name, [nothing(name, reason)])]
+        return [self._forget(name, reason), Portion(name, [empty_location_message(name, reason)])]
 
-    async def _pump(self, follower: Follower) -> None:
+    async def _pump(self, follower: LocationFollower) -> None:
         try:
             while True:
                 try:
@@ -174,14 +174,14 @@ class _Stream:
                     # Without it this watch is about to hear so, or it is back before a slow reader let that through.
                     if location is not None:
                         async for body in location.stream("WatchInstances", follower.request(), self._metadata):
-                            await self._put(follower.received(body))
-                except (HqApiError, Silence) as error:
-                    await self._put(follower.failed(error))
+                            await self._put_portions(follower.on_message(body))
+                except (HqApiError, NoAnswer) as error:
+                    await self._put_portions(follower.on_stream_failure(error))
                 await follower.pause()
         except Exception as error:
             await self._outbox.put(error)
 
-    async def _put(self, portions: list[Portion]) -> None:
+    async def _put_portions(self, portions: list[Portion]) -> None:
         for portion in portions:
             await self._outbox.put(portion)
 
@@ -190,17 +190,17 @@ class _Stream:
             look_in_s = min((follower.look_in_s() for follower in self._followers.values()), default=1.0)
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_in_s):
-                    await self._locations.fell_silent()
+                    await self._locations.wait_for_silence()
             # A reader that takes nothing makes locations wait, which are not silent for that.
             if not self._outbox.full():
-                await self._put([portion for one in self._followers.values() for portion in one.silence()])
+                await self._put_portions([portion for one in self._followers.values() for portion in one.silence()])
 
     async def _look(self) -> None:
         while True:
             await self._outbox.put(_Changed())  # first of all, for what changed before this task began
             if self._locations.closing.is_set():
                 return
-            await self._locations.changed()
+            await self._locations.wait_for_change()
 
 
 def _opening(locations: Locations, names: Sequence[str]) -> bytes:

@@ -10,12 +10,12 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from federated.calls.asking import on_behalf
+from federated.calls.asking import caller_metadata
 from federated.calls.owners import Owners, OwnerSearch
-from federated.clock import Clock
-from federated.errors import NAME_IT, relayed
+from federated.clock import FederatedClock
+from federated.errors import NAME_IT, relayed_error
 from federated.locations.locations import Locations
-from federated.locations.plan import chosen
+from federated.locations.plan import select_locations
 from hqapi.requests import CLUSTER_HEADER, MAX_ITEMS, REPEATED_HEADER, item_error, requested_cluster
 from hqclient.errors import HqApiError
 from hqclient.retry import REPEATED, Safety
@@ -26,15 +26,15 @@ from serving.errors import NotFound, Retry, ServiceError, invalid
 WRITE_TIMEOUT_S: Final = 10.0
 
 
-class Writes:
+class FederatedWrites:
     """The writing calls of one instance. Each returns the location's encoded answer and raises ServiceError."""
 
-    def __init__(self, locations: Locations, search: OwnerSearch, clock: Clock) -> None:
+    def __init__(self, locations: Locations, search: OwnerSearch, clock: FederatedClock) -> None:
         self._locations, self._search, self._clock = locations, search, clock
 
     async def create(self, message: pb.CreateInstanceRequest, call: Call) -> bytes:
         """Into the location that meta.cluster or the header names; without either into the only one there is."""
-        name = self.named(message.instance.meta.cluster, "instance.meta.cluster", call) or self.only()
+        name = self.requested_location(message.instance.meta.cluster, "instance.meta.cluster", call) or self.only()
         if not name:
             known = ", ".join(self._locations.by_name)
             raise invalid("instance.meta.cluster", f"name the location to create it in: one of {known}")
@@ -47,27 +47,27 @@ class Writes:
     async def update(self, message: pb.UpdateInstanceRequest, call: Call) -> bytes:
         """In the location that meta.cluster or the header names, else where the instance is."""
         meta = message.instance.meta
-        name = self.named(meta.cluster, "instance.meta.cluster", call) or await self._owner(
+        name = self.requested_location(meta.cluster, "instance.meta.cluster", call) or await self._owner(
             meta.id, "instance.meta.id", call
         )
         return await self.send(name, "UpdateInstance", message, call, repeatable=message.validate_only)
 
     async def delete(self, message: pb.DeleteInstanceRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.id, "id", call)
+        name = self.requested_location("", "", call) or await self._owner(message.id, "id", call)
         return await self.send(name, "DeleteInstance", message, call, repeatable=False)
 
     async def put_revision(self, message: pb.PutRevisionRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.instance_id, "instance_id", call)
+        name = self.requested_location("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "PutRevision", message, call, repeatable=message.validate_only)
 
     async def delete_revision(self, message: pb.DeleteRevisionRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.instance_id, "instance_id", call)
+        name = self.requested_location("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "DeleteRevision", message, call, repeatable=False)
 
-    def named(self, cluster: str, field: str, call: Call) -> str:
+    def requested_location(self, cluster: str, field: str, call: Call) -> str:
         """The location that the caller names; empty: none. Raises InvalidRequest: unknown, or two different ones."""
         requested = requested_cluster(call)
         if requested and cluster and requested != cluster:
@@ -76,7 +76,7 @@ class Writes:
             )
         name = cluster or requested
         if name:
-            chosen(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
+            select_locations(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
         return name
 
     def most_items(self) -> int:
@@ -97,14 +97,14 @@ class Writes:
         left_s = max(0.001, self.deadline(call) - self._clock.now())
         # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
         repeated = (REPEATED,) if call.header(REPEATED_HEADER) else ()
-        metadata = ((CLUSTER_HEADER, name), *repeated, *on_behalf(call))
+        metadata = ((CLUSTER_HEADER, name), *repeated, *caller_metadata(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} was just removed from the gateway's configuration")
         try:
             return await location.write(method, message.SerializeToString(), safety, left_s, metadata)
         except HqApiError as error:
-            raise relayed(error, name) from error
+            raise relayed_error(error, name) from error
 
     async def _owner(self, instance_id: str, field: str, call: Call) -> str:
         if only := self.only():
@@ -120,7 +120,7 @@ _INDEX: Final = re.compile(r"\binstance\[(\d+)\]")
 class Applying:
     """The call for many instances."""
 
-    def __init__(self, writes: Writes, search: OwnerSearch) -> None:
+    def __init__(self, writes: FederatedWrites, search: OwnerSearch) -> None:
         self._writes, self._search = writes, search
 
     async def apply(self, message: pb.ApplyInstancesRequest, call: Call) -> bytes:
@@ -143,7 +143,7 @@ class Applying:
         for part in told:
             results.update(part)
         for _, result in sorted(results.items()):
-            call.touched(result.id, result.version, result.error.reason)
+            call.note_write(result.id, result.version, result.error.reason)
         return pb.ApplyInstancesResponse(result=[results[i] for i in range(len(message.instance))]).SerializeToString()
 
     async def _places(
@@ -151,7 +151,8 @@ class Applying:
     ) -> dict[int, str]:
         """The location of each item; items that have none get their result here."""
         places = {
-            i: self._writes.named(item.meta.cluster, f"instance[{i}].meta.cluster", call) or self._writes.only()
+            i: self._writes.requested_location(item.meta.cluster, f"instance[{i}].meta.cluster", call)
+            or self._writes.only()
             for i, item in enumerate(message.instance)
         }
         unnamed = {i: message.instance[i].meta.id for i, name in places.items() if not name}
@@ -185,8 +186,8 @@ class Applying:
         answer = pb.ApplyInstancesResponse.FromString(body)
         for result in answer.result:
             if result.HasField("error"):
-                result.error.field = _renumbered(result.error.field, indexes)
-                result.error.message = _renumbered(result.error.message, indexes)
+                result.error.field = _renumber_items(result.error.field, indexes)
+                result.error.message = _renumber_items(result.error.message, indexes)
         return dict(zip(indexes, answer.result, strict=True))
 
 
@@ -206,6 +207,6 @@ def _owner(owners: Owners, instance_id: str, index: int) -> str:
         raise invalid(f"instance[{index}].meta.cluster", text) from None
 
 
-def _renumbered(text: str, indexes: Sequence[int]) -> str:
+def _renumber_items(text: str, indexes: Sequence[int]) -> str:
     """Positions in the batch of a location become those in the caller's request."""
     return _INDEX.sub(lambda m: f"instance[{indexes[int(m[1])] if int(m[1]) < len(indexes) else m[1]}]", text)

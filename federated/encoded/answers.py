@@ -5,18 +5,18 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from federated.encoded import scan
-from federated.errors import Silence
+from federated.errors import NoAnswer
 from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
 
 
-def silent_source(name: str, silence: Silence) -> service_pb2.Source:
+def silent_source(name: str, silence: NoAnswer) -> service_pb2.Source:
     """The source of a location whose instances are missing from the answer."""
     return service_pb2.Source(cluster=name, error=str(silence))
 
 
-def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
+def last_good_source(encoded: bytes, age_s: float, silence: NoAnswer) -> bytes:
     """The encoded source of an old answer that is served because the location is silent now."""
     source = service_pb2.Source.FromString(encoded)
     if source.HasField("staleness"):  # otherwise it was unknown then, and still is
@@ -27,11 +27,11 @@ def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
     return source.SerializeToString()
 
 
-def encoded_sources(sources: dict[str, bytes], silent: dict[str, Silence], number: int = 3) -> bytes:
+def encoded_sources(sources: dict[str, bytes], silent: dict[str, NoAnswer], number: int = 3) -> bytes:
     """Sources in order of locations, as repeated field `number` of an answer."""
     missing = {name: silent_source(name, silence).SerializeToString() for name, silence in silent.items()}
     together = sorted({**sources, **missing}.items())
-    return b"".join(scan.delimited(number, source) for _, source in together)
+    return b"".join(scan.delimited_field(number, source) for _, source in together)
 
 
 class RawAnswer:

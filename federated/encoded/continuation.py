@@ -32,11 +32,11 @@ def check_sizes(where: service_pb2.InstanceFilter) -> None:
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
     """The same digest for equal filters, in whatever order they list their values. Raises InvalidRequest: too many."""
     check_sizes(where)
-    where = _sorted(where)
+    where = _normalized_filter(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
 
 
-def _sorted(where: service_pb2.InstanceFilter) -> service_pb2.InstanceFilter:
+def _normalized_filter(where: service_pb2.InstanceFilter) -> service_pb2.InstanceFilter:
     plain = service_pb2.InstanceFilter()
     plain.CopyFrom(where)
     for name in _LISTS:

@@ -10,7 +10,7 @@ from federated.encoded import scan
 from hqpb.v1 import service_pb2
 
 
-class Item(NamedTuple):
+class InstanceItem(NamedTuple):
     """An instance in an answer: its id, and the encoded field `instances = 1`."""
 
     id: bytes
@@ -24,18 +24,18 @@ class Listed(NamedTuple):
         source: the last encoded Source in it.
     """
 
-    items: list[Item]
+    items: list[InstanceItem]
     next_page_token: str
     source: bytes
 
 
-def listed(body: bytes) -> Listed:
+def parse_list(body: bytes) -> Listed:
     """Take an encoded answer apart. Raises Malformed."""
     items, at = _leading_items(body)
     token, source = "", b""
     for field in scan.fields(body, at):
         if field.number == 1 and field.kind == scan.DELIMITED:
-            items.append(Item(instance_id(body, field.value_at, field.end), body[field.at : field.end]))
+            items.append(InstanceItem(instance_id(body, field.value_at, field.end), body[field.at : field.end]))
         elif field.number == 2 and field.kind == scan.DELIMITED:
             token = body[field.value_at : field.end].decode()
         elif field.number == 3 and field.kind == scan.DELIMITED:
@@ -43,9 +43,9 @@ def listed(body: bytes) -> Listed:
     return Listed(items, token, source)
 
 
-def _leading_items(body: bytes) -> tuple[list[Item], int]:
+def _leading_items(body: bytes) -> tuple[list[InstanceItem], int]:
     """The instances that an answer begins with, and the offset behind them. This is the gateway's hottest loop."""
-    items: list[Item] = []
+    items: list[InstanceItem] = []
     at, end = 0, len(body)
     while at + 4 < end and body[at] == 0x0A:
         # Lengths below 16 KiB take up to two bytes; longer ones take the slow path.
@@ -58,7 +58,7 @@ def _leading_items(body: bytes) -> tuple[list[Item], int]:
         stop = value_at + length
         if stop > end:
             break
-        items.append(Item(instance_id(body, value_at, stop), body[at:stop]))
+        items.append(InstanceItem(instance_id(body, value_at, stop), body[at:stop]))
         at = stop
     return items, at
 
@@ -97,7 +97,7 @@ class Cursor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PagePart:
     """One location's contribution to a page: its answer without what was already sent.
 
     Attributes:
@@ -105,24 +105,24 @@ class Part:
     """
 
     asked: Cursor
-    items: Sequence[Item]
+    items: Sequence[InstanceItem]
     next_page_token: str
     source: bytes
 
 
-def part(asked: Cursor, answer: Listed) -> Part:
+def part(asked: Cursor, answer: Listed) -> PagePart:
     """An answer to a cursor."""
     after = asked.after.encode()
     items = [item for item in answer.items if item.id > after] if after else answer.items
-    return Part(asked, items, answer.next_page_token, answer.source)
+    return PagePart(asked, items, answer.next_page_token, answer.source)
 
 
-def is_fruitless(one: Part) -> bool:
+def is_fruitless(one: PagePart) -> bool:
     """Everything in it was sent before, and there is more: ask again with its next token."""
     return not one.items and bool(one.next_page_token)
 
 
-class Page(NamedTuple):
+class MergedPage(NamedTuple):
     """A page of all locations together, in order of ids, then of locations.
 
     Attributes:
@@ -138,7 +138,7 @@ class Page(NamedTuple):
         return all(cursor.done is not None for cursor in self.cursors.values())
 
 
-def page(parts: Mapping[str, Part], limit: int, max_bytes: int) -> Page:
+def page(parts: Mapping[str, PagePart], limit: int, max_bytes: int) -> MergedPage:
     """Merge. At most `limit` instances (0: any number) and about `max_bytes`, but at least one if there is one."""
     # A location with more pages may still send any id after its last one: nothing beyond that may be sent yet.
     horizons = [p.items[-1].id for p in parts.values() if p.next_page_token and p.items]
@@ -153,8 +153,8 @@ def page(parts: Mapping[str, Part], limit: int, max_bytes: int) -> Page:
     taken: dict[str, tuple[int, bytes]] = {}
     for id_, name, _ in rows:
         taken[name] = (taken.get(name, (0, b""))[0] + 1, id_)
-    cursors = {name: _moved(one, *taken.get(name, (0, b""))) for name, one in parts.items()}
-    return Page([frame for _, _, frame in rows], cursors)
+    cursors = {name: _next_cursor(one, *taken.get(name, (0, b""))) for name, one in parts.items()}
+    return MergedPage([frame for _, _, frame in rows], cursors)
 
 
 def _fitting(rows: Sequence[tuple[bytes, str, bytes]], limit: int, max_bytes: int) -> int:
@@ -166,7 +166,7 @@ def _fitting(rows: Sequence[tuple[bytes, str, bytes]], limit: int, max_bytes: in
     return min(limit, len(rows))
 
 
-def _moved(one: Part, count: int, last_id: bytes) -> Cursor:
+def _next_cursor(one: PagePart, count: int, last_id: bytes) -> Cursor:
     if count < len(one.items):
         return Cursor(one.asked.token, last_id.decode() if count else one.asked.after)
     return Cursor(one.next_page_token) if one.next_page_token else Cursor(done=one.source)
@@ -175,7 +175,7 @@ def _moved(one: Part, count: int, last_id: bytes) -> Cursor:
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 
-def counted(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[service_pb2.InstanceCount]:
+def sum_counts(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[service_pb2.InstanceCount]:
     """Counts added up by key, in order of keys."""
     groups: dict[str, service_pb2.InstanceCount] = {}
     for answer in answers:

@@ -78,7 +78,7 @@ def encoded_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def delimited(number: int, payload: bytes) -> bytes:
+def delimited_field(number: int, payload: bytes) -> bytes:
     """A field that holds bytes, a string or a message; only for numbers below 16."""
     size = len(payload)
     if size < 0x80:  # almost always

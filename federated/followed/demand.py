@@ -45,7 +45,7 @@ class Demand:
         self._barred: OrderedDict[bytes, float] = OrderedDict()
         self.followed: dict[bytes, tuple[str, float]] = {}
 
-    def asked(self, key: bytes, identity: str, now: float) -> bool:
+    def record_request(self, key: bytes, identity: str, now: float) -> bool:
         """Count a request for a filter. True: follow it from now on."""
         if key in self.followed:
             self.followed[key] = (self.followed[key][0], now)

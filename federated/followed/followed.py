@@ -10,15 +10,15 @@ from contextlib import suppress
 from typing import Final
 
 from federated.calls.asking import caller_token
-from federated.calls.lists import Find
-from federated.calls.one_location import Follower
-from federated.clock import Clock
+from federated.calls.lists import CompiledFind
+from federated.calls.one_location import LocationFollower
+from federated.clock import FederatedClock
 from federated.encoded import scan
-from federated.errors import Silence
+from federated.errors import NoAnswer
 from federated.followed.demand import Bounds, Demand
-from federated.followed.joined import FollowedAnswer, Joined
-from federated.followed.picture import Picture
-from federated.locations.location import Kept
+from federated.followed.joined import FollowedAnswer, MergedList
+from federated.followed.picture import LocationFrames
+from federated.locations.location import LastGoodAnswer
 from federated.locations.locations import Locations
 from hqapi.pieces import Pieces
 from hqapi.requests import CLUSTER_HEADER
@@ -33,7 +33,7 @@ _LOOK_S: Final = 1.0
 _RENEW_S: Final = 1_800.0  # a stream lasts so long, about
 
 
-class Followed:
+class FollowedFilters:
     """Answers requests for followed filters from memory.
 
     The watches use the gateway's own identity, never a caller's token. Memory answers only those whom the gateway's own
@@ -46,7 +46,7 @@ class Followed:
     def __init__(
         self,
         locations: Locations,
-        clock: Clock,
+        clock: FederatedClock,
         rng: random.Random,
         page_bytes: int,
         pieces: Pieces,
@@ -67,7 +67,7 @@ class Followed:
         """Bytes of all frames that are held."""
         return sum(one.size_bytes for one in self._filters.values())
 
-    def answer(self, find: Find, call: Call) -> FollowedAnswer | None:
+    def answer(self, find: CompiledFind, call: Call) -> FollowedAnswer | None:
         """The answer from memory; None: ask the locations. Counts a request that it may answer.
 
         Raises Unauthenticated.
@@ -77,7 +77,7 @@ class Followed:
             return None
         now = self._clock.now()
         identity = call.access.identity
-        if self._demand.asked(key, identity.name if identity else "", now):
+        if self._demand.record_request(key, identity.name if identity else "", now):
             share = self._bounds.max_bytes // 10
             self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share, self._pieces)
         one = self._filters.get(key)
@@ -93,10 +93,10 @@ class Followed:
         where = message.filter
         return all(access.within(name).proves(where.service_id, where.node_name) for name in self._locations.by_name)
 
-    def kept(self, key: bytes, name: str) -> Kept | None:
+    def last_list(self, key: bytes, name: str) -> LastGoodAnswer | None:
         """A silent location's last list for a filter; the caller must check that the user may read it."""
         one = self._filters.get(key)
-        return one.kept(name) if one is not None else None
+        return one.last_list(name) if one is not None else None
 
     async def run(self) -> None:
         """Drop filters that are no longer requested, too large or cannot be followed, until cancelled."""
@@ -105,7 +105,7 @@ class Followed:
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
-                        await self._locations.changed()
+                        await self._locations.wait_for_change()
                 if self._locations.closing.is_set():
                     return
                 if names != (now_names := list(self._locations.by_name)):
@@ -139,17 +139,17 @@ class _Filter:
         self,
         locations: Locations,
         where: pb.InstanceFilter,
-        clock: Clock,
+        clock: FederatedClock,
         rng: random.Random,
         max_bytes: int,
         pieces: Pieces,
     ) -> None:
         self._locations, self._clock, self._rng, self._max_bytes = locations, clock, rng, max_bytes
-        self._pictures = {name: Picture() for name in sorted(locations.by_name)}
-        self._joined = Joined(self._pictures, pieces)
+        self._pictures = {name: LocationFrames() for name in sorted(locations.by_name)}
+        self._joined = MergedList(self._pictures, pieces)
         self._sources: tuple[list[bytes], bytes] = [], b""
         self.refused = ""
-        followers = [Follower(name, locations, where, "", clock, rng) for name in self._pictures]
+        followers = [LocationFollower(name, locations, where, "", clock, rng) for name in self._pictures]
         self._tasks = [asyncio.create_task(self._follow(one), name=f"follow in {one.name}") for one in followers]
 
     @property
@@ -170,21 +170,23 @@ class _Filter:
             return None
         told = [picture.source(now) for picture in self._pictures.values()]
         if told != self._sources[0]:
-            self._sources = told, b"".join([scan.delimited(3, source) for source in told])
+            self._sources = told, b"".join([scan.delimited_field(3, source) for source in told])
         return FollowedAnswer(self._joined, self._sources[1])
 
-    def kept(self, name: str) -> Kept | None:
+    def last_list(self, name: str) -> LastGoodAnswer | None:
         picture = self._pictures.get(name)
         if picture is None or not picture.was_complete:
             return None
         frames = [picture.frames[one] for one in sorted(picture.frames)]
-        return Kept(b"".join(frames) + scan.delimited(3, picture.source(picture.last_at)), picture.last_at)
+        return LastGoodAnswer(
+            b"".join(frames) + scan.delimited_field(3, picture.source(picture.last_at)), picture.last_at
+        )
 
     def end(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    async def _follow(self, follower: Follower) -> None:
+    async def _follow(self, follower: LocationFollower) -> None:
         picture = self._pictures[follower.name]
         try:
             while True:
@@ -193,10 +195,10 @@ class _Filter:
                         await self._stream(follower, picture)
                 except TimeoutError:
                     # Start over from a snapshot: what was lost on the way, by whatever fault, is found and mended.
-                    for portion in follower.progress.voided("starting over, to compare with the location"):
-                        picture.took(portion, self._clock.now())
+                    for portion in follower.progress.start_over("starting over, to compare with the location"):
+                        picture.apply_portion(portion, self._clock.now())
                     continue
-                picture.broke()
+                picture.on_stream_end()
                 await follower.pause()
         except ServiceError as error:
             self.refused = str(error)
@@ -204,18 +206,18 @@ class _Filter:
             log.exception("following a filter in %s ended", follower.name)
             self.refused = f"{type(error).__name__}: {error}"
 
-    async def _stream(self, follower: Follower, picture: Picture) -> None:
+    async def _stream(self, follower: LocationFollower, picture: LocationFrames) -> None:
         """One stream, until it ends. Raises ServiceError: it can never succeed."""
         location = self._locations.get(follower.name)
         if location is None:
             return
         try:
             async for body in location.stream("WatchInstances", follower.request(), location.own()):
-                for portion in follower.received(body):
-                    picture.took(portion, self._clock.now())
+                for portion in follower.on_message(body):
+                    picture.apply_portion(portion, self._clock.now())
                 if self.size_bytes > self._max_bytes:
                     raise invalid("filter", "its instances take too many bytes")
-        except (HqApiError, Silence) as error:
-            for portion in follower.failed(error):
+        except (HqApiError, NoAnswer) as error:
+            for portion in follower.on_stream_failure(error):
                 if portion.forget:
-                    picture.took(portion, self._clock.now())
+                    picture.apply_portion(portion, self._clock.now())

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
 from federated.encoded.answers import frames_as_json, tail_as_json
-from federated.followed.picture import Picture
+from federated.followed.picture import LocationFrames
 from hqapi.pieces import Pieces
 
 Place = tuple[bytes, str]
@@ -21,10 +21,10 @@ class Body(NamedTuple):
     generation: int
 
 
-class Joined:
+class MergedList:
     """Instances of several pictures, in order of ids, then of locations; and the last answers made of them."""
 
-    def __init__(self, pictures: Mapping[str, Picture], pieces: Pieces) -> None:
+    def __init__(self, pictures: Mapping[str, LocationFrames], pieces: Pieces) -> None:
         self._pictures, self._pieces = pictures, pieces
         self._order: list[Place] = []
         self._body = Body(b"", 0, 0)
@@ -42,7 +42,7 @@ class Joined:
         """All frames, joined."""
         # An empty set: nothing changed; None: everything may have.
         changed = [(name, one) for name, one in self._pictures.items() if one.changed or one.changed is None]
-        if any([self._moved(name, picture) for name, picture in changed]):  # noqa: C419  # each of them is to be moved
+        if any([self._update_order(name, picture) for name, picture in changed]):  # noqa: C419  # each of them is to be moved
             frames = self._frames()
             self._body = Body(b"".join(frames), len(frames), self._body.generation + 1)
         return self._body
@@ -58,12 +58,12 @@ class Joined:
         """The same as JSON, which is generated first if it is not cached."""
         generation = self.body().generation
         if self._json[0] != generation:
-            return self._made(sources)
+            return self._current_json(sources)
         if self._json_answer[:2] != (generation, sources):
             self._json_answer = generation, sources, self._json[1] + tail_as_json(sources)
         return self._json_answer[2]
 
-    async def _made(self, sources: bytes) -> bytes:
+    async def _current_json(self, sources: bytes) -> bytes:
         """As of some moment during the call."""
         while self._json[0] != (generation := self.body().generation):
             listed = await frames_as_json(self._frames(), self._pieces)
@@ -74,7 +74,7 @@ class Joined:
     def _frames(self) -> list[bytes]:
         return [self._pictures[name].frames[one] for one, name in self._order]
 
-    def _moved(self, name: str, picture: Picture) -> bool:
+    def _update_order(self, name: str, picture: LocationFrames) -> bool:
         """Bring the order up to date; return whether anything changed."""
         changed, picture.changed = picture.changed, set()
         if changed is None:
@@ -96,7 +96,7 @@ class FollowedAnswer:
 
     __slots__ = ("_joined", "_sources")
 
-    def __init__(self, joined: Joined, sources: bytes) -> None:
+    def __init__(self, joined: MergedList, sources: bytes) -> None:
         self._joined, self._sources = joined, sources
 
     def proto(self) -> bytes:

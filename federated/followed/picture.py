@@ -15,7 +15,7 @@ _STALE_S: Final = 10.0  # when replicas, too, report themselves stale
 _SOURCE_KEPT_S: Final = 0.1
 
 
-class Picture:
+class LocationFrames:
     """Frames (fields `instances = 1` as an answer holds them) of one location.
 
     Attributes:
@@ -57,21 +57,21 @@ class Picture:
             self._encoded, self._encoded_at = source.SerializeToString(), now
         return self._encoded
 
-    def took(self, portion: Portion, now: float) -> None:
+    def apply_portion(self, portion: Portion, now: float) -> None:
         """Apply what the watch sent. Raises Malformed."""
         if portion.forget:
             self._is_complete = False
             self.size_bytes -= sum(map(len, self._coming.values()))
             self._coming = {}
         for body in portion.bodies:
-            self._took(body, now)
+            self._apply_body(body, now)
 
-    def broke(self) -> None:
+    def on_stream_end(self) -> None:
         """The watch ended; the next one resumes or starts over, and says so."""
         self._is_open = False
 
-    def _took(self, body: bytes, now: float) -> None:
-        kind, events, source = _apart(body)
+    def _apply_body(self, body: bytes, now: float) -> None:
+        kind, events, source = _parse_message(body)
         if kind == pb.WATCH_KIND_RESYNC:
             return
         if source:
@@ -81,7 +81,7 @@ class Picture:
         target = self._coming if kind == pb.WATCH_KIND_SNAPSHOT else self.frames
         for at, end in events:
             for one, frame in _changes(body, at, end):
-                self._put(target, one, frame)
+                self._put_frame(target, one, frame)
         if kind == pb.WATCH_KIND_SYNCED and not self._is_complete:
             self._swap()
 
@@ -90,7 +90,7 @@ class Picture:
         self.size_bytes = sum(map(len, self.frames.values()))
         self.changed, self._is_complete = None, True
 
-    def _put(self, target: dict[bytes, bytes], one: bytes, frame: bytes) -> None:
+    def _put_frame(self, target: dict[bytes, bytes], one: bytes, frame: bytes) -> None:
         before = target.pop(one, b"") if not frame else target.get(one, b"")
         if frame:
             target[one] = frame
@@ -106,7 +106,7 @@ def _good_for_s(source: pb.Source) -> float:
     return min(QUIET_S, _STALE_S - source.staleness.ToMilliseconds() / 1000)
 
 
-def _apart(body: bytes) -> tuple[int, list[tuple[int, int]], bytes]:
+def _parse_message(body: bytes) -> tuple[int, list[tuple[int, int]], bytes]:
     """Kind, places of the events and last source of an encoded WatchInstancesResponse. Raises Malformed."""
     kind, source = 0, b""
     events = []
@@ -124,7 +124,10 @@ def _changes(body: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
     """The id and the new frame (empty: it is gone) of the WatchEvent in body[at:end]."""
     for field in scan.fields(body, at, end):
         if field.number == 2:
-            yield instance_id(body, field.value_at, field.end), scan.delimited(1, body[field.value_at : field.end])
+            yield (
+                instance_id(body, field.value_at, field.end),
+                scan.delimited_field(1, body[field.value_at : field.end]),
+            )
         elif field.number in (3, 4):
             mention = scan.fields(body, field.value_at, field.end)
             yield next((body[f.value_at : f.end] for f in mention if f.number == 1), b""), b""

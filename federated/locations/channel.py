@@ -72,7 +72,7 @@ class ReplicaChannel:
         try:
             return await call.only()
         except CallFailed as error:
-            raise self._decoded(error) from None
+            raise self._decode_error(error) from None
 
     async def stream(
         self, method: str, request: bytes, silence_limit_s: float, metadata: Metadata = ()
@@ -86,7 +86,7 @@ class ReplicaChannel:
                     message = await anext(messages)
                 yield message
         except CallFailed as error:
-            raise self._decoded(error) from None
+            raise self._decode_error(error) from None
         except StopAsyncIteration:
             raise connection_closed(self.address) from None
         except TimeoutError:
@@ -104,7 +104,7 @@ class ReplicaChannel:
         """End every call on it."""
         await self._channel.close()
 
-    def _decoded(self, error: CallFailed) -> HqApiError:
+    def _decode_error(self, error: CallFailed) -> HqApiError:
         details = error.binary(DETAILS_KEY)
         return decode_status(error.code, error.message, details, self.address, sent=not error.is_unprocessed)
 

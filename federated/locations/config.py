@@ -42,7 +42,7 @@ class GatewayConfig:
     locations: Mapping[str, LocationConfig]
 
 
-class BadConfig(Exception):
+class BadGatewayConfig(Exception):
     """The file is not a valid configuration; str() says what is wrong, one fault per line."""
 
 
@@ -55,7 +55,7 @@ def parse(text: str) -> GatewayConfig:
     try:
         loaded = yamltext.load(text)
     except yamltext.BadYaml as error:
-        raise BadConfig(f"is not valid YAML: {error}") from None
+        raise BadGatewayConfig(f"is not valid YAML: {error}") from None
     faults: list[str] = []
     listed = _mapping(loaded, "the file", faults)
     faults += [f"{key}: unknown setting; only `locations` is known" for key in listed if key != "locations"]
@@ -63,7 +63,7 @@ def parse(text: str) -> GatewayConfig:
     found = [_location(str(name), entry, faults) for name, entry in entries.items()]
     faults += _shared_addresses(found)
     if faults or not found:
-        raise BadConfig("\n".join(faults) or "locations: name at least one, with its replicas")
+        raise BadGatewayConfig("\n".join(faults) or "locations: name at least one, with its replicas")
     return GatewayConfig({one.name: one for one in sorted(found, key=lambda one: one.name)})
 
 
@@ -129,7 +129,7 @@ def check_plain(config: GatewayConfig) -> None:
         if not is_loopback(address)
     ]
     if faults:
-        raise BadConfig("\n".join(faults))
+        raise BadGatewayConfig("\n".join(faults))
 
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class ConfigFile:
         """`check` raises BadConfig for what must not come into force. Raises that, or OSError if it cannot be read."""
         self._path, self._check = path, check
         self._text = path.read_text(encoding="utf-8")
-        self.current = self._checked(self._text)
+        self.current = self._checked_config(self._text)
         self.fault = ""
 
     def reread(self) -> bool:
@@ -157,9 +157,9 @@ class ConfigFile:
             if text == self._text:
                 return False
             self._text = text
-            changed = self._checked(text)
-        except (BadConfig, OSError, UnicodeDecodeError) as error:
-            if not isinstance(error, BadConfig):
+            changed = self._checked_config(text)
+        except (BadGatewayConfig, OSError, UnicodeDecodeError) as error:
+            if not isinstance(error, BadGatewayConfig):
                 self._text = ""  # the next readable content counts as a change
             self._blame("; ".join(line.strip() for line in str(error).splitlines()))
             return False
@@ -170,7 +170,7 @@ class ConfigFile:
         log.info("%s is in force: %s", self._path, ", ".join(changed.locations))
         return True
 
-    def _checked(self, text: str) -> GatewayConfig:
+    def _checked_config(self, text: str) -> GatewayConfig:
         config = parse(text)
         self._check(config)
         return config

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import grpc
 
-from federated.clock import Clock
-from federated.errors import Silence, is_word, words_of
+from federated.clock import FederatedClock
+from federated.errors import NoAnswer, is_word, words_of
 from federated.locations.channel import Dialer, Metadata, ReplicaChannel
 from federated.locations.config import LocationConfig
 from federated.locations.location_health import LocationHealth, Probes
@@ -22,7 +22,7 @@ from hqclient.pool import Replicas
 from hqclient.retry import Safety, blames_endpoint
 
 
-class Kept(NamedTuple):
+class LastGoodAnswer(NamedTuple):
     """An encoded answer, and when it was given, on the gateway's clock."""
 
     body: bytes
@@ -33,7 +33,7 @@ class LastGood:
     """Answers of one location, limited in bytes: the least recently used go first."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: OrderedDict[tuple[str, bytes], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bytes], LastGoodAnswer] = OrderedDict()
         self._max_bytes = max_bytes
         self.size_bytes = 0
 
@@ -44,13 +44,13 @@ class LastGood:
             self.size_bytes -= len(old.body) + len(request)
         if len(body) > self._max_bytes // 4:
             return
-        self._kept[method, request] = Kept(body, now)
+        self._kept[method, request] = LastGoodAnswer(body, now)
         self.size_bytes += len(body) + len(request)
         while self.size_bytes > self._max_bytes:
             (_, asked), gone = self._kept.popitem(last=False)
             self.size_bytes -= len(gone.body) + len(asked)
 
-    def get(self, method: str, request: bytes) -> Kept | None:
+    def get(self, method: str, request: bytes) -> LastGoodAnswer | None:
         """The last answer to this very request; None: it was never answered, or that is forgotten."""
         return self._kept.get((method, request))
 
@@ -74,7 +74,7 @@ class Location:
     """
 
     def __init__(
-        self, config: LocationConfig, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
+        self, config: LocationConfig, clock: FederatedClock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
         self.config, self.name, self._clock = config, config.name, clock
         replicas = Replicas(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
@@ -105,7 +105,7 @@ class Location:
         """
         if not self.health.is_up:
             self.silences += 1
-            raise Silence(self.health.down_words())
+            raise NoAnswer(self.health.down_words())
         began, timeout_s = self._clock.now(), patience_s(self.config.timeout_s, left_s)
         try:
             return await self.race.run(method, request, timeout_s, metadata)
@@ -113,9 +113,9 @@ class Location:
             if is_word(error):
                 raise
             if not error.from_hq and not (needs_store and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
-                self._failed(error, self._clock.now() - began)
+                self._record_failure(error, self._clock.now() - began)
             self.silences += 1
-            raise Silence(words_of(error, f"within {timeout_s:g} s")) from error
+            raise NoAnswer(words_of(error, f"within {timeout_s:g} s")) from error
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
         """The encoded answer to a write, which is tried even where reads do not wait. Raises HqApiError."""
@@ -131,7 +131,7 @@ class Location:
                 yield message
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
-                self.race.replicas.failed(replica)
+                self.race.replicas.record_failure(replica)
             raise
 
     async def leave(self) -> None:
@@ -147,9 +147,9 @@ class Location:
         """End every call."""
         await asyncio.gather(*(channel.close() for channel in self.race.channels.values()))
 
-    def _failed(self, error: HqApiError, waited_s: float) -> None:
+    def _record_failure(self, error: HqApiError, waited_s: float) -> None:
         words = words_of(error, f"within {self.config.timeout_s:g} s")
         if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            self.health.failed(words, waited_s)
+            self.health.record_failure(words, waited_s)
         else:
-            self.health.failed_at_once(words)
+            self.health.record_unreachable(words)

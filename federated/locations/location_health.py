@@ -9,13 +9,13 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from federated.clock import Clock
-from federated.errors import NOT_LET_IN, Silence
+from federated.clock import FederatedClock
+from federated.errors import NOT_LET_IN, NoAnswer
 from federated.locations.channel import Dialer
-from federated.locations.plan import Standing
+from federated.locations.plan import LocationStanding
 from federated.locations.race import Race
 from hqclient.errors import HqApiError
-from hqclient.pool import Replica
+from hqclient.pool import PooledReplica
 from hqpb.v1 import service_pb2
 
 log = logging.getLogger(__name__)
@@ -30,14 +30,14 @@ class LocationHealth:
         on_silence: called when it falls silent.
     """
 
-    def __init__(self, name: str, timeout_s: float, clock: Clock) -> None:
+    def __init__(self, name: str, timeout_s: float, clock: FederatedClock) -> None:
         """`timeout_s`: how long calls wait for it."""
         self.name, self._timeout_s, self._clock = name, timeout_s, clock
         self.source: service_pb2.Source | None = None
         self._encoded = b""
         self.seen_at = clock.now()
         self.on_silence: Callable[[], None] = lambda: None
-        self._standing = Standing(clock.now())
+        self._standing = LocationStanding(clock.now())
         self._was_up = True
 
     @property
@@ -54,7 +54,7 @@ class LocationHealth:
         """When it fell silent, on the injected clock; None: it did not."""
         return None if self.is_up else self._standing.since
 
-    def saw(self, encoded: bytes) -> service_pb2.Source:
+    def record_source(self, encoded: bytes) -> service_pb2.Source:
         """Take note of a Source in an answer, and return it.
 
         Raises:
@@ -69,7 +69,7 @@ class LocationHealth:
             source = service_pb2.Source()
         if source.cluster != self.name:
             said = f"its replicas call themselves {source.cluster!r}"
-            raise Silence(f"{said}: correct the gateway's configuration, or start them with --cluster {self.name}")
+            raise NoAnswer(f"{said}: correct the gateway's configuration, or start them with --cluster {self.name}")
         self.source, self.seen_at, self._encoded = source, self._clock.now(), encoded
         return source
 
@@ -80,19 +80,19 @@ class LocationHealth:
         told_s = self.source.staleness.ToMilliseconds() / 1000
         return told_s + self._clock.now() - self.seen_at
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         """It answered, as the right location."""
-        self._standing.answered(self._clock.now())
+        self._standing.record_answer(self._clock.now())
         self._note()
 
-    def failed(self, words: str, waited_s: float) -> None:
+    def record_failure(self, words: str, waited_s: float) -> None:
         """It did not answer within this time. A caller's short deadline says nothing about the location."""
-        self._standing.failed(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
+        self._standing.record_failure(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
         self._note()
 
-    def failed_at_once(self, words: str) -> None:
+    def record_unreachable(self, words: str) -> None:
         """It is not merely slow: no replica can be reached, or none that belongs to this location."""
-        self._standing.failed(words, 0.0, self._timeout_s, self._clock.now(), at_once=True)
+        self._standing.record_failure(words, 0.0, self._timeout_s, self._clock.now(), at_once=True)
         self._note()
 
     def down_words(self) -> str:
@@ -127,7 +127,9 @@ class Probes:
         answered, unanswered: how many probes were.
     """
 
-    def __init__(self, health: LocationHealth, race: Race, dialer: Dialer, clock: Clock, timeout_s: float) -> None:
+    def __init__(
+        self, health: LocationHealth, race: Race, dialer: Dialer, clock: FederatedClock, timeout_s: float
+    ) -> None:
         """`timeout_s`: how long calls wait for this location."""
         self._health, self._race, self._dialer, self._clock = health, race, dialer, clock
         self._timeout_s = timeout_s
@@ -144,7 +146,7 @@ class Probes:
             self._judge(replica, took_s)
         if all(took_s is None for took_s in answered) and health.seen_at < began:
             unheard = f"no replica answered a probe within {self._timeout_s:g} s"
-            health.failed_at_once(self._objection or health.error or unheard)
+            health.record_unreachable(self._objection or health.error or unheard)
 
     async def keep_probing(self) -> None:
         """Probe a location that failed, replicas that are set aside, and occasionally one that gets no requests."""
@@ -158,29 +160,31 @@ class Probes:
             elif due := self._race.replicas.due():
                 await asyncio.gather(*(self._probe_replica(replica) for replica in due))
 
-    async def _probe_replica(self, replica: Replica) -> None:
+    async def _probe_replica(self, replica: PooledReplica) -> None:
         self._judge(replica, await self._ask(replica, _REPLICA_PROBE_S))
 
-    async def _ask(self, replica: Replica, timeout_s: float) -> float | None:
+    async def _ask(self, replica: PooledReplica, timeout_s: float) -> float | None:
         """Seconds that the replica took; None: it did not answer as a replica of this location."""
         began = self._clock.now()
         try:
             channel = self._race.channels[replica.address]
             body = await channel.call("CountInstances", PROBE, timeout_s, self._dialer.own())
-            self._health.saw(service_pb2.CountInstancesResponse.FromString(body).sources[0].SerializeToString())
-        except (HqApiError, DecodeError, IndexError, Silence) as error:
+            self._health.record_source(
+                service_pb2.CountInstancesResponse.FromString(body).sources[0].SerializeToString()
+            )
+        except (HqApiError, DecodeError, IndexError, NoAnswer) as error:
             self.unanswered += 1
             if isinstance(error, HqApiError) and error.code in NOT_LET_IN:
                 self._objection = f"it rejects this gateway's credentials: {error.message}"
-            elif isinstance(error, Silence):
+            elif isinstance(error, NoAnswer):
                 self._objection = str(error)
             return None
         self.answered += 1
-        self._health.answered()
+        self._health.record_answer()
         return self._clock.now() - began
 
-    def _judge(self, replica: Replica, took_s: float | None) -> None:
+    def _judge(self, replica: PooledReplica, took_s: float | None) -> None:
         if took_s is not None and took_s <= _REPLICA_PROBE_S:
-            self._race.replicas.succeeded(replica)
+            self._race.replicas.record_success(replica)
         else:
-            self._race.replicas.failed(replica)
+            self._race.replicas.record_failure(replica)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from federated.clock import Clock
-from federated.errors import Silence, raise_refusal
+from federated.clock import FederatedClock
+from federated.errors import NoAnswer, raise_refusal
 from federated.locations.channel import Dialer
 from federated.locations.config import ConfigFile, LocationConfig
 from federated.locations.location import Location
@@ -21,15 +21,15 @@ _REREAD_S: Final = 1.0
 
 
 @dataclass(slots=True)
-class Answers(Generic[T]):
+class LocationAnswers(Generic[T]):
     """The results of asking several locations, by name."""
 
     said: dict[str, T] = field(default_factory=dict)
     refused: dict[str, HqApiError] = field(default_factory=dict)
-    silent: dict[str, Silence] = field(default_factory=dict)
+    silent: dict[str, NoAnswer] = field(default_factory=dict)
 
 
-def unrefused(answers: Answers[T]) -> Answers[T]:
+def checked_answers(answers: LocationAnswers[T]) -> LocationAnswers[T]:
     """The same answers. Raises ServiceError if a location rejects the request."""
     raise_refusal(answers.refused)
     return answers
@@ -45,7 +45,7 @@ class Locations:
     """
 
     def __init__(
-        self, file: ConfigFile, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
+        self, file: ConfigFile, clock: FederatedClock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
         self.file = file
         self._clock = clock
@@ -64,21 +64,23 @@ class Locations:
         """Addresses of their replicas."""
         return {name: self.by_name[name].config.replicas for name in names if name in self.by_name}
 
-    async def ask(self, names: Iterable[str], question: Callable[[Location], Coroutine[Any, Any, T]]) -> Answers[T]:
+    async def ask(
+        self, names: Iterable[str], question: Callable[[Location], Coroutine[Any, Any, T]]
+    ) -> LocationAnswers[T]:
         """Put a question to several locations at once, and sort the answers."""
-        answers: Answers[T] = Answers()
+        answers: LocationAnswers[T] = LocationAnswers()
         asked: dict[str, asyncio.Task[T]] = {}
         for name in names:
             location = self.by_name.get(name)
             if location is None:
-                answers.silent[name] = Silence("it was just removed from the gateway's configuration")
+                answers.silent[name] = NoAnswer("it was just removed from the gateway's configuration")
             else:
                 asked[name] = asyncio.create_task(question(location))
         try:
             for name, task in asked.items():
                 try:
                     answers.said[name] = await task
-                except Silence as silence:
+                except NoAnswer as silence:
                     answers.silent[name] = silence
                 except HqApiError as refusal:
                     answers.refused[name] = refusal
@@ -87,11 +89,11 @@ class Locations:
                 task.cancel()
         return answers
 
-    async def fell_silent(self) -> None:
+    async def wait_for_silence(self) -> None:
         """Return when one of them falls silent."""
         await self._silence.wait()
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return when locations came, went or changed, or the gateway shuts down."""
         await self._changed.wait()
 
@@ -118,10 +120,10 @@ class Locations:
 
     def _make(self, config: LocationConfig) -> Location:
         location = Location(config, self._clock, self._rng, self._dialer, self._last_good_bytes)
-        location.health.on_silence = self._one_fell_silent
+        location.health.on_silence = self._on_silence
         return location
 
-    def _one_fell_silent(self) -> None:
+    def _on_silence(self) -> None:
         silence, self._silence = self._silence, asyncio.Event()
         silence.set()
 

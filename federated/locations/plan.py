@@ -18,7 +18,7 @@ _WINDOW: Final = 200
 _BLAMABLE_WAIT_S: Final = 1.0
 
 
-def chosen(known: Iterable[str], wanted: Collection[str], field: str) -> list[str]:
+def select_locations(known: Iterable[str], wanted: Collection[str], field: str) -> list[str]:
     """The locations to ask: those wanted, or all if none is named, in order.
 
     Raises:
@@ -56,7 +56,7 @@ class Latencies:
         self._recent: deque[float] = deque(maxlen=_WINDOW)
         self._calls, self._late_s = 0, _UNKNOWN_HEDGE_S
 
-    def took(self, seconds: float) -> None:
+    def record_latency(self, seconds: float) -> None:
         """A call was answered after so long."""
         self._recent.append(seconds)
         self._calls += 1
@@ -68,7 +68,7 @@ class Latencies:
         return self._late_s
 
 
-class Standing:
+class LocationStanding:
     """Whether a location is worth waiting for.
 
     Attributes:
@@ -82,12 +82,12 @@ class Standing:
         self.error = ""
         self.since = now
 
-    def answered(self, now: float) -> None:
+    def record_answer(self, now: float) -> None:
         """It answered, whatever the answer was."""
         if not self.is_up:
             self.is_up, self.error, self.since = True, "", now
 
-    def failed(self, error: str, waited_s: float, timeout_s: float, now: float, *, at_once: bool) -> None:
+    def record_failure(self, error: str, waited_s: float, timeout_s: float, now: float, *, at_once: bool) -> None:
         """It did not answer. A caller's short deadline says nothing about the location.
 
         Args:

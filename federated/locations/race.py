@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from federated.clock import Clock
+from federated.clock import FederatedClock
 from federated.locations.channel import Metadata, ReplicaChannel
 from federated.locations.plan import HedgeBudget, Latencies
 from hqclient.errors import HqApiError
-from hqclient.pool import Replica, Replicas
+from hqclient.pool import PooledReplica, Replicas
 from hqclient.retry import REPEATED, Safety, blames_endpoint, elsewhere_may_help, may_repeat
 from serving.transport.client import ClientCall
 
@@ -43,7 +43,7 @@ class Race:
 
     replicas: Replicas
     channels: Mapping[str, ReplicaChannel]
-    clock: Clock
+    clock: FederatedClock
     budget: HedgeBudget = field(default_factory=HedgeBudget)
     stats: RaceStats = field(default_factory=RaceStats)
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
@@ -55,7 +55,7 @@ class Race:
             HqApiError: of the last replica that was asked; at the latest when the time is up.
         """
         self.stats.calls += 1
-        self.budget.called()
+        self.budget.record_call()
         question = _Question(self, method, request, self.clock.now() + timeout_s, metadata)
         return await question.answer(self.latencies[method].hedge_after_s())
 
@@ -83,7 +83,7 @@ class Race:
                 self.stats.failovers += 1
 
     async def ask(
-        self, replica: Replica, method: str, request: bytes, deadline: float, metadata: Metadata = ()
+        self, replica: PooledReplica, method: str, request: bytes, deadline: float, metadata: Metadata = ()
     ) -> bytes:
         """Ask this one replica, and remember how it did. Raises HqApiError."""
         began = self.clock.now()
@@ -93,26 +93,28 @@ class Race:
         finally:
             call.leave()
 
-    def begin(self, replica: Replica, method: str, request: bytes, deadline: float, metadata: Metadata) -> ClientCall:
+    def begin(
+        self, replica: PooledReplica, method: str, request: bytes, deadline: float, metadata: Metadata
+    ) -> ClientCall:
         """Send a request to this replica. Call `leave` on the result once it is of no more use."""
         left_s = max(0.001, deadline - self.clock.now())
         return self.channels[replica.address].begin(method, request, left_s, metadata)
 
-    async def answer(self, replica: Replica, method: str, call: ClientCall, began: float) -> bytes:
+    async def answer(self, replica: PooledReplica, method: str, call: ClientCall, began: float) -> bytes:
         """Wait for the answer of a call from `begin`, and remember how the replica did. Raises HqApiError."""
         try:
             answer = await self.channels[replica.address].answer(call)
         except HqApiError as error:
             if blames_endpoint(error, self.clock.now() - began):
-                self.replicas.failed(replica)
+                self.replicas.record_failure(replica)
             raise
         # A replica that was set aside comes back only by a probe: this answer may have been slow.
-        self.latencies[method].took(self.clock.now() - began)
+        self.latencies[method].record_latency(self.clock.now() - began)
         return answer
 
 
 class _Running(NamedTuple):
-    replica: Replica
+    replica: PooledReplica
     call: ClientCall
     began: float
 
@@ -133,10 +135,10 @@ class _Question:
         patience_s, sick_after_s = hedge_after_s, max(_SICK_AFTER_S, 2 * hedge_after_s)
         try:
             while True:
-                ended = await self._ended(patience_s)
+                ended = await self._wait_for_end(patience_s)
                 if not ended:
                     is_sick = self._race.clock.now() - began >= sick_after_s
-                    self._late(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
+                    self._hedge(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
                     patience_s = _LOOK_AGAIN_S
                 errors: list[HqApiError] = []
                 for one in ended:
@@ -149,12 +151,12 @@ class _Question:
                         self._won(one.replica, first)
                         return answer
                 for error in errors:
-                    self._after(error)
+                    self._on_error(error)
         finally:
             for one in self._running:
                 one.call.leave()
 
-    async def _ended(self, patience_s: float) -> list[_Running]:
+    async def _wait_for_end(self, patience_s: float) -> list[_Running]:
         """Wait until a call has ended. Returns those that have; an empty list after `patience_s` seconds."""
         loop = asyncio.get_running_loop()
         left_s, until = patience_s, loop.time() + patience_s
@@ -170,14 +172,14 @@ class _Question:
             left_s = until - loop.time()
         return ended
 
-    def _launch(self) -> Replica:
+    def _launch(self) -> PooledReplica:
         race, replica = self._race, self._race.replicas.pick(self._tried)
         self._tried.add(replica.address)
         call = race.begin(replica, self._method, self._request, self._deadline, self._metadata)
         self._running.append(_Running(replica, call, race.clock.now()))
         return replica
 
-    def _late(self, first: Replica, *, may_hedge: bool, is_sick: bool) -> None:
+    def _hedge(self, first: PooledReplica, *, may_hedge: bool, is_sick: bool) -> None:
         """Ask a second replica, if there is a healthy one, and the budget allows or the first one is sick."""
         race = self._race
         if len(self._tried) > 1 or not any(not r.is_set_aside and r is not first for r in race.replicas.all):
@@ -187,17 +189,17 @@ class _Question:
             self._launch()
         elif is_sick or first.is_set_aside:  # the latter because of other calls in the meantime
             # Not a hedge but a fail-over: from now on no call starts at this replica, so it happens once.
-            race.replicas.failed(first)
+            race.replicas.record_failure(first)
             race.stats.failovers += 1
             self._launch()
 
-    def _won(self, replica: Replica, first: Replica) -> None:
+    def _won(self, replica: PooledReplica, first: PooledReplica) -> None:
         if any(one.replica is first for one in self._running):
             self._race.stats.hedges_won += 1
             # Slower than usual while another one was not: spare the next calls from finding that out again.
-            self._race.replicas.failed(first)
+            self._race.replicas.record_failure(first)
 
-    def _after(self, error: HqApiError) -> None:
+    def _on_error(self, error: HqApiError) -> None:
         """Ask the next replica, wait for the other request in progress, or give up."""
         if not may_repeat(error, Safety.REPEATABLE):
             raise error

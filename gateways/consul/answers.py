@@ -8,21 +8,21 @@ from itertools import chain
 from typing import Any, Final
 
 from gateways.consul import indexes, render
-from gateways.consul.indexes import Indexes, Topic
-from gateways.consul.questions import Kind, Question, Refused
+from gateways.consul.indexes import ConsulIndexes, Topic
+from gateways.consul.questions import ConsulError, Question, QuestionKind
 from gateways.picture.knowledge import Knowledge
-from gateways.picture.picture import Picture
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import KnownInstance
 from hqclient.discovery.endpoint import Key
 from serving.rights.access import Access
 
 _MOST_BODIES: Final = 1_024
-_BodyKey = tuple[Kind, str, bool, tuple[str, ...], str]
-_TOPICS: Final = {Kind.SERVICES: indexes.CATALOG, Kind.NODES: indexes.NODES}
+_BodyKey = tuple[QuestionKind, str, bool, tuple[str, ...], str]
+_TOPICS: Final = {QuestionKind.SERVICES: indexes.CATALOG, QuestionKind.NODES: indexes.NODES}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConsulSettings:
     """How the gateway presents itself.
 
     Attributes:
@@ -36,35 +36,35 @@ class Settings:
     version: str = ""
 
 
-class Answers:
+class ConsulAnswers:
     """Makes bodies. Those of instances are cached until their index changes, and an instance's part until it does.
 
     A body that is rebuilt after an unrelated change has the same bytes, by which blocking queries recognise it.
     """
 
-    def __init__(self, settings: Settings, picture: Picture, of: Indexes) -> None:
+    def __init__(self, settings: ConsulSettings, picture: EndpointView, of: ConsulIndexes) -> None:
         self._settings, self._picture, self._indexes = settings, picture, of
         self._entries: dict[Key, tuple[KnownInstance, bytes]] = {}
         self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
-        self._by_kind: dict[Kind, Callable[[Question, Access], bytes]] = {
-            Kind.HEALTH_SERVICE: self._health_service,
-            Kind.HEALTH_CHECKS: self._checks,
-            Kind.HEALTH_NODE: self._checks,
-            Kind.HEALTH_STATE: self._checks,
-            Kind.SERVICES: self._services,
-            Kind.SERVICE: self._service,
-            Kind.NODES: self._nodes,
-            Kind.NODE: self._node,
-            Kind.DATACENTERS: lambda *_: render.encoded(self._datacenters()),
-            Kind.SELF: lambda *_: render.encoded(self._self()),
-            Kind.LEADER: lambda *_: render.encoded("127.0.0.1:8300"),
-            Kind.PEERS: lambda *_: render.encoded(["127.0.0.1:8300"]),
+        self._by_kind: dict[QuestionKind, Callable[[Question, Access], bytes]] = {
+            QuestionKind.HEALTH_SERVICE: self._health_service,
+            QuestionKind.HEALTH_CHECKS: self._checks,
+            QuestionKind.HEALTH_NODE: self._checks,
+            QuestionKind.HEALTH_STATE: self._checks,
+            QuestionKind.SERVICES: self._services,
+            QuestionKind.SERVICE: self._service,
+            QuestionKind.NODES: self._nodes,
+            QuestionKind.NODE: self._node,
+            QuestionKind.DATACENTERS: lambda *_: render.encode_json(self._datacenters()),
+            QuestionKind.SELF: lambda *_: render.encode_json(self._self()),
+            QuestionKind.LEADER: lambda *_: render.encode_json("127.0.0.1:8300"),
+            QuestionKind.PEERS: lambda *_: render.encode_json(["127.0.0.1:8300"]),
         }
-        picture.listen(self._changed)
+        picture.listen(self._on_services_changed)
 
     def topic(self, question: Question) -> Topic:
         """The topic whose index applies to a question."""
-        return indexes.of_service(question.service) if question.service else _TOPICS.get(question.kind, indexes.ALL)
+        return indexes.service_topic(question.service) if question.service else _TOPICS.get(question.kind, indexes.ALL)
 
     def body(self, question: Question, access: Access) -> bytes:
         """The answer.
@@ -88,28 +88,28 @@ class Answers:
 
     def _check_known(self, question: Question) -> None:
         """An empty list is only sent once every location has confirmed that there are no instances."""
-        if question.kind in (Kind.SELF, Kind.LEADER, Kind.PEERS):
+        if question.kind in (QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS):
             return
         coverage, datacenter = self._picture.coverage, question.datacenter
         if datacenter and coverage.is_complete and datacenter not in coverage.locations:
-            raise Refused(500, f"No path to datacenter: HQ has no location {datacenter[:80]!r}")
+            raise ConsulError(500, f"No path to datacenter: HQ has no location {datacenter[:80]!r}")
         if question.service:
             unknown = self._picture.knowledge(question.service, self._location(question)) is Knowledge.UNKNOWN
         else:
             unknown = not coverage.is_known or not (self._picture.services or coverage.is_complete)
         if unknown:
             what = f"service {question.service[:80]}" if question.service else "any service"
-            raise Refused(500, f"No cluster leader: nothing is known about {what} yet; retry")
+            raise ConsulError(500, f"No cluster leader: nothing is known about {what} yet; retry")
 
     def _location(self, question: Question) -> str:
         return question.datacenter or self._settings.datacenter
 
     # --- which instances ----------------------------------------------------------------------------------------------
 
-    def _chosen(self, question: Question, access: Access) -> Iterator[KnownInstance]:
+    def _matching_instances(self, question: Question, access: Access) -> Iterator[KnownInstance]:
         names: Collection[str] = [question.service] if question.service else self._picture.services
         location, wanted = self._location(question), set(question.tags)
-        for one in chain.from_iterable(self._of_service(name) for name in sorted(names)):
+        for one in chain.from_iterable(self._service_instances(name) for name in sorted(names)):
             if location not in ("", one.cluster) or (question.passing and not one.is_ready):
                 continue
             if wanted and not wanted.issubset(render.tags(one)):
@@ -117,58 +117,62 @@ class Answers:
             if question.service or access.covers(one.service, one.node, cluster=one.cluster):
                 yield one
 
-    def _of_service(self, name: str) -> Iterable[KnownInstance]:
+    def _service_instances(self, name: str) -> Iterable[KnownInstance]:
         known = self._picture.instances(name)
         return [known[key] for key in sorted(known)]
 
     # --- bodies -------------------------------------------------------------------------------------------------------
 
     def _health_service(self, question: Question, access: Access) -> bytes:
-        return b"[" + b",".join([self._entry(one) for one in self._chosen(question, access)]) + b"]"
+        return b"[" + b",".join([self._entry(one) for one in self._matching_instances(question, access)]) + b"]"
 
     def _entry(self, instance: KnownInstance) -> bytes:
         kept = self._entries.get(instance.key)
         if kept is None or kept[0] is not instance:
-            made = render.encoded(render.entry(instance, self._index(instance), self._settings.ports))
+            made = render.encode_json(render.entry(instance, self._index(instance), self._settings.ports))
             kept = self._entries[instance.key] = instance, made
         return kept[1]
 
     def _index(self, instance: KnownInstance) -> int:
-        return self._indexes.of_instance(instance)
+        return self._indexes.instance_index(instance)
 
     def _service(self, question: Question, access: Access) -> bytes:
         ports = self._settings.ports
-        found = [render.catalog_entry(one, self._index(one), ports) for one in self._chosen(question, access)]
-        return render.encoded(found)
+        found = [
+            render.catalog_entry(one, self._index(one), ports) for one in self._matching_instances(question, access)
+        ]
+        return render.encode_json(found)
 
     def _checks(self, question: Question, access: Access) -> bytes:
         states = {"passing": (True,), "critical": (False,), "warning": ()}
-        wanted = states.get(question.name, (True, False)) if question.kind is Kind.HEALTH_STATE else (True, False)
-        node = question.name if question.kind is Kind.HEALTH_NODE else ""
-        return render.encoded(
+        wanted = (
+            states.get(question.name, (True, False)) if question.kind is QuestionKind.HEALTH_STATE else (True, False)
+        )
+        node = question.name if question.kind is QuestionKind.HEALTH_NODE else ""
+        return render.encode_json(
             [
                 render.check(one, self._index(one))
-                for one in self._chosen(question, access)
+                for one in self._matching_instances(question, access)
                 if one.is_ready in wanted and node in ("", one.node)
             ]
         )
 
     def _services(self, question: Question, access: Access) -> bytes:
         found: dict[str, set[str]] = {}
-        for one in self._chosen(question, access):
+        for one in self._matching_instances(question, access):
             found.setdefault(one.service, set()).update(render.tags(one))
-        return render.encoded({name: sorted(tags) for name, tags in sorted(found.items())})
+        return render.encode_json({name: sorted(tags) for name, tags in sorted(found.items())})
 
     def _nodes(self, question: Question, access: Access) -> bytes:
-        found = {(one.cluster, one.node): render.node(one, 1) for one in self._chosen(question, access)}
-        return render.encoded([found[key] for key in sorted(found)])
+        found = {(one.cluster, one.node): render.node(one, 1) for one in self._matching_instances(question, access)}
+        return render.encode_json([found[key] for key in sorted(found)])
 
     def _node(self, question: Question, access: Access) -> bytes:
-        here = [one for one in self._chosen(question, access) if one.node == question.name]
+        here = [one for one in self._matching_instances(question, access) if one.node == question.name]
         if not here:
             return b"null"
         services = {one.id: render.service(one, self._index(one), self._settings.ports) for one in here}
-        return render.encoded({"Node": render.node(here[0], 1), "Services": services})
+        return render.encode_json({"Node": render.node(here[0], 1), "Services": services})
 
     def _datacenters(self) -> list[str]:
         return sorted(self._picture.coverage.locations | {one for one in [self._settings.datacenter] if one}) or ["hq"]
@@ -188,7 +192,7 @@ class Answers:
         member = {"Name": "hq-gateway", "Addr": "127.0.0.1", "Port": 8301, "Tags": {"dc": own}, "Status": 1}
         return {"Config": config, "DebugConfig": {}, "Coord": None, "Member": member, "Meta": {}, "Stats": {}}
 
-    def _changed(self, services: Collection[str]) -> None:
+    def _on_services_changed(self, services: Collection[str]) -> None:
         """Entries of deleted instances are dropped once they outnumber the others."""
         if len(self._entries) > 1_000 + 2 * sum(len(self._picture.instances(name)) for name in self._picture.services):
             self._entries.clear()

@@ -9,17 +9,17 @@ import random
 from collections import Counter
 from typing import Final
 
-from gateways.consul.answers import Answers
-from gateways.consul.indexes import Indexes
-from gateways.consul.questions import Question, Refused, read_question
-from gateways.picture.picture import Picture
+from gateways.consul.answers import ConsulAnswers
+from gateways.consul.indexes import ConsulIndexes
+from gateways.consul.questions import ConsulError, Question, read_question
+from gateways.picture.picture import EndpointView
 from serving import error_statuses
-from serving.auth.call_guard import Guard
+from serving.auth.call_guard import CallGuard
 from serving.calls.methods import Call
 from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.rights.access import UNCHECKED, Access
-from serving.rights.reach import Of, narrowed
+from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -39,11 +39,16 @@ class ConsulApi:
     """
 
     def __init__(
-        self, picture: Picture, of: Indexes, answers: Answers, shared: ServerContext, rng: random.Random
+        self,
+        picture: EndpointView,
+        of: ConsulIndexes,
+        answers: ConsulAnswers,
+        shared: ServerContext,
+        rng: random.Random,
     ) -> None:
         self._picture, self._indexes, self._answers, self._rng = picture, of, answers, rng
         self._gate = shared.security.gate if shared.security is not None else None
-        self._guard: Guard = shared.guard("/v1", READ, narrowed(Of.INSTANCE))
+        self._guard: CallGuard = shared.guard("/v1", READ, narrowed_reach(Of.INSTANCE))
         self._admission = shared.admission
         self.answered: Counter[tuple[str, str]] = Counter()
         self.woken = self.timed_out = 0
@@ -59,19 +64,19 @@ class ConsulApi:
         try:
             question = read_question(request.method, request.path, request.query_string)
             kind = question.kind.name.lower()
-            access = self._admitted(request)
+            access = self._caller_access(request)
             if question.may_wait:
                 await self._wait(question, access, request.call)
-                access = self._admitted(request)
-            answer = self._said(question, access)
-        except Refused as refused:
+                access = self._caller_access(request)
+            answer = self._render_answer(question, access)
+        except ConsulError as refused:
             answer = self._sentence(refused.status, str(refused))
         except ServiceError as error:
-            answer = self._failed(error, request.call)
+            answer = self._error_answer(error, request.call)
         self.answered[kind, str(answer.status)] += 1
         return answer
 
-    def _admitted(self, request: SiteRequest) -> Access:
+    def _caller_access(self, request: SiteRequest) -> Access:
         """The caller and what it may see: X-Consul-Token holds an HQ token. Raises ServiceError."""
         call = request.call
         token = request.headers.get(b"x-consul-token", b"").decode("latin-1")
@@ -81,8 +86,8 @@ class ConsulApi:
             self._guard.admit(call)
             return call.access
         known = f"Bearer {token}"
-        identity = self._gate.tokens.remembered(known) or self._gate.tokens.identity(token, remember_as=known)
-        call.let_in(self._gate.access(identity, READ))
+        identity = self._gate.tokens.cached_identity(known) or self._gate.tokens.identity(token, remember_as=known)
+        call.set_access(self._gate.access(identity, READ))
         return call.access
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:
@@ -93,7 +98,7 @@ class ConsulApi:
         self._admission.open_stream(host)
         try:
             async with asyncio.timeout(wait_s * (1.0 + self._rng.random() / _JITTER)):
-                await self._changed(question, access)
+                await self._wait_for_change(question, access)
             self.woken += 1
         except TimeoutError:
             self.timed_out += 1
@@ -110,17 +115,17 @@ class ConsulApi:
         is_newer = index > self._indexes.current(topic)
         return min(question.wait_s, _BEHIND_WAIT_S) if is_behind and is_newer else 0.0
 
-    async def _changed(self, question: Question, access: Access) -> None:
+    async def _wait_for_change(self, question: Question, access: Access) -> None:
         """Wait for a real change: the index also moves for other questions on the service, e.g. about another tag."""
         topic, before = self._answers.topic(question), self._answers.body(question, access)
         while self._answers.body(question, access) == before:
-            await self._indexes.moved(topic)
+            await self._indexes.wait_for_change(topic)
 
-    def _said(self, question: Question, access: Access) -> SiteAnswer:
+    def _render_answer(self, question: Question, access: Access) -> SiteAnswer:
         body = self._answers.body(question, access)
         if question.pretty:
             body = json.dumps(json.loads(body), indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        index = self._indexes.answered(self._answers.topic(question), question.index)
+        index = self._indexes.index_to_answer(self._answers.topic(question), question.index)
         return SiteAnswer(200, [_JSON, (b"x-consul-index", b"%d" % index), *self._contact()], body)
 
     def _contact(self) -> list[tuple[bytes, bytes]]:
@@ -134,9 +139,9 @@ class ConsulApi:
             fields.append((b"x-hq-missing-locations", ",".join(sorted(missing)).encode()))
         return fields
 
-    def _failed(self, error: ServiceError, call: Call) -> SiteAnswer:
+    def _error_answer(self, error: ServiceError, call: Call) -> SiteAnswer:
         self._admission.count(error)
-        self._guard.refused(call, error)
+        self._guard.on_call_refused(call, error)
         status = error_statuses.http_status(error)
         return self._sentence(403 if status in _DENIED else status, str(error))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from gateways.consul.answers import Answers, Settings
+from gateways.consul.answers import ConsulAnswers, ConsulSettings
 from gateways.consul.api import ConsulApi
-from gateways.consul.indexes import Indexes
+from gateways.consul.indexes import ConsulIndexes
 from gateways.consul.metrics import METRICS
 from gateways.flags import (
     FLAGS,
@@ -23,7 +23,7 @@ from gateways.flags import (
     security_flags_of_http,
     security_from,
 )
-from gateways.process import Gateway, run_gateway
+from gateways.process import DiscoveryGateway, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import ServerCommand, limits_of
@@ -62,11 +62,11 @@ def consul(**given: Any) -> None:
 
 async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...]) -> None:
     security = security_from(given)
-    gateway = Gateway("consul", discovery, services, SystemClock(), limits_of(given), security, given["grace"])
+    gateway = DiscoveryGateway("consul", discovery, services, SystemClock(), limits_of(given), security, given["grace"])
     picture = gateway.picture
-    indexes = Indexes(picture, gateway.clock)
-    settings = Settings(given["datacenter"], tuple(given["ports"]), _version())
-    answers = Answers(settings, picture, indexes)
+    indexes = ConsulIndexes(picture, gateway.clock)
+    settings = ConsulSettings(given["datacenter"], tuple(given["ports"]), _version())
+    answers = ConsulAnswers(settings, picture, indexes)
     api = ConsulApi(picture, indexes, answers, gateway.context, random.Random())
     gateway.count(METRICS, api)
     gateway.listen(

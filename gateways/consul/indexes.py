@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from gateways.picture.picture import Picture
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import KnownInstance
 from hqclient.discovery.endpoint import Key
 from serving.clock import Clock
@@ -50,7 +50,7 @@ class _ShownService(NamedTuple):
 _NOTHING_SHOWN: Final = _ShownService({}, 0, frozenset(), 0, frozenset(), 0)
 
 
-def of_service(name: str) -> Topic:
+def service_topic(name: str) -> Topic:
     """Everything about the instances of one service."""
     return "service", name
 
@@ -66,22 +66,22 @@ def _fingerprint_of(one: KnownInstance) -> int:
     return _fingerprint(one.key, one.uid, one.service, one.node, one.host, maps, one.revisions, one.is_ready)
 
 
-class Indexes:
+class ConsulIndexes:
     """The numbers of one gateway.
 
     Attributes:
         waiting: how many questions wait.
     """
 
-    def __init__(self, picture: Picture, clock: Clock) -> None:
+    def __init__(self, picture: EndpointView, clock: Clock) -> None:
         self._picture, self._clock = picture, clock
         self._first = self._now()
         self._moved: dict[Topic, int] = {}
         self._shown: dict[str, _ShownService] = {}
         self._sleepers: dict[Topic, set[asyncio.Future[None]]] = {}
         self.waiting = 0
-        picture.listen(self.changed)
-        self.changed(())
+        picture.listen(self.on_services_changed)
+        self.on_services_changed(())
 
     def current(self, topic: Topic) -> int:
         """The number of a topic; one that never had anything has that of the start."""
@@ -91,17 +91,17 @@ class Indexes:
         """Whether a number, of this gateway or of another one, stands for what the topic is now."""
         return not (index - self.current(topic)) & _DIGEST
 
-    def answered(self, topic: Topic, index: int) -> int:
+    def index_to_answer(self, topic: Topic, index: int) -> int:
         """The number to answer with to who asked with this one: it never sees a smaller one for the same content."""
         current = self.current(topic)
         return max(index, current) if self.is_current(topic, index) else current
 
-    def of_instance(self, instance: KnownInstance) -> int:
+    def instance_index(self, instance: KnownInstance) -> int:
         """The number of an instance: another one when anything about it changes."""
         shown = self._shown.get(instance.service, _NOTHING_SHOWN).instances.get(instance.key)
         return shown[1] if shown is not None and shown[0] is instance else _fingerprint_of(instance)
 
-    def changed(self, services: Collection[str]) -> None:
+    def on_services_changed(self, services: Collection[str]) -> None:
         """Called by the picture: these services changed; none: what is known as a whole."""
         for name in services or {*self._picture.services, *self._shown}:
             self._compare(name)
@@ -109,7 +109,7 @@ class Indexes:
             for topic in [*self._sleepers]:
                 self._wake(topic)
 
-    async def moved(self, topic: Topic) -> None:
+    async def wait_for_change(self, topic: Topic) -> None:
         """Return when the topic's number moves, or what is known as a whole changes."""
         sleeper = asyncio.get_running_loop().create_future()
         self._sleepers.setdefault(topic, set()).add(sleeper)
@@ -130,7 +130,7 @@ class Indexes:
         if after.instances:
             self._shown[name] = after
         changes = {
-            of_service(name): after.total - before.total,
+            service_topic(name): after.total - before.total,
             ALL: after.total - before.total,
             CATALOG: after.catalog - before.catalog,
             NODES: after.nodes - before.nodes,

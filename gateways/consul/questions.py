@@ -22,7 +22,7 @@ _READ_ONLY: Final = (
 )
 
 
-class Refused(Exception):
+class ConsulError(Exception):
     """Answered with a status and a sentence instead."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -30,7 +30,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Kind(Enum):
+class QuestionKind(Enum):
     """What can be asked."""
 
     HEALTH_SERVICE = auto()
@@ -47,22 +47,22 @@ class Kind(Enum):
     PEERS = auto()
 
 
-_PATHS: Final[Mapping[str, Kind]] = {
-    "health/service/": Kind.HEALTH_SERVICE,
-    "health/checks/": Kind.HEALTH_CHECKS,
-    "health/node/": Kind.HEALTH_NODE,
-    "health/state/": Kind.HEALTH_STATE,
-    "catalog/services": Kind.SERVICES,
-    "catalog/service/": Kind.SERVICE,
-    "catalog/nodes": Kind.NODES,
-    "catalog/node/": Kind.NODE,
-    "catalog/datacenters": Kind.DATACENTERS,
-    "agent/self": Kind.SELF,
-    "status/leader": Kind.LEADER,
-    "status/peers": Kind.PEERS,
+_PATHS: Final[Mapping[str, QuestionKind]] = {
+    "health/service/": QuestionKind.HEALTH_SERVICE,
+    "health/checks/": QuestionKind.HEALTH_CHECKS,
+    "health/node/": QuestionKind.HEALTH_NODE,
+    "health/state/": QuestionKind.HEALTH_STATE,
+    "catalog/services": QuestionKind.SERVICES,
+    "catalog/service/": QuestionKind.SERVICE,
+    "catalog/nodes": QuestionKind.NODES,
+    "catalog/node/": QuestionKind.NODE,
+    "catalog/datacenters": QuestionKind.DATACENTERS,
+    "agent/self": QuestionKind.SELF,
+    "status/leader": QuestionKind.LEADER,
+    "status/peers": QuestionKind.PEERS,
 }
-_ABOUT_ONE_SERVICE: Final = (Kind.HEALTH_SERVICE, Kind.HEALTH_CHECKS, Kind.SERVICE)
-_AT_ONCE: Final = (Kind.DATACENTERS, Kind.SELF, Kind.LEADER, Kind.PEERS)
+_ABOUT_ONE_SERVICE: Final = (QuestionKind.HEALTH_SERVICE, QuestionKind.HEALTH_CHECKS, QuestionKind.SERVICE)
+_AT_ONCE: Final = (QuestionKind.DATACENTERS, QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS)
 _UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # ignoring them would answer a different question
 _DEFAULTS_ONLY: Final = ("ns", "partition")
 
@@ -80,7 +80,7 @@ class Question:
         wait_s: for at most this time.
     """
 
-    kind: Kind
+    kind: QuestionKind
     name: str = ""
     passing: bool = False
     tags: tuple[str, ...] = ()
@@ -113,22 +113,22 @@ def read_question(method: str, path: str, query: bytes) -> Question:
     """
     kind, name = _place(path)
     if kind is None:
-        raise Refused(501, _READ_ONLY)
+        raise ConsulError(501, _READ_ONLY)
     if method not in ("GET", "HEAD"):
-        raise Refused(501 if kind is Kind.SELF else 405, f"{method} {path[:100]}: {_READ_ONLY}")
+        raise ConsulError(501 if kind is QuestionKind.SELF else 405, f"{method} {path[:100]}: {_READ_ONLY}")
     given = _parameters(query)
-    if kind is Kind.HEALTH_STATE and name not in _STATES:
-        raise Refused(400, f"{name[:40]!r} is not a state: use any, passing, warning or critical")
+    if kind is QuestionKind.HEALTH_STATE and name not in _STATES:
+        raise ConsulError(400, f"{name[:40]!r} is not a state: use any, passing, warning or critical")
     for unsupported in _UNSUPPORTED:
         if given.get(unsupported, [""])[-1]:
-            raise Refused(400, f"{unsupported} is not supported by HQ: select by tag")
+            raise ConsulError(400, f"{unsupported} is not supported by HQ: select by tag")
     for only_default in _DEFAULTS_ONLY:
         if given.get(only_default, [""])[-1] not in ("", "default"):
-            raise Refused(400, f"{only_default}: HQ has only the default one")
+            raise ConsulError(400, f"{only_default}: HQ has only the default one")
     return Question(
         kind,
         name,
-        _is_set(given, "passing") or (kind is Kind.HEALTH_STATE and name == "passing"),
+        _is_set(given, "passing") or (kind is QuestionKind.HEALTH_STATE and name == "passing"),
         tuple(given.get("tag", ())),
         given.get("dc", [""])[-1],
         _index(given.get("index", ["0"])[-1]),
@@ -137,11 +137,11 @@ def read_question(method: str, path: str, query: bytes) -> Question:
     )
 
 
-def _place(path: str) -> tuple[Kind | None, str]:
+def _place(path: str) -> tuple[QuestionKind | None, str]:
     """The kind of a path, and the name at its end."""
     rest = path.removeprefix("/v1/")
     if rest == path:
-        raise Refused(404, f"there is no {path[:100]}: Consul's API is under /v1/")
+        raise ConsulError(404, f"there is no {path[:100]}: Consul's API is under /v1/")
     if (kind := _PATHS.get(rest.removesuffix("/"))) is not None:
         return kind, ""
     for prefix, named in _PATHS.items():
@@ -155,7 +155,7 @@ def _parameters(query: bytes) -> Mapping[str, Sequence[str]]:
     try:
         return parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError as error:
-        raise Refused(400, f"the query cannot be read: {error}") from error
+        raise ConsulError(400, f"the query cannot be read: {error}") from error
 
 
 def _is_set(given: Mapping[str, Sequence[str]], name: str) -> bool:
@@ -164,7 +164,7 @@ def _is_set(given: Mapping[str, Sequence[str]], name: str) -> bool:
 
 def _index(text: str) -> int:
     if not re.fullmatch(r"\d{1,20}", text):
-        raise Refused(400, f"index: {text[:40]!r} is not a number")
+        raise ConsulError(400, f"index: {text[:40]!r} is not a number")
     return int(text)
 
 
@@ -173,6 +173,6 @@ def _wait_s(text: str) -> float:
     if text in ("", "0"):
         return DEFAULT_WAIT_S
     if not _DURATION.fullmatch(text):
-        raise Refused(400, f"wait: {text[:40]!r} is not a duration like 10s or 5m")
+        raise ConsulError(400, f"wait: {text[:40]!r} is not a duration like 10s or 5m")
     wait_s = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
     return min(wait_s or DEFAULT_WAIT_S, MOST_WAIT_S)

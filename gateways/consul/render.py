@@ -105,7 +105,7 @@ def catalog_entry(instance: KnownInstance, index: int, preferred: Sequence[str])
     }
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """As JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from gateways.dns import sockets, wire
-from gateways.dns.metrics import METRICS, Subject
+from gateways.dns.metrics import METRICS, DnsMetricSources
 from gateways.dns.names import is_label
 from gateways.dns.responder import Responder
-from gateways.dns.zone import Settings, Zone
+from gateways.dns.zone import Zone, ZoneSettings
 from gateways.flags import FLAGS, discovery_of, following, listening, publishing, running
-from gateways.process import Gateway, check_http, run_gateway
+from gateways.process import DiscoveryGateway, check_http, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import ServerCommand, limits_of
@@ -66,16 +66,16 @@ def _zone(name: str) -> tuple[bytes, ...]:
 async def _serve(
     given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...], labels: tuple[bytes, ...]
 ) -> None:
-    gateway = Gateway("dns", discovery, services, SystemClock(), limits_of(given), None, given["grace"])
-    udp_socket, tcp_socket = sockets.bound(given["dns"])
+    gateway = DiscoveryGateway("dns", discovery, services, SystemClock(), limits_of(given), None, given["grace"])
+    udp_socket, tcp_socket = sockets.bind_udp_and_tcp(given["dns"])
     host = str(udp_socket.getsockname()[0])
-    settings = Settings(labels, given["ttl"], _own_address(host))
+    settings = ZoneSettings(labels, given["ttl"], _own_address(host))
     zone = Zone(settings, gateway.picture, gateway.addressing, int(time.time()))
     responder = Responder(zone, random.Random(), given["max_udp_size"] or udp_bytes(host))
-    gateway.picture.listen(responder.changed)
+    gateway.picture.listen(responder.on_services_changed)
     rate = sockets.Rate(given["max_queries_per_peer_s"], gateway.clock)
     udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
-    gateway.count(METRICS, Subject(zone, responder.counts, tcp))
+    gateway.count(METRICS, DnsMetricSources(zone, responder.counts, tcp))
     gateway.listen(Addresses(given["http"], given["http"], allowed_hosts=given["allowed_host"], env="HQ_GATEWAY_"))
 
     async def answer() -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from gateways.dns.responder import Counts
+from gateways.dns.responder import DnsCounts
 from gateways.dns.sockets import Tcp
 from gateways.dns.zone import Zone
 from serving.telemetry.metrics import Declared
 
 
-class Subject(NamedTuple):
+class DnsMetricSources(NamedTuple):
     """What the metrics are of."""
 
     zone: Zone
-    counts: Counts
+    counts: DnsCounts
     tcp: Tcp
 
 
-D = Declared[Subject]
+D = Declared[DnsMetricSources]
 METRICS: Final = (
     D(
         "counter",

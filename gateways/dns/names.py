@@ -42,7 +42,7 @@ def instance_labels(instance: KnownInstance) -> tuple[str, ...]:
     return (own, "inst", instance.service, "service", *((location, "dc") if is_label(location) else ()))
 
 
-class Kind(Enum):
+class NameKind(Enum):
     """What a name stands for."""
 
     OUTSIDE = auto()  # of another zone
@@ -66,7 +66,7 @@ class NameRequest:
         instance: of the one with this label only.
     """
 
-    kind: Kind
+    kind: NameKind
     service: str = ""
     location: str = ""
     port: str = ""
@@ -75,44 +75,44 @@ class NameRequest:
     instance: str = ""
 
 
-_NOTHING: Final = NameRequest(Kind.NOTHING)
+_NOTHING: Final = NameRequest(NameKind.NOTHING)
 
 
 def parse_name(labels: Sequence[bytes], zone: Sequence[bytes]) -> NameRequest:
     """What a name, in lower case, asks for."""
     if tuple(labels[-len(zone) :]) != tuple(zone):
-        return NameRequest(Kind.OUTSIDE)
+        return NameRequest(NameKind.OUTSIDE)
     words = [label.decode("latin-1") for label in labels[: -len(zone)]]
     if not words:
-        return NameRequest(Kind.APEX)
+        return NameRequest(NameKind.APEX)
     location = ""
     if words[-1] == "dc":
         words.pop()
         if not words:
-            return NameRequest(Kind.BETWEEN)
+            return NameRequest(NameKind.BETWEEN)
         location = words.pop()
         if not words:
-            return NameRequest(Kind.BETWEEN, location=location)
-    return _beneath(words, location)
+            return NameRequest(NameKind.BETWEEN, location=location)
+    return _parse_below_zone(words, location)
 
 
-def _beneath(words: list[str], location: str) -> NameRequest:
+def _parse_below_zone(words: list[str], location: str) -> NameRequest:
     """Below the zone, or below a location of it."""
     last = words.pop()
     if last == "service":
         if not words:
-            return NameRequest(Kind.BETWEEN, location=location)
-        return _selected(words, NameRequest(Kind.SERVICE, words.pop(), location))
+            return NameRequest(NameKind.BETWEEN, location=location)
+        return _parse_selectors(words, NameRequest(NameKind.SERVICE, words.pop(), location))
     if last == "ns" and not words and not location:
-        return NameRequest(Kind.SERVER)
+        return NameRequest(NameKind.SERVER)
     return _NOTHING
 
 
-def _selected(words: list[str], asked: NameRequest) -> NameRequest:
+def _parse_selectors(words: list[str], asked: NameRequest) -> NameRequest:
     """What stands before a service, from right to left."""
     while words:
         word = words.pop()
-        between = replace(asked, kind=Kind.BETWEEN)
+        between = replace(asked, kind=NameKind.BETWEEN)
         if word == "rev":
             if not words:
                 return between
@@ -134,11 +134,11 @@ def _selected(words: list[str], asked: NameRequest) -> NameRequest:
 def _last(word: str, words: list[str], asked: NameRequest) -> NameRequest:
     """Names that allow no labels before them."""
     if word == "_why" and not words:
-        return replace(asked, kind=Kind.WHY)
+        return replace(asked, kind=NameKind.WHY)
     if word != "_tcp" or len(words) > 1:
         return _NOTHING
     if not words:
-        return replace(asked, kind=Kind.BETWEEN)
+        return replace(asked, kind=NameKind.BETWEEN)
     return replace(asked, port=words[0][1:]) if words[0].startswith("_") and len(words[0]) > 1 else _NOTHING
 
 
@@ -168,9 +168,9 @@ class Selection:
                 found.setdefault(facet, []).append(one)
         return found
 
-    def of(self, asked: NameRequest) -> Sequence[KnownInstance]:
+    def matching_instances(self, asked: NameRequest) -> Sequence[KnownInstance]:
         """Those that a name asks for."""
-        wanted = [*_wanted(asked)]
+        wanted = [*_requested_facets(asked)]
         if not wanted:
             return self._all
         found = sorted((self._by_facet.get(facet, []) for facet in wanted), key=len)
@@ -178,7 +178,7 @@ class Selection:
         return [one for one in least if {*others} <= {*_facets(one)}] if others else least
 
 
-def _wanted(asked: NameRequest) -> Iterator[_Facet]:
+def _requested_facets(asked: NameRequest) -> Iterator[_Facet]:
     if asked.location:
         yield _BY_LOCATION, asked.location, ""
     if asked.revision:

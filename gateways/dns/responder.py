@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateways.dns import wire
-from gateways.dns.wire import Code, Faulty, Query, Unanswerable
-from gateways.dns.zone import Answer, Zone
+from gateways.dns.wire import Code, DnsQuery, Faulty, Unanswerable
+from gateways.dns.zone import Zone, ZoneAnswer
 
 MOST_ADDRESSES: Final = 16  # in one answer over UDP
 _DRAWINGS_BITS: Final = 5  # number of random orders kept per answer, as a power of two
 _MOST_KEPT: Final = 4_096
 
 
-class Reply:
+class ReplyVariants:
     """What is sent of an answer, in several random orders: each question gets one of them.
 
     Attributes:
@@ -26,7 +26,7 @@ class Reply:
 
     __slots__ = ("_bits", "_drawings", "_numbers", "_writer", "client", "code", "query", "said")
 
-    def __init__(self, writer: MessageWriter, query: Query, said: Answer, client: str) -> None:
+    def __init__(self, writer: MessageWriter, query: DnsQuery, said: ZoneAnswer, client: str) -> None:
         self._writer, self.query, self.said, self.code = writer, query, said, said.code
         self._numbers = writer.numbers(query, said, client)
         self.client = client if len(self._numbers) < len(said.records) else None
@@ -54,14 +54,14 @@ class MessageWriter:
     most_bytes: int
     is_udp: bool
 
-    def _left(self, query: Query) -> int:
+    def _room_for_records(self, query: DnsQuery) -> int:
         """Bytes for records."""
         room = min(query.room, self.most_bytes) if self.is_udp else self.most_bytes
         return room - wire.HEADER_BYTES - len(query.question) - query.has_edns * wire.OPT_BYTES
 
-    def numbers(self, query: Query, said: Answer, client: str) -> Sequence[int]:
+    def numbers(self, query: DnsQuery, said: ZoneAnswer, client: str) -> Sequence[int]:
         """Which records are sent: all, or as many as fit, and always the same ones to one address."""
-        records, left = said.records, self._left(query)
+        records, left = said.records, self._room_for_records(query)
         most = MOST_ADDRESSES if self.is_udp and said.any_order else len(records)
         if len(records) <= most and sum(map(len, records)) <= left:
             return range(len(records))
@@ -73,7 +73,7 @@ class MessageWriter:
             chosen.append(number)
         return chosen
 
-    def message(self, query: Query, said: Answer, numbers: Sequence[int]) -> bytes:
+    def message(self, query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> bytes:
         """All but the id, with these records."""
         if said.is_denial:
             soa = self.zone.soa(_to_zone(query, self.zone))
@@ -84,14 +84,14 @@ class MessageWriter:
             numbers = self.rng.sample(numbers, len(numbers))
         records = [said.records[number] for number in numbers]
         extra = _addresses_of_targets(query, said, numbers)
-        if sum(map(len, records)) + sum(map(len, extra)) > self._left(query):
+        if sum(map(len, records)) + sum(map(len, extra)) > self._room_for_records(query):
             extra = []  # clients that want a target's address ask for it
         is_truncated = self.is_udp and len(numbers) < len(said.records) and not said.any_order
         head = wire.head(query, wire.AA | is_truncated * wire.TC, 0, len(records), 0, len(extra))
         return b"".join((head, *records, *extra, wire.tail(query)))
 
 
-def _addresses_of_targets(query: Query, said: Answer, numbers: Sequence[int]) -> list[bytes]:
+def _addresses_of_targets(query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> list[bytes]:
     """Records of the addresses of SRV targets; their owners point to the targets, where these can be pointed at."""
     found: list[bytes] = []
     at = wire.HEADER_BYTES + len(query.question) + wire.SRV_TARGET_AT
@@ -104,7 +104,7 @@ def _addresses_of_targets(query: Query, said: Answer, numbers: Sequence[int]) ->
 
 
 @dataclass(slots=True)
-class Counts:
+class DnsCounts:
     """What was answered, and what was not.
 
     Attributes:
@@ -128,11 +128,11 @@ class Responder:
         self._zone = zone
         self._udp = MessageWriter(zone, rng, udp_bytes, is_udp=True)
         self._tcp = MessageWriter(zone, rng, wire.TCP_BYTES, is_udp=False)
-        self.counts = Counts()
-        self._kept: dict[bytes, Reply] = {}
+        self.counts = DnsCounts()
+        self._kept: dict[bytes, ReplyVariants] = {}
         self._keys: dict[str, list[bytes]] = {}  # by service, of what is kept
 
-    def changed(self, services: Collection[str]) -> None:
+    def on_services_changed(self, services: Collection[str]) -> None:
         """Called by the picture: these services changed; none: what is known as a whole."""
         if not services:
             self._kept.clear()
@@ -141,7 +141,7 @@ class Responder:
             for key in self._keys.pop(service, ()):
                 self._kept.pop(key, None)
 
-    def over_udp(self, packet: bytes, client: str) -> bytes | None:
+    def answer_udp(self, packet: bytes, client: str) -> bytes | None:
         """The answer to a datagram from an address; None: there is none."""
         kept = self._kept.get(packet[2:])
         if kept is not None and kept.client is not None and kept.client != client:
@@ -149,13 +149,13 @@ class Responder:
         if kept is not None:
             self.counts.answers["udp", kept.code.name] += 1
             return packet[:2] + kept.pick()
-        return self._answered(packet, client, "udp")
+        return self._answer_packet(packet, client, "udp")
 
-    def over_tcp(self, packet: bytes, client: str) -> bytes | None:
+    def answer_tcp(self, packet: bytes, client: str) -> bytes | None:
         """The answer to a message of a connection from an address; None: there is none."""
-        return self._answered(packet, client, "tcp")
+        return self._answer_packet(packet, client, "tcp")
 
-    def _answered(self, packet: bytes, client: str, transport: str) -> bytes | None:
+    def _answer_packet(self, packet: bytes, client: str, transport: str) -> bytes | None:
         try:
             query = wire.read_query(packet)
         except Unanswerable:
@@ -169,21 +169,21 @@ class Responder:
             return packet[:2] + wire.head(query, 0, 0, 0, 0, 0) + wire.tail(query, Code.BADVERS)
         said = self._zone.answer(query)
         self.counts.answers[transport, said.code.name] += 1
-        reply = Reply(self._udp if transport == "udp" else self._tcp, query, said, client)
+        reply = ReplyVariants(self._udp if transport == "udp" else self._tcp, query, said, client)
         if transport == "udp" and said.may_be_kept and said.service and not said.is_denial:
             self._keep(packet[2:], reply)
         return packet[:2] + reply.pick()
 
-    def _keep(self, key: bytes, reply: Reply) -> None:
+    def _keep(self, key: bytes, reply: ReplyVariants) -> None:
         if len(self._kept) >= _MOST_KEPT:
-            self.changed(())
+            self.on_services_changed(())
         if key in self._kept and reply.client is not None:  # another address has other records
             key += reply.client.encode()
         self._kept[key] = reply
         self._keys.setdefault(reply.said.service, []).append(key)
 
 
-def _to_zone(query: Query, zone: Zone) -> bytes:
+def _to_zone(query: DnsQuery, zone: Zone) -> bytes:
     """A compressed name of the zone: the end of the question's."""
     before = query.labels[: -len(zone.settings.zone)]
     at = wire.HEADER_BYTES + sum(len(label) + 1 for label in before)

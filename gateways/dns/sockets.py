@@ -26,7 +26,7 @@ _PREFIX: Final = struct.Struct("!H")
 _MOST_ADDRESSES: Final = 100_000  # addresses with a counter of their own
 
 
-def bound(address: str) -> tuple[socket.socket, socket.socket]:
+def bind_udp_and_tcp(address: str) -> tuple[socket.socket, socket.socket]:
     """A socket for UDP and one for TCP, on the same host:port; port 0 takes a free one. Raises OSError."""
     host, _, port = address.rpartition(":")
     family, *_, where = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
@@ -87,18 +87,18 @@ class Udp:
 
     def __init__(self, sock: socket.socket, responder: Responder, rate: Rate) -> None:
         self._sock, self._rate = sock, rate
-        self._answer, self._dropped = responder.over_udp, responder.counts.dropped
+        self._answer, self._dropped = responder.answer_udp, responder.counts.dropped
 
     def open(self) -> None:
         """Answer from now on."""
-        asyncio.get_running_loop().add_reader(self._sock, self._read)
+        asyncio.get_running_loop().add_reader(self._sock, self._read_packets)
 
     def close(self) -> None:
         """Stop answering."""
         asyncio.get_running_loop().remove_reader(self._sock)
         self._sock.close()
 
-    def _read(self) -> None:
+    def _read_packets(self) -> None:
         for _ in range(_TURNS):
             try:
                 packet, sender = self._sock.recvfrom(_READ_BYTES)
@@ -127,7 +127,7 @@ class Tcp:
 
     def __init__(self, sock: socket.socket, responder: Responder, rate: Rate, idle_s: float = _IDLE_S) -> None:
         self._sock, self._rate, self._idle_s = sock, rate, idle_s
-        self._answer: Callable[[bytes, str], bytes | None] = responder.over_tcp
+        self._answer: Callable[[bytes, str], bytes | None] = responder.answer_tcp
         self._dropped = responder.counts.dropped
         self.connections: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -29,7 +29,7 @@ _RECORD: Final = struct.Struct("!HHIH")
 _TYPE_AND_CLASS: Final = struct.Struct("!HH")
 
 
-class Type(IntEnum):
+class RecordType(IntEnum):
     """Kinds of records and questions that are known here."""
 
     A = 1
@@ -70,7 +70,7 @@ class Faulty(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DnsQuery:
     """One question.
 
     Attributes:
@@ -93,7 +93,7 @@ class Query:
     version: int = 0
 
 
-def read_query(packet: bytes) -> Query:
+def read_query(packet: bytes) -> DnsQuery:
     """The question of a message.
 
     Raises:
@@ -116,9 +116,9 @@ def read_query(packet: bytes) -> Query:
     edns = _read_extra(packet, end + 4, extra)
     question = packet[HEADER_BYTES : end + 4]
     if edns is None:
-        return Query(id_, flags, question, labels, kind, cls)
+        return DnsQuery(id_, flags, question, labels, kind, cls)
     size, ttl = edns
-    return Query(id_, flags, question, labels, kind, cls, True, max(size, PLAIN_BYTES), (ttl >> 16) & 0xFF)
+    return DnsQuery(id_, flags, question, labels, kind, cls, True, max(size, PLAIN_BYTES), (ttl >> 16) & 0xFF)
 
 
 def _read_name(packet: bytes, at: int) -> tuple[tuple[bytes, ...], int]:
@@ -146,9 +146,9 @@ def _read_extra(packet: bytes, at: int, count: int) -> tuple[int, int] | None:
             raise Faulty(Code.FORMERR)
         kind, size, ttl, length = _RECORD.unpack_from(packet, at)
         at += _RECORD.size + length
-        if at > len(packet) or (kind == Type.OPT and (found is not None or not is_root)):
+        if at > len(packet) or (kind == RecordType.OPT and (found is not None or not is_root)):
             raise Faulty(Code.FORMERR)
-        if kind == Type.OPT:
+        if kind == RecordType.OPT:
             found = size, ttl
     return found
 
@@ -205,19 +205,19 @@ def texts(lines: Sequence[str]) -> bytes:
     return b"".join([bytes((len(line),)) + line for line in encoded])
 
 
-_OPT: Final = b"\0" + struct.pack("!HHIH", Type.OPT, UDP_BYTES, 0, 0)
-_OPT_BADVERS: Final = b"\0" + struct.pack("!HHIH", Type.OPT, UDP_BYTES, (Code.BADVERS >> 4) << 24, 0)
+_OPT: Final = b"\0" + struct.pack("!HHIH", RecordType.OPT, UDP_BYTES, 0, 0)
+_OPT_BADVERS: Final = b"\0" + struct.pack("!HHIH", RecordType.OPT, UDP_BYTES, (Code.BADVERS >> 4) << 24, 0)
 OPT_BYTES: Final = len(_OPT)
 
 
-def head(query: Query, flags: int, code: int, answers: int, authorities: int, extra: int) -> bytes:
+def head(query: DnsQuery, flags: int, code: int, answers: int, authorities: int, extra: int) -> bytes:
     """Header of an answer without its id, and the question. `extra` is without the OPT record."""
     kept = query.flags & (RD | CD)
     counts = (1, answers, authorities, extra + query.has_edns)
     return struct.pack("!HHHHH", QR | kept | flags | (code & 0xF), *counts) + query.question
 
 
-def tail(query: Query, code: int = 0) -> bytes:
+def tail(query: DnsQuery, code: int = 0) -> bytes:
     """The OPT record, if the query had one."""
     if not query.has_edns:
         return b""

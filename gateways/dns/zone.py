@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import Final
 
 from gateways.dns import wire
-from gateways.dns.names import Kind, NameRequest, Selection, instance_labels, is_label, parse_name
+from gateways.dns.names import NameKind, NameRequest, Selection, instance_labels, is_label, parse_name
 from gateways.dns.spread import Spread
-from gateways.dns.wire import Code, Query, Type
-from gateways.picture.addresses import Addressing, Place, Places
+from gateways.dns.wire import Code, DnsQuery, RecordType
+from gateways.picture.addresses import Addressing, EndpointAddress, EndpointAddresses
 from gateways.picture.knowledge import Knowledge
-from gateways.picture.picture import Picture
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import KnownInstance
 
 _HINFO: Final = wire.texts(["RFC8482", ""])  # RFC 8482: ANY is answered with one small record
-_FAMILY: Final = {Type.A: 4, Type.AAAA: 6}
+_FAMILY: Final = {RecordType.A: 4, RecordType.AAAA: 6}
 _MOST_ANSWERS: Final = 16_384
 _MOST_ADDRESSES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ZoneSettings:
     """The zone's name and the TTL of its answers.
 
     Attributes:
@@ -40,7 +40,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ZoneAnswer:
     """An answer, not yet encoded.
 
     Attributes:
@@ -66,7 +66,7 @@ class Answer:
         return Spread(self.records)
 
 
-_REFUSED: Final = Answer(Code.REFUSED)
+_REFUSED: Final = ZoneAnswer(Code.REFUSED)
 
 
 class Zone:
@@ -76,25 +76,25 @@ class Zone:
     randomise it against forgery, costs no more. Denials are not cached, so invented names cannot evict real ones.
     """
 
-    def __init__(self, settings: Settings, picture: Picture, addressing: Addressing, serial: int) -> None:
+    def __init__(self, settings: ZoneSettings, picture: EndpointView, addressing: Addressing, serial: int) -> None:
         """`serial`: of the zone at the beginning; it moves with every change."""
         self.settings, self._picture, self._addressing, self._serial = settings, picture, addressing, serial
         self._selections: dict[str, Selection] = {}
-        self._answers: dict[str, dict[tuple[tuple[bytes, ...], int], Answer]] = {}  # by service
+        self._answers: dict[str, dict[tuple[tuple[bytes, ...], int], ZoneAnswer]] = {}  # by service
         self._answers_kept = 0
         self._encoded: dict[str, bytes] = {}  # data of addresses, behind the owner's name
-        picture.listen(self._changed)
+        picture.listen(self._on_services_changed)
         self._apex = wire.name(*settings.zone)
         self._server_name = wire.name(b"ns", *settings.zone)
         self._mailbox = wire.name(b"hostmaster", *settings.zone)
-        self._by_kind: dict[Kind, Callable[[NameRequest, Query], Answer]] = {
-            Kind.OUTSIDE: lambda *_: _REFUSED,
-            Kind.NOTHING: lambda *_: Answer(Code.NXDOMAIN, is_denial=True),
-            Kind.APEX: self._of_apex,
-            Kind.SERVER: self._of_server,
-            Kind.BETWEEN: self._between,
-            Kind.SERVICE: self._of_service,
-            Kind.WHY: self._why,
+        self._by_kind: dict[NameKind, Callable[[NameRequest, DnsQuery], ZoneAnswer]] = {
+            NameKind.OUTSIDE: lambda *_: _REFUSED,
+            NameKind.NOTHING: lambda *_: ZoneAnswer(Code.NXDOMAIN, is_denial=True),
+            NameKind.APEX: self._answer_apex,
+            NameKind.SERVER: self._answer_server,
+            NameKind.BETWEEN: self._answer_non_terminal,
+            NameKind.SERVICE: self._answer_service,
+            NameKind.WHY: self._why,
         }
 
     @property
@@ -102,30 +102,30 @@ class Zone:
         """Services whose id is not a valid DNS label."""
         return sum(not is_label(name) for name in self._picture.services)
 
-    def answer(self, query: Query) -> Answer:
+    def answer(self, query: DnsQuery) -> ZoneAnswer:
         """The answer to a question."""
-        if query.cls != wire.IN or query.type in (Type.AXFR, Type.IXFR):
+        if query.cls != wire.IN or query.type in (RecordType.AXFR, RecordType.IXFR):
             return _REFUSED
-        if query.type == Type.OPT:
-            return Answer(Code.FORMERR)
+        if query.type == RecordType.OPT:
+            return ZoneAnswer(Code.FORMERR)
         asked = parse_name(query.labels, self.settings.zone)
         kept = self._answers.get(asked.service, {}).get((query.labels, query.type)) if asked.service else None
         if kept is not None:
             return kept
         said = self._by_kind[asked.kind](asked, query)
-        if query.type == Type.ANY and said.code is Code.NOERROR:
-            return Answer(records=[self._record(Type.HINFO, _HINFO)])
+        if query.type == RecordType.ANY and said.code is Code.NOERROR:
+            return ZoneAnswer(records=[self._record(RecordType.HINFO, _HINFO)])
         if said.service and said.records and said.may_be_kept:
             self._keep(said, query)
         return said
 
-    def _keep(self, said: Answer, query: Query) -> None:
+    def _keep(self, said: ZoneAnswer, query: DnsQuery) -> None:
         if self._answers_kept >= _MOST_ANSWERS:
-            self._changed(())
+            self._on_services_changed(())
         self._answers.setdefault(said.service, {})[query.labels, query.type] = said
         self._answers_kept += 1
 
-    def _changed(self, services: Collection[str]) -> None:
+    def _on_services_changed(self, services: Collection[str]) -> None:
         """Called by the picture: these services changed; none: what is known as a whole."""
         for service in services or [*self._answers]:
             self._answers_kept -= len(self._answers.pop(service, ()))
@@ -135,51 +135,51 @@ class Zone:
     def soa(self, owner: bytes) -> bytes:
         """The current SOA record."""
         ttl_s, serial = self.settings.ttl_s, self._serial + self._picture.changes
-        return wire.record(owner, Type.SOA, ttl_s, wire.soa(self._server_name, self._mailbox, serial, ttl_s))
+        return wire.record(owner, RecordType.SOA, ttl_s, wire.soa(self._server_name, self._mailbox, serial, ttl_s))
 
     # --- the zone itself ----------------------------------------------------------------------------------------------
 
-    def _of_apex(self, _: NameRequest, query: Query) -> Answer:
-        if query.type == Type.SOA:
-            return Answer(records=[self.soa(wire.TO_QUESTION)], may_be_kept=False)
-        if query.type == Type.NS:
-            return Answer(records=[self._record(Type.NS, self._server_name)])
+    def _answer_apex(self, _: NameRequest, query: DnsQuery) -> ZoneAnswer:
+        if query.type == RecordType.SOA:
+            return ZoneAnswer(records=[self.soa(wire.TO_QUESTION)], may_be_kept=False)
+        if query.type == RecordType.NS:
+            return ZoneAnswer(records=[self._record(RecordType.NS, self._server_name)])
         return _no_data()
 
-    def _of_server(self, _: NameRequest, query: Query) -> Answer:
+    def _answer_server(self, _: NameRequest, query: DnsQuery) -> ZoneAnswer:
         server = self.settings.server
-        return Answer(records=[self._address(server)]) if server and _is_of(server, query.type) else _no_data()
+        return ZoneAnswer(records=[self._address(server)]) if server and _is_of(server, query.type) else _no_data()
 
-    def _between(self, asked: NameRequest, _: Query) -> Answer:
+    def _answer_non_terminal(self, asked: NameRequest, _: DnsQuery) -> ZoneAnswer:
         if asked.service:
-            return self._unless_present(asked) or _no_data(asked.service)
+            return self._absence_answer(asked) or _no_data(asked.service)
         if not asked.location or asked.location in self._picture.coverage.locations:
             return _no_data()
-        return Answer(Code.NXDOMAIN if self._picture.coverage.is_complete else Code.SERVFAIL, is_denial=True)
+        return ZoneAnswer(Code.NXDOMAIN if self._picture.coverage.is_complete else Code.SERVFAIL, is_denial=True)
 
     # --- services -----------------------------------------------------------------------------------------------------
 
-    def _unless_present(self, asked: NameRequest) -> Answer | None:
+    def _absence_answer(self, asked: NameRequest) -> ZoneAnswer | None:
         """The answer for a service without instances; None: it has some."""
         if not is_label(asked.service):
-            return Answer(Code.NXDOMAIN, is_denial=True)
+            return ZoneAnswer(Code.NXDOMAIN, is_denial=True)
         match self._picture.knowledge(asked.service, asked.location):
             case Knowledge.UNKNOWN:
-                return Answer(Code.SERVFAIL, service=asked.service)
+                return ZoneAnswer(Code.SERVFAIL, service=asked.service)
             case Knowledge.ABSENT:
-                return Answer(Code.NXDOMAIN, is_denial=True, service=asked.service)
+                return ZoneAnswer(Code.NXDOMAIN, is_denial=True, service=asked.service)
             case Knowledge.PRESENT:
                 return None
 
-    def _of_service(self, asked: NameRequest, query: Query) -> Answer:
-        if said := self._unless_present(asked):
+    def _answer_service(self, asked: NameRequest, query: DnsQuery) -> ZoneAnswer:
+        if said := self._absence_answer(asked):
             return said
-        if query.type == Type.SRV and asked.port:
-            places = self._addressing.places(self._selection(asked.service).of(asked), asked.port)
-            return self._unless_unknown(asked, places) or self._locations(asked, places.found)
+        if query.type == RecordType.SRV and asked.port:
+            places = self._addressing.places(self._selection(asked.service).matching_instances(asked), asked.port)
+            return self._unknown_address_answer(asked, places) or self._locations(asked, places.found)
         if query.type in _FAMILY and not asked.port:
-            places = self._addressing.places(self._selection(asked.service).of(asked))
-            return self._unless_unknown(asked, places) or self._addresses(asked, places.found, query.type)
+            places = self._addressing.places(self._selection(asked.service).matching_instances(asked))
+            return self._unknown_address_answer(asked, places) or self._addresses(asked, places.found, query.type)
         return _no_data(asked.service)
 
     def _selection(self, service: str) -> Selection:
@@ -187,36 +187,40 @@ class Zone:
             self._selections[service] = Selection(self._picture.ready(service))
         return self._selections[service]
 
-    def _unless_unknown(self, asked: NameRequest, places: Places) -> Answer | None:
+    def _unknown_address_answer(self, asked: NameRequest, places: EndpointAddresses) -> ZoneAnswer | None:
         """There are ready instances without any known address: that must not become an empty answer."""
-        return Answer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
+        return ZoneAnswer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
 
-    def _addresses(self, asked: NameRequest, places: Sequence[Place], kind: int) -> Answer:
+    def _addresses(self, asked: NameRequest, places: Sequence[EndpointAddress], kind: int) -> ZoneAnswer:
         unique = dict.fromkeys(place.address for place in places if _is_of(place.address, kind))
         records = [self._address(address) for address in unique]
-        return Answer(records=records, any_order=True, service=asked.service) if records else _no_data(asked.service)
+        return (
+            ZoneAnswer(records=records, any_order=True, service=asked.service) if records else _no_data(asked.service)
+        )
 
-    def _locations(self, asked: NameRequest, places: Sequence[Place]) -> Answer:
+    def _locations(self, asked: NameRequest, places: Sequence[EndpointAddress]) -> ZoneAnswer:
         if not places:
             return _no_data(asked.service)
         addresses: dict[tuple[KnownInstance, int], list[bytes]] = {}
         for place in places:
             addresses.setdefault((place.instance, place.port), []).append(self._address(place.address, b""))
-        records = [self._record(Type.SRV, wire.srv(1, 1, port, self._target(instance))) for instance, port in addresses]
-        return Answer(records=records, extra=[*addresses.values()], service=asked.service)
+        records = [
+            self._record(RecordType.SRV, wire.srv(1, 1, port, self._target(instance))) for instance, port in addresses
+        ]
+        return ZoneAnswer(records=records, extra=[*addresses.values()], service=asked.service)
 
     def _target(self, instance: KnownInstance) -> bytes:
         """A name of its own: clients take records with the same target for one server."""
         return wire.name(*[label.encode() for label in instance_labels(instance)], *self.settings.zone)
 
-    def _why(self, asked: NameRequest, query: Query) -> Answer:
-        if said := self._unless_present(asked):
+    def _why(self, asked: NameRequest, query: DnsQuery) -> ZoneAnswer:
+        if said := self._absence_answer(asked):
             return said
-        if query.type != Type.TXT:
+        if query.type != RecordType.TXT:
             return _no_data(asked.service)
         lines = self._lines(asked)
-        records = [wire.record(wire.TO_QUESTION, Type.TXT, 0, wire.texts([line])) for line in lines]
-        return Answer(records=records, may_be_kept=False)
+        records = [wire.record(wire.TO_QUESTION, RecordType.TXT, 0, wire.texts([line])) for line in lines]
+        return ZoneAnswer(records=records, may_be_kept=False)
 
     def _lines(self, asked: NameRequest) -> list[str]:
         condition, known = self._picture.condition, self._picture.instances(asked.service).values()
@@ -240,14 +244,14 @@ class Zone:
             if len(self._encoded) >= _MOST_ADDRESSES:
                 self._encoded.clear()
             parsed = ipaddress.ip_address(address)
-            kind = Type.A if parsed.version == 4 else Type.AAAA
+            kind = RecordType.A if parsed.version == 4 else RecordType.AAAA
             kept = self._encoded[address] = wire.record(b"", kind, self.settings.ttl_s, parsed.packed)
         return owner + kept
 
 
-def _no_data(service: str = "") -> Answer:
-    return Answer(is_denial=True, service=service)
+def _no_data(service: str = "") -> ZoneAnswer:
+    return ZoneAnswer(is_denial=True, service=service)
 
 
 def _is_of(address: str, kind: int) -> bool:
-    return kind in _FAMILY and (":" in address) == (kind == Type.AAAA)
+    return kind in _FAMILY and (":" in address) == (kind == RecordType.AAAA)

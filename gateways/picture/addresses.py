@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from gateways.picture.hosts import Hosts
+from gateways.picture.hosts import HostResolver
 from hqclient.discovery import KnownInstance
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class LeftOut(Enum):
     DUPLICATE = "another instance has the same address and port"
 
 
-class Place(NamedTuple):
+class EndpointAddress(NamedTuple):
     """One address of an instance, and a port (0: unspecified)."""
 
     address: str
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Places:
+class EndpointAddresses:
     """The addresses of some instances.
 
     Attributes:
@@ -43,7 +43,7 @@ class Places:
         is_pending: some host is being looked up for the first time: there may be more in a moment.
     """
 
-    found: list[Place] = field(default_factory=list)
+    found: list[EndpointAddress] = field(default_factory=list)
     left_out: Counter[LeftOut] = field(default_factory=Counter)
     is_pending: bool = False
 
@@ -60,18 +60,20 @@ class Addressing:
         left_out: how many were, by reason, each counted once per instance.
     """
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: HostResolver) -> None:
         self._hosts = hosts
         self.left_out: Counter[LeftOut] = Counter()
         self._logged: set[tuple[str, str, int, LeftOut]] = set()
 
-    def places(self, instances: Iterable[KnownInstance], port: str | None = None) -> Places:
+    def places(self, instances: Iterable[KnownInstance], port: str | None = None) -> EndpointAddresses:
         """Every address of each instance, with the number of a named port; None: without a port."""
         if port is None:
             return self._all(instances, lambda _: 0)
-        return self.at(instances, lambda instance: instance.ports.get(port, 0))
+        return self.places_with_port(instances, lambda instance: instance.ports.get(port, 0))
 
-    def at(self, instances: Iterable[KnownInstance], number: Callable[[KnownInstance], int]) -> Places:
+    def places_with_port(
+        self, instances: Iterable[KnownInstance], number: Callable[[KnownInstance], int]
+    ) -> EndpointAddresses:
         """The same with a port that is chosen by instance; 0: no suitable port, so it is left out."""
         return self._all(instances, number, must_have_port=True)
 
@@ -81,8 +83,8 @@ class Addressing:
         number: Callable[[KnownInstance], int],
         *,
         must_have_port: bool = False,
-    ) -> Places:
-        places, seen = Places(), set[tuple[str, int]]()
+    ) -> EndpointAddresses:
+        places, seen = EndpointAddresses(), set[tuple[str, int]]()
         for instance in instances:
             port = number(instance)
             if must_have_port and not port:
@@ -91,7 +93,9 @@ class Addressing:
                 self._place(places, seen, instance, port)
         return places
 
-    def _place(self, places: Places, seen: set[tuple[str, int]], instance: KnownInstance, number: int) -> None:
+    def _place(
+        self, places: EndpointAddresses, seen: set[tuple[str, int]], instance: KnownInstance, number: int
+    ) -> None:
         addresses = self._hosts.addresses(instance.host)
         if addresses is None:
             places.is_pending = True
@@ -101,11 +105,11 @@ class Addressing:
         for address in addresses:
             if (address, number) not in seen:
                 seen.add((address, number))
-                places.found.append(Place(address, number, instance))
+                places.found.append(EndpointAddress(address, number, instance))
             elif number:  # many instances may share a node's address, but not a port
                 self._leave_out(places, instance, LeftOut.DUPLICATE)
 
-    def _leave_out(self, places: Places, instance: KnownInstance, why: LeftOut) -> None:
+    def _leave_out(self, places: EndpointAddresses, instance: KnownInstance, why: LeftOut) -> None:
         places.left_out[why] += 1
         known = (instance.cluster, instance.id, instance.uid, why)
         if known in self._logged:

@@ -42,7 +42,7 @@ class _Name:
         self.is_pending, self.has_failed, self.unused = True, False, 0
 
 
-class Hosts:
+class HostResolver:
     """Hosts' addresses. A context manager; in the block names are resolved.
 
     Attributes:
@@ -148,13 +148,13 @@ class Hosts:
             async with self._slots, asyncio.timeout(_PATIENCE_S):
                 found = tuple(sorted({str(ipaddress.ip_address(one)) for one in await self._resolve(host)}))
         except (OSError, TimeoutError, UnicodeError, ValueError) as error:
-            return self._failed(host, name, error)
+            return self._record_failure(host, name, error)
         name.has_failed = False
         before, name.addresses = (name.addresses, name.is_pending), found or name.addresses
         name.is_pending = False
         return before != (name.addresses, False)
 
-    def _failed(self, host: str, name: _Name, error: Exception) -> bool:
+    def _record_failure(self, host: str, name: _Name, error: Exception) -> bool:
         if not name.has_failed:
             kept = f"keeping {', '.join(name.addresses)}" if name.addresses else "instances there are left out"
             log.warning("host %s cannot be resolved: %s; %s", host, str(error) or "no answer in time", kept)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gateways.picture.addresses import Addressing
-from gateways.picture.picture import Picture
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import Origin
 from serving.telemetry.metrics import Declared
 
 
-class Subject(NamedTuple):
+class ViewMetricSources(NamedTuple):
     """What the metrics are of."""
 
-    picture: Picture
+    picture: EndpointView
     addressing: Addressing
 
 
-def _by_readiness(subject: Subject) -> dict[tuple[str, ...], float]:
+def _by_readiness(subject: ViewMetricSources) -> dict[tuple[str, ...], float]:
     picture = subject.picture
     counts: dict[tuple[str, ...], float] = {("true",): 0.0, ("false",): 0.0}
     for name in picture.services:
@@ -26,11 +26,11 @@ def _by_readiness(subject: Subject) -> dict[tuple[str, ...], float]:
     return counts
 
 
-def _by_source(subject: Subject) -> dict[tuple[str, ...], float]:
+def _by_source(subject: ViewMetricSources) -> dict[tuple[str, ...], float]:
     return {(origin.name.lower(),): float(subject.picture.condition.source is origin) for origin in Origin}
 
 
-D = Declared[Subject]
+D = Declared[ViewMetricSources]
 METRICS: Final = (
     D("gauge", "hq_gateway_services", "Services with instances.", lambda subject: len(subject.picture.services)),
     D("gauge", "hq_gateway_instances", "Instances that are published, ready or not.", _by_readiness, ("ready",)),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from gateways.picture.hosts import Hosts
+from gateways.picture.hosts import HostResolver
 from gateways.picture.knowledge import Coverage, Knowledge, knowledge
 from hqclient.discovery import Delta, Discovery, KnownInstance, Origin
 from hqclient.discovery.endpoint import Key
@@ -46,7 +46,7 @@ class Condition(Protocol):
     def error(self) -> HqApiError | None: ...
     @property
     def resyncs(self) -> int: ...
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return after the next step, or when something about the watch changed."""
         ...
 
@@ -58,11 +58,11 @@ class Unfollowed:
     heard = unheard = away = frozenset[str]()
     source, doubt, error = Origin.NONE, "", None
 
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         await asyncio.Event().wait()
 
 
-class Picture:
+class EndpointView:
     """All that a gateway knows.
 
     Attributes:
@@ -72,18 +72,18 @@ class Picture:
         changes: number of changes, of the list or of addresses.
     """
 
-    def __init__(self, hosts: Hosts | None = None) -> None:
+    def __init__(self, hosts: HostResolver | None = None) -> None:
         self.coverage = Coverage()
-        self.hosts = hosts or Hosts()
+        self.hosts = hosts or HostResolver()
         self.changes = 0
         self._services: dict[str, dict[Key, KnownInstance]] = {}
         self._located: Counter[tuple[str, str]] = Counter()  # instances by service and location
         self.condition: Condition = Unfollowed()
         self._listeners: list[Listener] = []
-        self.hosts.on_change(self._readdressed)
+        self.hosts.on_change(self._on_addresses_changed)
 
     def __repr__(self) -> str:
-        return f"Picture({len(self._services)} services, {self.coverage})"
+        return f"EndpointView({len(self._services)} services, {self.coverage})"
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Picture:
             if (error := str(condition.error or "")) != told:
                 told = error
                 log.warning("HQ cannot be followed: %s", error) if error else log.info("HQ is followed again")
-            await condition.moved()
+            await condition.wait_for_change()
 
     def _look(self) -> bool:
         """Update `coverage`; return whether it changed."""
@@ -166,7 +166,7 @@ class Picture:
         if not known:
             self._services.pop(service, None)
 
-    def _readdressed(self, hosts: Collection[str]) -> None:
+    def _on_addresses_changed(self, hosts: Collection[str]) -> None:
         """The addresses of these hosts have changed."""
         touched = {name for name, known in self._services.items() if any(one.host in hosts for one in known.values())}
         self._tell(touched)

@@ -7,13 +7,13 @@ import logging
 from collections.abc import AsyncIterator, Collection
 from typing import Any, Final
 
-from gateways.picture.picture import Picture
+from gateways.picture.picture import EndpointView
 from gateways.xds.resources import Resources
-from gateways.xds.subscriptions import Counts, Subscriptions
+from gateways.xds.subscriptions import Subscriptions, XdsCounts
 from serving.calls.methods import Answer, Call, Duplex, Method
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.rights.access import Access
-from serving.rights.reach import Of, narrowed
+from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
 from xdspb.v1 import xds_pb2 as pb
 
@@ -45,26 +45,26 @@ class Ads:
         counts: of all of them.
     """
 
-    def __init__(self, picture: Picture, resources: Resources, location: str = "") -> None:
+    def __init__(self, picture: EndpointView, resources: Resources, location: str = "") -> None:
         """`location`: for clients that do not report theirs."""
         self._picture, self._resources, self._location = picture, resources, location
-        self.counts = Counts()
+        self.counts = XdsCounts()
         self._streams: dict[Subscriptions, asyncio.Event] = {}
         self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: streams that want all services
         self._news: set[str] = set()  # services that changed in this turn of the loop
-        picture.listen(self._changed)
+        picture.listen(self._on_services_changed)
 
     def methods(self) -> list[Method]:
         """For the table of a server."""
         request = pb.DiscoveryRequest
-        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ, narrowed(Of.SERVICE))]
+        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ, narrowed_reach(Of.SERVICE))]
 
     async def run(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Answer]:
         """One stream, until its client ends it."""
         stream = Subscriptions(self._resources, self.counts, _reader(call.access), self._location)
         wake = self._streams[stream] = asyncio.Event()
         self.counts.streams += 1
-        reading = asyncio.create_task(self._read(requests, stream, wake), name="xDS requests")
+        reading = asyncio.create_task(self._read_requests(requests, stream, wake), name="xDS requests")
         try:
             while not reading.done():
                 await wake.wait()
@@ -80,7 +80,7 @@ class Ads:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event) -> None:
+    async def _read_requests(self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event) -> None:
         try:
             async for request in requests:
                 before = _concerns(stream)
@@ -100,7 +100,7 @@ class Ads:
         for service in after:
             self._concerned.setdefault(service, {})[stream] = None
 
-    def _changed(self, services: Collection[str]) -> None:
+    def _on_services_changed(self, services: Collection[str]) -> None:
         """Notify streams once per turn of the event loop, however many steps it has: each may rebuild endpoints."""
         if not self._news:
             asyncio.get_running_loop().call_soon(self._spread)
@@ -113,7 +113,7 @@ class Ads:
         if _EVERYTHING in news:
             services, found = set(), [self._streams]
         for stream in {stream: None for streams in found for stream in streams}:
-            if stream.changed(services):
+            if stream.on_services_changed(services):
                 self._streams[stream].set()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gateways.flags import FLAGS, discovery_of, following, listening, publishing, running, security_flags, security_from
-from gateways.process import Gateway, run_gateway
+from gateways.process import DiscoveryGateway, run_gateway
 from gateways.xds.ads import Ads
 from gateways.xds.metrics import METRICS
 from gateways.xds.resources import Resources
@@ -43,7 +43,9 @@ def xds(**given: Any) -> None:
 
 
 async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...]) -> None:
-    gateway = Gateway("xds", discovery, services, SystemClock(), limits_of(given), security_from(given), given["grace"])
+    gateway = DiscoveryGateway(
+        "xds", discovery, services, SystemClock(), limits_of(given), security_from(given), given["grace"]
+    )
     resources = Resources(gateway.picture, gateway.addressing, int(time.time()))
     ads = Ads(gateway.picture, resources, given["location"])
     gateway.count(METRICS, ads.counts)

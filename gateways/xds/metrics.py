@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from gateways.xds.subscriptions import Counts
+from gateways.xds.subscriptions import XdsCounts
 from serving.telemetry.metrics import Declared
 
 
-def _by_type(read: Callable[[Counts], dict[str, int]]) -> Callable[[Counts], dict[tuple[str, ...], float]]:
+def _by_type(read: Callable[[XdsCounts], dict[str, int]]) -> Callable[[XdsCounts], dict[tuple[str, ...], float]]:
     return lambda counts: {(kind,): count for kind, count in read(counts).items()}
 
 
-D = Declared[Counts]
+D = Declared[XdsCounts]
 METRICS: Final = (
     D("gauge", "hq_xds_streams", "Clients that are connected.", lambda counts: counts.streams),
     D("counter", "hq_xds_responses_total", "Answers sent.", _by_type(lambda counts: counts.responses), ("type",)),

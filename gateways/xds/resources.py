@@ -13,10 +13,10 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from gateways.picture.addresses import Addressing, Place
+from gateways.picture.addresses import Addressing, EndpointAddress
 from gateways.picture.knowledge import Knowledge
-from gateways.picture.picture import Picture
-from gateways.xds.targets import Target, read_target
+from gateways.picture.picture import EndpointView
+from gateways.xds.targets import XdsTarget, read_target
 from xdspb.v1 import xds_pb2 as pb
 
 _PREFIX: Final = "type.googleapis.com/envoy."
@@ -26,7 +26,7 @@ _MOST_KEPT: Final = 100_000
 _MOST_RESPONSES: Final = 64  # each may have the endpoints of many services
 
 
-class Type(Enum):
+class ResourceType(Enum):
     """Types of resources, in the order in which changes are sent: so that nothing refers to a resource not yet sent."""
 
     CLUSTER = _PREFIX + "config.cluster.v3.Cluster"
@@ -35,25 +35,30 @@ class Type(Enum):
     ROUTES = _PREFIX + "config.route.v3.RouteConfiguration"
 
 
-IS_COMPLETE: Final = {Type.CLUSTER: True, Type.LISTENER: True, Type.ENDPOINTS: False, Type.ROUTES: False}
+IS_COMPLETE: Final = {
+    ResourceType.CLUSTER: True,
+    ResourceType.LISTENER: True,
+    ResourceType.ENDPOINTS: False,
+    ResourceType.ROUTES: False,
+}
 """Whether an answer has all resources of its type: what it lacks does not exist."""
 
 
 class Resources:
     """Makes resources from the picture, and keeps them until their service changes."""
 
-    def __init__(self, picture: Picture, addressing: Addressing, began: int = 0) -> None:
+    def __init__(self, picture: EndpointView, addressing: Addressing, began: int = 0) -> None:
         """`began`: a number of this process, for versions."""
         self._picture, self._addressing, self._began = picture, addressing, began
-        self._responses: dict[tuple[Type, tuple[bytes, ...]], tuple[str, bytes]] = {}  # of one version
+        self._responses: dict[tuple[ResourceType, tuple[bytes, ...]], tuple[str, bytes]] = {}  # of one version
         self._nonces = 0
         self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
         self._places: dict[tuple[str, int], bytes] = {}
-        self._targets: dict[str, Target | None] = {}
+        self._targets: dict[str, XdsTarget | None] = {}
         self._settled: set[str] = set()  # names whose hosts were all looked up once
-        picture.listen(self._changed)
+        picture.listen(self._on_services_changed)
 
-    def target(self, name: str) -> Target | None:
+    def target(self, name: str) -> XdsTarget | None:
         """What a name means."""
         if name not in self._targets:
             if len(self._targets) >= _MOST_KEPT:
@@ -73,13 +78,13 @@ class Resources:
         """
         return self.target(name) is not None
 
-    def encoded(self, kind: Type, name: str, place: str) -> bytes | None:
+    def encoded_resource(self, kind: ResourceType, name: str, place: str) -> bytes | None:
         """A resource as google.protobuf.Any, for clients of one place; None: nothing is known about it."""
-        if kind is Type.ENDPOINTS:
+        if kind is ResourceType.ENDPOINTS:
             return self._assignment(name, place)
         return _MADE_OF_NAMES[kind](name) if self.exists(name) else None
 
-    def response(self, kind: Type, resources: Iterable[bytes]) -> tuple[str, bytes]:
+    def response(self, kind: ResourceType, resources: Iterable[bytes]) -> tuple[str, bytes]:
         """A DiscoveryResponse of encoded resources, and its nonce: made once for all streams that get the same."""
         content = kind, tuple(resources)
         made = self._responses.get(content)
@@ -90,10 +95,10 @@ class Resources:
             made = self._responses[content] = str(self._nonces), self._encoded_response(*content)
         return made
 
-    def _encoded_response(self, kind: Type, resources: Iterable[bytes]) -> bytes:
+    def _encoded_response(self, kind: ResourceType, resources: Iterable[bytes]) -> bytes:
         version = f"{self._began}.{self._picture.changes}"
         about = pb.DiscoveryResponse(version_info=version, nonce=str(self._nonces), type_url=kind.value)
-        return about.SerializeToString() + b"".join([_delimited(2, resource) for resource in resources])
+        return about.SerializeToString() + b"".join([_delimited_field(2, resource) for resource in resources])
 
     # --- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -103,36 +108,36 @@ class Resources:
             return None
         kept = self._endpoints.setdefault(target.service, {})
         if (name, place) not in kept:
-            made = self._made(name, target, place)
+            made = self._make_assignment(name, target, place)
             if made is None:
                 return None
             kept[name, place] = made
         return kept[name, place]
 
-    def _made(self, name: str, target: Target, place: str) -> bytes | None:
+    def _make_assignment(self, name: str, target: XdsTarget, place: str) -> bytes | None:
         """None: there are instances whose addresses are unknown, so clients keep what they have."""
         chosen = [one for one in self._picture.ready(target.service) if target.fits(one)]
-        places = self._addressing.at(chosen, target.number)
+        places = self._addressing.places_with_port(chosen, target.number)
         if places.is_unknown or (places.is_pending and name not in self._settled):
             return None
         self._settled.add(name)
-        first: dict[tuple[str, str], Place] = {}
+        first: dict[tuple[str, str], EndpointAddress] = {}
         for found in places.found:
             first.setdefault(found.instance.key, found)
-        return self._encoded(name, first.values(), place)
+        return self._encode_assignment(name, first.values(), place)
 
-    def _encoded(self, name: str, places: Iterable[Place], own: str) -> bytes:
-        by_location: dict[str, list[Place]] = {}
+    def _encode_assignment(self, name: str, places: Iterable[EndpointAddress], own: str) -> bytes:
+        by_location: dict[str, list[EndpointAddress]] = {}
         for place in places:
             by_location.setdefault(place.instance.cluster, []).append(place)
-        parts = [_delimited(1, name.encode())]
+        parts = [_delimited_field(1, name.encode())]
         for location in sorted(by_location):
             # Priorities start at 0 without gaps: if the own place has no endpoints, all others are the first choice.
             priority = int(own in by_location and location != own)
-            parts.append(_delimited(2, self._locality(location, by_location[location], priority)))
-        return _any(Type.ENDPOINTS.value, b"".join(parts))
+            parts.append(_delimited_field(2, self._locality(location, by_location[location], priority)))
+        return _any(ResourceType.ENDPOINTS.value, b"".join(parts))
 
-    def _locality(self, location: str, places: Collection[Place], priority: int) -> bytes:
+    def _locality(self, location: str, places: Collection[EndpointAddress], priority: int) -> bytes:
         about = pb.LocalityLbEndpoints(
             locality=pb.Locality(zone=location),
             load_balancing_weight=UInt32Value(value=len(places)),
@@ -140,7 +145,7 @@ class Resources:
         )
         return about.SerializeToString() + b"".join([self._endpoint(place) for place in places])
 
-    def _endpoint(self, place: Place) -> bytes:
+    def _endpoint(self, place: EndpointAddress) -> bytes:
         """One endpoint as a field of its locality: cached, as one of ten thousand may change."""
         where = place.address, place.port
         kept = self._places.get(where)
@@ -149,10 +154,10 @@ class Resources:
                 self._places.clear()
             address = pb.Address(socket_address=pb.SocketAddress(address=place.address, port_value=place.port))
             made = pb.LbEndpoint(endpoint=pb.Endpoint(address=address)).SerializeToString()
-            kept = self._places[where] = _delimited(2, made)
+            kept = self._places[where] = _delimited_field(2, made)
         return kept
 
-    def _changed(self, services: Collection[str]) -> None:
+    def _on_services_changed(self, services: Collection[str]) -> None:
         self._responses.clear()
         if not services:
             self._endpoints.clear()
@@ -172,14 +177,14 @@ def _listener(name: str) -> bytes:
         rds=pb.Rds(config_source=_source(), route_config_name=name), http_filters=[router]
     )
     called = pb.ApiListener(api_listener=Any(type_url=_MANAGER, value=manager.SerializeToString()))
-    return _any(Type.LISTENER.value, pb.Listener(name=name, api_listener=called).SerializeToString())
+    return _any(ResourceType.LISTENER.value, pb.Listener(name=name, api_listener=called).SerializeToString())
 
 
 def _routes(name: str) -> bytes:
     # The empty prefix must be there: clients refuse a route without one.
     route = pb.Route(match=pb.RouteMatch(prefix=""), route=pb.RouteAction(cluster=name))
     host = pb.VirtualHost(name=name, domains=["*"], routes=[route])
-    return _any(Type.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString())
+    return _any(ResourceType.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString())
 
 
 def _cluster(name: str) -> bytes:
@@ -188,13 +193,13 @@ def _cluster(name: str) -> bytes:
         type=pb.Cluster.DISCOVERY_TYPE_EDS,
         eds_cluster_config=pb.EdsClusterConfig(eds_config=_source(), service_name=name),
     )
-    return _any(Type.CLUSTER.value, made.SerializeToString())
+    return _any(ResourceType.CLUSTER.value, made.SerializeToString())
 
 
-_MADE_OF_NAMES: Final[dict[Type, Callable[[str], bytes]]] = {
-    Type.LISTENER: _listener,
-    Type.ROUTES: _routes,
-    Type.CLUSTER: _cluster,
+_MADE_OF_NAMES: Final[dict[ResourceType, Callable[[str], bytes]]] = {
+    ResourceType.LISTENER: _listener,
+    ResourceType.ROUTES: _routes,
+    ResourceType.CLUSTER: _cluster,
 }
 
 
@@ -202,7 +207,7 @@ def _any(type_url: str, value: bytes) -> bytes:
     return Any(type_url=type_url, value=value).SerializeToString()
 
 
-def _delimited(field: int, value: bytes) -> bytes:
+def _delimited_field(field: int, value: bytes) -> bytes:
     """A field of bytes, as protobuf encodes it."""
     size, length = bytearray(), len(value)
     while length > 0x7F:

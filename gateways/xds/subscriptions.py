@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateways.xds.resources import IS_COMPLETE, Resources, Type
+from gateways.xds.resources import IS_COMPLETE, Resources, ResourceType
 from serving.errors import invalid
 from xdspb.v1 import xds_pb2 as pb
 
@@ -25,7 +25,7 @@ _ALL: Final = "*"
 
 
 @dataclass(slots=True)
-class Counts:
+class XdsCounts:
     """Of all streams.
 
     Attributes:
@@ -72,18 +72,18 @@ class Subscriptions:
     def __init__(
         self,
         resources: Resources,
-        counts: Counts,
+        counts: XdsCounts,
         may_read: Callable[[str], bool] = lambda _: True,
         place: str = "",
     ) -> None:
         """`may_read`: whether the client may know of a service. `place`: for clients that do not report theirs."""
         self._resources, self._counts, self._may_read = resources, counts, may_read
         self.place, self.peer = place, "a client"
-        self._wanted = {kind: _Wanted() for kind in Type}
-        self._endpoints = self._wanted[Type.ENDPOINTS]
+        self._wanted = {kind: _Wanted() for kind in ResourceType}
+        self._endpoints = self._wanted[ResourceType.ENDPOINTS]
         self._named: dict[str, set[str]] = {}  # by service, names of endpoints that are wanted
 
-    def accepted(self, kind: Type) -> str:
+    def accepted_version(self, kind: ResourceType) -> str:
         """The last version of a type that the client took."""
         return self._wanted[kind].accepted
 
@@ -95,7 +95,7 @@ class Subscriptions:
     @property
     def wants_all(self) -> bool:
         """It wants whatever there is, so that every new service concerns it."""
-        return self._wanted[Type.LISTENER].is_all or self._wanted[Type.CLUSTER].is_all
+        return self._wanted[ResourceType.LISTENER].is_all or self._wanted[ResourceType.CLUSTER].is_all
 
     def request(self, request: pb.DiscoveryRequest, locations: Collection[str] = ()) -> None:
         """Handle a request. `locations`: those of HQ, to which the client's place must belong.
@@ -104,9 +104,9 @@ class Subscriptions:
             InvalidRequest: it wants too many names.
         """
         if request.HasField("node"):
-            self._introduced(request.node, locations)
+            self._set_peer(request.node, locations)
         try:
-            kind = Type(request.type_url)
+            kind = ResourceType(request.type_url)
         except ValueError:
             log.info("xDS: %s subscribes to %s, which is not served here", self.peer, request.type_url[:_MOST_WORDS])
             return
@@ -117,7 +117,7 @@ class Subscriptions:
             self._verdict(kind, wanted, request)
         self._subscribe(kind, wanted, request)
 
-    def changed(self, services: Collection[str]) -> bool:
+    def on_services_changed(self, services: Collection[str]) -> bool:
         """These services changed; none: what is known as a whole. Returns whether an answer may be due.
 
         Only endpoints change; the rest is made from names. Most changes of a service do not change its endpoints: an
@@ -128,7 +128,7 @@ class Subscriptions:
             due.update([name for name in self._named.get(service, ()) if self._is_other(name)])
         if not self.wants_all:
             return bool(due)
-        for kind in (Type.CLUSTER, Type.LISTENER):
+        for kind in (ResourceType.CLUSTER, ResourceType.LISTENER):
             if self._wanted[kind].is_all:
                 self._wanted[kind].due.update(self._resources.names())
         return True
@@ -143,12 +143,12 @@ class Subscriptions:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def _introduced(self, node: pb.Node, locations: Collection[str]) -> None:
+    def _set_peer(self, node: pb.Node, locations: Collection[str]) -> None:
         self.peer = node.id[:100] or self.peer
         said = [node.locality.zone, node.locality.region]
         self.place = next((one for one in said if one and one in locations), self.place)
 
-    def _verdict(self, kind: Type, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+    def _verdict(self, kind: ResourceType, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
         if request.HasField("error_detail"):
             self._counts.nacks[kind.name.lower()] += 1
             words = request.error_detail.message[:_MOST_WORDS]
@@ -164,7 +164,7 @@ class Subscriptions:
             wanted.accepted = request.version_info
             self._counts.acks[kind.name.lower()] += 1
 
-    def _subscribe(self, kind: Type, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+    def _subscribe(self, kind: ResourceType, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
         names = frozenset(request.resource_names)
         if len(names) > MOST_NAMES:
             raise invalid("resource_names", f"{len(names)} names, of {MOST_NAMES} allowed on one stream")
@@ -177,7 +177,7 @@ class Subscriptions:
         wanted.names = names - {_ALL}
         wanted.due &= wanted.names
         wanted.sent = {name: sent for name, sent in wanted.sent.items() if name in wanted.names}
-        if kind is Type.ENDPOINTS:
+        if kind is ResourceType.ENDPOINTS:
             self._index(wanted.names)
         if added:
             wanted.due |= added
@@ -191,7 +191,7 @@ class Subscriptions:
 
     def _is_other(self, name: str) -> bool:
         """Whether a target's endpoints differ from what the client has."""
-        made = self._resources.encoded(Type.ENDPOINTS, name, self.place)
+        made = self._resources.encoded_resource(ResourceType.ENDPOINTS, name, self.place)
         return made is not None and made != self._endpoints.sent.get(name)
 
     # --- answers ------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Subscriptions:
         target = self._resources.target(name)
         return target is not None and self._may_read(target.service)
 
-    def _whole(self, kind: Type, wanted: _Wanted) -> bytes | None:
+    def _whole(self, kind: ResourceType, wanted: _Wanted) -> bytes | None:
         """All resources, unless the client has exactly these and requested no others."""
         must_answer, wanted.must_answer = wanted.must_answer, False
         wanted.due.clear()
@@ -212,12 +212,12 @@ class Subscriptions:
         if existing == wanted.shown and not must_answer:
             return None
         wanted.shown = existing
-        made = [self._resources.encoded(kind, name, self.place) for name in existing]
+        made = [self._resources.encoded_resource(kind, name, self.place) for name in existing]
         return self._answer(kind, wanted, [resource for resource in made if resource is not None])
 
-    def _part(self, kind: Type, wanted: _Wanted) -> bytes | None:
+    def _part(self, kind: ResourceType, wanted: _Wanted) -> bytes | None:
         """The resources that differ from what the client has; unknown ones are left as they are."""
-        made = {name: self._resources.encoded(kind, name, self.place) for name in sorted(wanted.due)}
+        made = {name: self._resources.encoded_resource(kind, name, self.place) for name in sorted(wanted.due)}
         wanted.due.clear()
         new = {
             name: resource
@@ -227,7 +227,7 @@ class Subscriptions:
         wanted.sent.update(new)
         return self._answer(kind, wanted, new.values()) if new else None
 
-    def _answer(self, kind: Type, wanted: _Wanted, resources: Iterable[bytes]) -> bytes:
+    def _answer(self, kind: ResourceType, wanted: _Wanted, resources: Iterable[bytes]) -> bytes:
         wanted.nonce, body = self._resources.response(kind, resources)
         self._counts.responses[kind.name.lower()] += 1
         return body

@@ -10,7 +10,7 @@ from hqclient.discovery import KnownInstance
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class XdsTarget:
     """Some instances of a service, at a port.
 
     Attributes:
@@ -31,11 +31,11 @@ class Target:
         return instance.ports.get(self.port, 0) if self.port else port_of(instance)
 
 
-def read_target(name: str) -> Target | None:
+def read_target(name: str) -> XdsTarget | None:
     """The target of a resource's name; None: no service can have it."""
     head, *conditions = unquote(name).split(";")
     service, _, port = head.partition("/")
     pairs = [condition.partition("=") for condition in conditions]
     if not service or "/" in port or any(not key or not sign for key, sign, _ in pairs):
         return None
-    return Target(service, port, tuple((key, value) for key, _, value in pairs))
+    return XdsTarget(service, port, tuple((key, value) for key, _, value in pairs))

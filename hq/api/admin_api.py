@@ -9,9 +9,9 @@ from hq.validation import check_confirmation, check_guard_order, check_id, check
 from hqapi.reach import SUSPENDED
 from hqapi.rules import SILENCE, SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
-from serving.rights.reach import EVERYTHING, SHOWN, Of, narrowed
+from serving.rights.reach import EVERYTHING, SHOWN, Of, narrowed_reach
 from serving.rights.rules import INSPECT, OPERATE
 
 
@@ -19,7 +19,7 @@ def _subject(request: Any) -> str:
     return getattr(request, "node_name", "") or "guard"
 
 
-_SERVICE = Service("hq.v1.AdminService", _subject)
+_SERVICE = ServiceTable("hq.v1.AdminService", _subject)
 
 
 class AdminApi:
@@ -36,10 +36,10 @@ class AdminApi:
             _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE, EVERYTHING, only_stops=lambda _: True),
             _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT, SHOWN),
             _SERVICE.unary(admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT, EVERYTHING),
-            _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT, narrowed(Of.INSTANCE)),
+            _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT, narrowed_reach(Of.INSTANCE)),
             _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, SUSPEND, SUSPENDED),
             _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, SUSPEND, SUSPENDED),
-            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, SILENCE, narrowed(Of.NODE)),
+            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, SILENCE, narrowed_reach(Of.NODE)),
             _SERVICE.unary(admin_pb2.GetEpochRequest, self._get_epoch, INSPECT, SHOWN),
             _SERVICE.unary(admin_pb2.ConfirmEpochRequest, self._confirm_epoch, OPERATE, EVERYTHING),
         ]

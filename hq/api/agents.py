@@ -6,7 +6,7 @@ from google.protobuf.message import Message
 
 from hq.errors import Stop
 from hq.registry.registry import Registry
-from hq.registry.reports import Reporter
+from hq.registry.reports import ReporterGrant
 from hq.validation import check_id, check_item_count, require
 from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
@@ -35,7 +35,7 @@ class Agents:
             is_agent=access.covers_node(request.node, (Role.AGENT,)),
             is_guarded=access.is_checked,
         )
-        call.touched(request.instance_id, found.entry.version)
+        call.note_write(request.instance_id, found.entry.version)
         answer = service_pb2.GetRevisionResponse(
             revision=found.revisions,
             version=found.entry.version,
@@ -55,7 +55,7 @@ class Agents:
         reporter = await self._registry.reports.begin(
             request.instance_id, request.revision_id, request.node, self._registry.deadline(call.deadline)
         )
-        return MessageAnswer(_begun(reporter))
+        return MessageAnswer(_begin_response(reporter))
 
     async def begin_many(self, request: service_pb2.BeginReportingsRequest, call: Call) -> Answer:
         require(check_item_count(len(request.begin), "begin"))
@@ -64,10 +64,10 @@ class Agents:
         for item, outcome in zip(request.begin, outcomes, strict=True):
             if isinstance(outcome, ServiceError):
                 results.append(service_pb2.BeginResult(error=item_error(outcome)))
-                call.touched(item.instance_id, outcome=outcome.reason)
+                call.note_write(item.instance_id, outcome=outcome.reason)
             else:
-                results.append(service_pb2.BeginResult(answer=_begun(outcome)))
-                call.touched(item.instance_id)
+                results.append(service_pb2.BeginResult(answer=_begin_response(outcome)))
+                call.note_write(item.instance_id)
         return MessageAnswer(service_pb2.BeginReportingsResponse(result=results))
 
     async def report(self, request: service_pb2.ReportStatusRequest, call: Call) -> Answer:
@@ -109,7 +109,7 @@ class Agents:
         if any(errors):
             for report, error in zip(request.report, errors, strict=True):
                 if isinstance(error, Stop) and call.access.is_checked:
-                    call.touched(report.instance_id, outcome=error.reason)
+                    call.note_write(report.instance_id, outcome=error.reason)
             items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
             answer = service_pb2.ReportStatusesResponse(result=items)
         else:
@@ -129,7 +129,7 @@ class Agents:
         answer.next_report_in.FromMilliseconds(round(next_s * 1000))
 
 
-def _begun(reporter: Reporter) -> service_pb2.BeginReportingResponse:
+def _begin_response(reporter: ReporterGrant) -> service_pb2.BeginReportingResponse:
     answer = service_pb2.BeginReportingResponse(incarnation=reporter.incarnation, uid=reporter.uid)
     answer.report_interval.FromMilliseconds(round(reporter.report_interval_s * 1000))
     answer.liveness_timeout.FromMilliseconds(round(reporter.timeout_s * 1000))

@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 
 from hq.memory import frames
 from hq.memory.entry import frames_of
-from hq.memory.joined_lists import PLAIN, Joined
+from hq.memory.joined_lists import PLAIN, EncodedList
 from hq.registry import watch_messages
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watch_messages import Message as WatchMessage
+from hq.registry.watch_messages import WatchMessage
 from hq.validation.typed_fields import clean_times, is_map
 from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2, service_pb2
@@ -35,9 +35,9 @@ class Mask:
         for path in sorted(paths, key=len):
             _add(self._tree, path.split("."))
 
-    def applied(self, message: M) -> M:
+    def masked_copy(self, message: M) -> M:
         """A copy that holds no other fields."""
-        return _pruned(message, self._tree)
+        return _pruned_copy(message, self._tree)
 
 
 def _add(tree: Tree, names: list[str]) -> None:
@@ -49,7 +49,7 @@ def _add(tree: Tree, names: list[str]) -> None:
     tree[last] = {}
 
 
-def _pruned(message: M, tree: Tree) -> M:
+def _pruned_copy(message: M, tree: Tree) -> M:
     pruned = type(message)()
     for field, value in message.ListFields():
         below = tree.get(field.name)
@@ -65,9 +65,9 @@ def _pruned(message: M, tree: Tree) -> M:
 def _set_pruned(target: Message, field: FieldDescriptor, value: Any, tree: Tree) -> None:
     into = getattr(target, field.name)
     if field.is_repeated:
-        into.extend(_pruned(item, tree) for item in value)
+        into.extend(_pruned_copy(item, tree) for item in value)
     else:
-        into.CopyFrom(_pruned(value, tree))
+        into.CopyFrom(_pruned_copy(value, tree))
 
 
 def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
@@ -96,7 +96,7 @@ class SourceCodec:
             self._turn_to(source)
         encoded = self._encoded.get(tag)
         if encoded is None:
-            encoded = self._encoded[tag] = frames.delimited(tag, source.message().SerializeToString())
+            encoded = self._encoded[tag] = frames.delimited_field(tag, source.message().SerializeToString())
         return encoded
 
     def json(self, source: Source) -> bytes:
@@ -123,7 +123,7 @@ class FramesAnswer:
         self._mask: tuple[str, ...] = ()
         self._frames = found.frames
 
-    async def masked(self, mask: tuple[str, ...]) -> FramesAnswer:
+    async def with_mask(self, mask: tuple[str, ...]) -> FramesAnswer:
         """Itself, with these fields of the instances only; in slices, since that takes some 10 µs for each new one."""
         self._mask = mask
         listing = self._found.listing
@@ -143,19 +143,19 @@ class FramesAnswer:
         if listing is not None and (_JSON, self._mask) in listing.forms:
             return self._json_answer([])
         if self._mask:
-            return self._made()
+            return self._encode_json()
         encoded = self._pieces.at_once(_JSON, frames_of(self._found.entries))
-        return self._made() if encoded is None else self._json_answer(encoded)
+        return self._encode_json() if encoded is None else self._json_answer(encoded)
 
-    async def _made(self) -> bytes:
+    async def _encode_json(self) -> bytes:
         shown = await self._masked_frames() if self._mask else frames_of(self._found.entries)
         return self._json_answer(await self._pieces.all(_JSON, _frame_as_json, shown))
 
     async def _masked_frames(self) -> list[bytes]:
-        apply = Mask(self._mask).applied
+        apply = Mask(self._mask).masked_copy
         return await self._pieces.all(
             self._mask,
-            lambda frame: _framed(apply(instance_pb2.Instance.FromString(frames.body(frame)))),
+            lambda frame: _instance_frame(apply(instance_pb2.Instance.FromString(frames.body(frame)))),
             frames_of(self._found.entries),
         )
 
@@ -165,12 +165,16 @@ class FramesAnswer:
             return b"".join((*parts(), tail()))
         joined = listing.form(form)
         if joined is None:
-            joined = Joined(parts())
+            joined = EncodedList(parts())
             listing.add(form, joined)
         return joined.answer(self._found.source, tail)
 
     def _proto_tail(self) -> bytes:
-        token = frames.delimited(b"\x12", self._found.next_page_token.encode()) if self._found.next_page_token else b""
+        token = (
+            frames.delimited_field(b"\x12", self._found.next_page_token.encode())
+            if self._found.next_page_token
+            else b""
+        )
         return token + self._codec.proto(self._found.source)
 
     def _json_answer(self, encoded: list[bytes]) -> bytes:
@@ -197,8 +201,8 @@ def _frame_as_json(frame: bytes) -> bytes:
     return readable_json(instance_pb2.Instance.FromString(frames.body(frame)))
 
 
-def _framed(instance: instance_pb2.Instance) -> bytes:
-    return frames.delimited(frames.FRAME_TAG, instance.SerializeToString())
+def _instance_frame(instance: instance_pb2.Instance) -> bytes:
+    return frames.delimited_field(frames.FRAME_TAG, instance.SerializeToString())
 
 
 class WatchAnswer:
@@ -211,10 +215,10 @@ class WatchAnswer:
 
     def proto(self) -> bytes:
         m = self._message
-        token = frames.delimited(watch_messages.TOKEN, m.token.encode()) if m.token else b""
+        token = frames.delimited_field(watch_messages.TOKEN, m.token.encode()) if m.token else b""
         encoded = [watch_messages.KINDS[m.kind], *m.events, token, self._codec.proto(m.source, watch_messages.SOURCES)]
         if m.reason:
-            encoded.append(frames.delimited(b"\x2a", m.reason.encode()))
+            encoded.append(frames.delimited_field(b"\x2a", m.reason.encode()))
         if m.collapsed:
             encoded.append(b"\x30\x01")
         m.events.clear()
@@ -257,10 +261,10 @@ class Answers:
         """An answer of FindInstances, or of GetInstance (`single`), with everything."""
         return FramesAnswer(found, self._pieces, self._codec, single=single)
 
-    async def found(self, found: Found, mask: tuple[str, ...], *, single: bool = False) -> FramesAnswer:
+    async def find_answer(self, found: Found, mask: tuple[str, ...], *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""
         answer = self.complete(found, single=single)
-        return await answer.masked(mask) if mask else answer
+        return await answer.with_mask(mask) if mask else answer
 
     def watch(self, message: WatchMessage) -> WatchAnswer:
         """A message of WatchInstances."""

@@ -45,7 +45,7 @@ class Edits:
             permit=call.access.check,
             repeated=call.header(REPEATED_HEADER) != "",
         )
-        return _stored(service_pb2.CreateInstanceResponse, entry, call)
+        return _stored_answer(service_pb2.CreateInstanceResponse, entry, call)
 
     async def update(self, request: service_pb2.UpdateInstanceRequest, call: Call) -> Answer:
         mask = list(request.update_mask.paths) if request.HasField("update_mask") else None
@@ -60,7 +60,7 @@ class Edits:
             validate_only=request.validate_only,
             permit=_update_permit(call.access, mask),
         )
-        return _stored(service_pb2.UpdateInstanceResponse, entry, call)
+        return _stored_answer(service_pb2.UpdateInstanceResponse, entry, call)
 
     async def delete(self, request: service_pb2.DeleteInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
@@ -68,7 +68,7 @@ class Edits:
         version = await self._registry.writes.delete(
             request.id, demanded, self._registry.deadline(call.deadline), call.access.check
         )
-        call.touched(request.id, version)
+        call.note_write(request.id, version)
         return MessageAnswer(service_pb2.DeleteInstanceResponse(version=version))
 
     async def apply(self, request: service_pb2.ApplyInstancesRequest, call: Call) -> Answer:
@@ -82,7 +82,7 @@ class Edits:
             permit=call.access.check,
         )
         for result in results:
-            call.touched(result.instance_id, result.version, result.error.reason if result.error else "")
+            call.note_write(result.instance_id, result.version, result.error.reason if result.error else "")
         items = [
             service_pb2.ApplyResult(
                 id=r.instance_id,
@@ -108,7 +108,7 @@ class Edits:
             validate_only=request.validate_only,
             permit=call.access.check,
         )
-        return _stored(service_pb2.PutRevisionResponse, entry, call)
+        return _stored_answer(service_pb2.PutRevisionResponse, entry, call)
 
     async def delete_revision(self, request: service_pb2.DeleteRevisionRequest, call: Call) -> Answer:
         require(check_id(request.instance_id, "instance_id"), check_id(request.revision_id, "revision_id"))
@@ -120,11 +120,11 @@ class Edits:
             self._registry.deadline(call.deadline),
             call.access.check,
         )
-        return _stored(service_pb2.DeleteRevisionResponse, entry, call)
+        return _stored_answer(service_pb2.DeleteRevisionResponse, entry, call)
 
 
-def _stored(answer: Callable[..., Message], entry: Entry, call: Call) -> Answer:
-    call.touched(entry.traits.id, entry.version)
+def _stored_answer(answer: Callable[..., Message], entry: Entry, call: Call) -> Answer:
+    call.note_write(entry.traits.id, entry.version)
     return MessageAnswer(answer(instance=entry.instance()))
 
 

@@ -12,11 +12,11 @@ from hqapi.reach import BEGUN, FETCHED, FILTER, FOUND, INSTANCE, INSTANCES, OWN_
 from hqapi.requests import subject
 from hqapi.rules import ATTEND, ATTEND_FETCH, BEGIN, FETCH, REPORT, UPDATE, UPLOAD
 from hqpb.v1 import service_pb2
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.errors import invalid
 from serving.rights.rules import READ, Rule
 
-_SERVICE = Service("hq.v1.InstanceService", subject)
+_SERVICE = ServiceTable("hq.v1.InstanceService", subject)
 
 
 class InstanceApi:
@@ -37,8 +37,8 @@ class InstanceApi:
             _SERVICE.unary(service_pb2.ApplyInstancesRequest, edits.apply, UPLOAD, INSTANCES),
             _SERVICE.unary(service_pb2.PutRevisionRequest, edits.put_revision, UPLOAD, INSTANCE),
             _SERVICE.unary(service_pb2.DeleteRevisionRequest, edits.delete_revision, UPLOAD, INSTANCE),
-            _SERVICE.memoized(service_pb2.GetInstanceRequest, parsed_get, lookups.get, READ, INSTANCE),
-            _SERVICE.memoized(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ, FOUND),
+            _SERVICE.memoized_unary(service_pb2.GetInstanceRequest, parsed_get, lookups.get, READ, INSTANCE),
+            _SERVICE.memoized_unary(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ, FOUND),
             _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ, FILTER),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ, FILTER),
             _SERVICE.unary(service_pb2.ListSilencesRequest, lookups.silences, READ, FILTER),
@@ -50,7 +50,7 @@ class InstanceApi:
         """What the agents' listener serves: their own calls, watches of nodes, and single instances."""
         return [
             *self._of_agents(ATTEND_FETCH),
-            _SERVICE.memoized(service_pb2.GetInstanceRequest, parsed_get, self._lookups.get, ATTEND, INSTANCE),
+            _SERVICE.memoized_unary(service_pb2.GetInstanceRequest, parsed_get, self._lookups.get, ATTEND, INSTANCE),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, self._watch_node, ATTEND, FILTER),
         ]
 

@@ -43,7 +43,7 @@ class Get(NamedTuple):
     is_plain: bool  # all of it, as memory has it
 
 
-class Find(NamedTuple):
+class FindQuery(NamedTuple):
     """A parsed FindInstancesRequest."""
 
     query: Query
@@ -59,7 +59,7 @@ class Lookups:
     def __init__(self, registry: Registry, json_bytes: int) -> None:
         self._registry = registry
         self._answers = Answers(json_bytes)
-        self._queries = Memo(_watched)  # thousands watch the same
+        self._queries = Memo(_watch_query)  # thousands watch the same
 
     def get(self, request: Get, call: Call) -> Answer | Awaitable[Answer]:
         """At once, where memory has it."""
@@ -74,9 +74,9 @@ class Lookups:
     def _check(self, one: Traits, access: Access) -> None:
         """Raises OutOfReach, which tells no more than NotFound does."""
         if not access.covers(one.service, one.node):
-            raise self._hidden(one.id)
+            raise self._not_found_error(one.id)
 
-    def _hidden(self, instance_id: str) -> ServiceError:
+    def _not_found_error(self, instance_id: str) -> ServiceError:
         error = OutOfReach(f"there is no instance {instance_id}", key=instance_id)
         return of_epoch(error, self._registry.replica.cache.epoch)
 
@@ -84,9 +84,9 @@ class Lookups:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
         if not call.access.is_unlimited:
             self._check(entry.traits, call.access)
-        return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
+        return await self._answers.find_answer(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
-    def find(self, request: Find, call: Call) -> Answer | Awaitable[Answer]:
+    def find(self, request: FindQuery, call: Call) -> Answer | Awaitable[Answer]:
         """At once, where memory has the list."""
         if request.mask or not (
             call.access.is_unlimited or call.access.proves(request.query.services, request.query.nodes)
@@ -95,14 +95,14 @@ class Lookups:
         found = self._registry.reads.find_now(request.query, request.page_size, request.page_token, request.read)
         return self._find(request, call) if found is None else self._answers.complete(found)
 
-    async def _find(self, request: Find, call: Call) -> Answer:
+    async def _find(self, request: FindQuery, call: Call) -> Answer:
         is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)
         found = await self._registry.reads.find(
             request.query, request.page_size, request.page_token, request.read, call.deadline
         )
         if not is_proven:
             found = _within(found, call.access)
-        return await self._answers.found(found, request.mask)
+        return await self._answers.find_answer(found, request.mask)
 
     @staticmethod
     def _needs_look(query: Query, access: Access) -> bool:
@@ -140,14 +140,16 @@ class Lookups:
         if request.HasField("bookmark_interval"):
             require(check_duration(request.bookmark_interval, "bookmark_interval", _MAX_BOOKMARK_S))
             bookmark_s = math.ceil(request.bookmark_interval.ToMilliseconds() / 1000)
-        return self._registry.watches.shown(query, token, self._answers.watch, bookmark_s, call.peer, call.pusher())
+        return self._registry.watches.rendered_messages(
+            query, token, self._answers.watch, bookmark_s, call.peer, call.pusher()
+        )
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
         told = await self._registry.explain.explain(request.id, call.deadline)
         access = call.access
         if not access.covers(told.meta.service_id, told.node_name):
-            raise self._hidden(request.id)
+            raise self._not_found_error(request.id)
         if access.is_checked and not INSPECT.roles & access.grants.keys():
             told.guard.CopyFrom(guard_in_short(told.guard))
         return MessageAnswer(told)
@@ -159,7 +161,7 @@ def _within(found: Found, access: Access) -> Found:
     return found._replace(entries=entries, frames=[entry.frame() for entry in entries], listing=None)
 
 
-def _watched(filter_bytes: bytes) -> Query:
+def _watch_query(filter_bytes: bytes) -> Query:
     told = service_pb2.InstanceFilter.FromString(filter_bytes)
     check_filter(told)
     return Query(told)
@@ -167,18 +169,20 @@ def _watched(filter_bytes: bytes) -> Query:
 
 def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:
     require(check_id(request.id, "id"))
-    mask, read = _mask(request), _read(request)
+    mask, read = _mask(request), _read_options(request)
     return Get(request.id, mask, read, not mask and not read.ByteSize())
 
 
-def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:
+def parsed_find(request: service_pb2.FindInstancesRequest) -> FindQuery:
     check_filter(request.filter)
     require(check_page_size(request.page_size))
-    read = _read(request)
-    return Find(Query(request.filter), request.page_size, request.page_token, _mask(request), read)
+    read = _read_options(request)
+    return FindQuery(Query(request.filter), request.page_size, request.page_token, _mask(request), read)
 
 
-def _read(request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest) -> service_pb2.ReadOptions:
+def _read_options(
+    request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest,
+) -> service_pb2.ReadOptions:
     if not request.HasField("read"):
         return NO_DEMANDS
     check_enums(request.read, "read")

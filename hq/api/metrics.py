@@ -13,7 +13,7 @@ GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
 _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 
 
-class Subject:
+class ReplicaMetrics:
     """A replica, the store as it asks it, and the sizes of its transactions, in writes."""
 
     def __init__(self, replica: Replica, store: MeasuredStore) -> None:
@@ -36,7 +36,7 @@ def _peers(r: Replica) -> int:
     return sum(seen_at >= since for seen_at in r.events.peers.values())
 
 
-D = Declared[Subject]
+D = Declared[ReplicaMetrics]
 
 CACHE: Final = (
     D("gauge", "hq_instances", "Instances in memory.", lambda s: len(s.replica.cache)),

@@ -11,7 +11,7 @@ from hq.memory.entry import Entry
 from hq.memory.query import Query
 from hq.registry.reads import with_turns
 from hq.validation import check_id, require
-from hqapi.prometheus_sd import Asked, Target
+from hqapi.prometheus_sd import ScrapeTarget, TargetQuery
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
 from serving.limiting.turns import Turns
@@ -23,7 +23,7 @@ class ScrapeTargets:
     def __init__(self, cache: Cache, loading: Loading, trust: EpochTrust) -> None:
         self._cache, self._loading, self._trust, self._turns = cache, loading, trust, Turns()
 
-    async def find(self, asked: Asked, _call: Call) -> AsyncIterator[Sequence[Target]]:
+    async def find(self, asked: TargetQuery, _call: Call) -> AsyncIterator[Sequence[ScrapeTarget]]:
         """Raises NotLoaded, EpochDoubted; InvalidRequest for what cannot be the name of a service."""
         require(*(check_id(service, "service") for service in asked.services))
         wanted = service_pb2.InstanceFilter(service_id=asked.services)
@@ -35,10 +35,10 @@ class ScrapeTargets:
             yield [_target(entry) for entry in portion]
 
 
-def _target(entry: Entry) -> Target:
+def _target(entry: Entry) -> ScrapeTarget:
     traits = entry.traits
     allocation = entry.spec().allocation if traits.allocated else None
-    return Target(
+    return ScrapeTarget(
         traits.id,
         traits.service,
         traits.cluster,

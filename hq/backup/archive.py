@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.backup.servers import HQ, SERVERS, Server
+from hq.backup.servers import HQ, SERVERS, BackedUpServer
 from hq.memory.frames import varint
 from hqpb.storage.v1 import backup_pb2
 from store.keys import Keys
@@ -28,7 +28,7 @@ class BadBackup(Exception):
 class Summary(NamedTuple):
     """What a backup holds, by kind of key, its checksum, and where in the file it begins."""
 
-    server: Server
+    server: BackedUpServer
     header: backup_pb2.BackupHeader
     records: Counter[str]
     size_bytes: int
@@ -46,7 +46,7 @@ def header_of(
     return header
 
 
-class Writer:
+class BackupWriter:
     """Writes a backup, item by item."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -55,20 +55,20 @@ class Writer:
 
     def header(self, header: backup_pb2.BackupHeader) -> None:
         """The beginning."""
-        self._put(backup_pb2.BackupItem(header=header))
+        self._write_item(backup_pb2.BackupItem(header=header))
 
     def record(self, key: bytes, value: bytes) -> None:
         """One key, without the prefix."""
-        self._put(backup_pb2.BackupItem(record=backup_pb2.BackupRecord(key=key, value=value)))
+        self._write_item(backup_pb2.BackupItem(record=backup_pb2.BackupRecord(key=key, value=value)))
         self.records += 1
 
     def footer(self) -> bytes:
         """The end; return the checksum."""
         sha256 = self._sum.digest()
-        self._put(backup_pb2.BackupItem(footer=backup_pb2.BackupFooter(records=self.records, sha256=sha256)))
+        self._write_item(backup_pb2.BackupItem(footer=backup_pb2.BackupFooter(records=self.records, sha256=sha256)))
         return sha256
 
-    def _put(self, item: backup_pb2.BackupItem) -> None:
+    def _write_item(self, item: backup_pb2.BackupItem) -> None:
         body = item.SerializeToString()
         data = varint(len(body)) + body
         self._sum.update(data)
@@ -76,7 +76,7 @@ class Writer:
         self._file.write(data)
 
 
-class Reader:
+class BackupReader:
     """Reads a server's backup and checks it on the way: iterating to the end proves that it is complete.
 
     Attributes:
@@ -94,7 +94,7 @@ class Reader:
         self.sha256 = b""
         first = self._item()
         if first.WhichOneof("item") != "header":
-            raise self._damaged() if self.start else BadBackup("not a backup of HQ")
+            raise self._damage_error() if self.start else BadBackup("not a backup of HQ")
         self.header = first.header
         if not 1 <= self.header.format <= FORMAT:
             raise BadBackup(
@@ -135,7 +135,7 @@ class Reader:
         try:
             item = backup_pb2.BackupItem.FromString(body)
         except DecodeError:
-            raise self._damaged() from None
+            raise self._damage_error() from None
         self._sum.update(head + body)
         self.size_bytes += len(head) + size
         return item
@@ -149,10 +149,10 @@ class Reader:
                 raise self._cut()
             head += byte
             if len(head) > 5:
-                raise self._damaged()
+                raise self._damage_error()
         size = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(head))
         if size > _LARGEST_ITEM:
-            raise self._damaged()
+            raise self._damage_error()
         return head, size
 
     def _cut(self) -> BadBackup:
@@ -160,17 +160,17 @@ class Reader:
             return BadBackup("not a backup of HQ")
         return BadBackup(f"the backup is truncated after {self._records} records: it was not written completely")
 
-    def _damaged(self) -> BadBackup:
+    def _damage_error(self) -> BadBackup:
         if not self.start and not self.size_bytes:
             return BadBackup("not a backup of HQ")
         return BadBackup(f"the backup is damaged after {self._records} records")
 
 
-def verified(file: BinaryIO) -> list[Summary]:
+def verify_backups(file: BinaryIO) -> list[Summary]:
     """Read a file to its end: the backups in it. Raises BadBackup."""
     found: list[Summary] = []
     while not found or found[-1].header.following:
-        reader = Reader(file)
+        reader = BackupReader(file)
         if found and reader.header.following != found[-1].header.following - 1:
             raise BadBackup(f"the backup of {reader.server.title} does not belong after the one before it")
         records = Counter(record.key.partition(b"/")[0].decode("utf-8", "replace") for record in reader)
@@ -178,7 +178,7 @@ def verified(file: BinaryIO) -> list[Summary]:
     return found
 
 
-def chosen(backups: Sequence[Summary], server: Server) -> Summary:
+def choose_backup(backups: Sequence[Summary], server: BackedUpServer) -> Summary:
     """The backup of a server. Raises BadBackup: the file has none."""
     for summary in backups:
         if summary.server is server:

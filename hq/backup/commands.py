@@ -17,12 +17,12 @@ from typing import Any, BinaryIO
 
 import click
 
-from hq.backup.archive import BadBackup, Reader, Summary, chosen, verified
+from hq.backup.archive import BackupReader, BadBackup, Summary, choose_backup, verify_backups
 from hq.backup.rehearsal import Rehearsal, Unrehearsed, rehearse
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import ForeignRecords, NothingToSave, Place, save, save_to
+from hq.backup.save import BackupPlace, ForeignRecords, NothingToSave, save, save_to
 from hq.backup.save import Progress as Tell
-from hq.backup.servers import HQ, SERVERS, Server
+from hq.backup.servers import HQ, SERVERS, BackedUpServer
 from hq.process import options
 from serving.clock import SystemClock
 from serving.errors import ServiceError
@@ -87,8 +87,8 @@ def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_verify(file: str) -> None:
     """Verify that FILE is complete, and show what it contains."""
-    with _told(), _opened(file) as opened:
-        for summary in verified(opened):
+    with _report_errors(), _open_backup(file) as opened:
+        for summary in verify_backups(opened):
             _describe(summary)
 
 
@@ -131,11 +131,11 @@ def restore(file: str, of: str | None, prefix: str, replace: bool, into_new: boo
     _run(_restore(file, _place(SERVERS[of or HQ.name], prefix), replace, given))
 
 
-def _place(server: Server, prefix: str) -> Place:
-    return Place(server, Keys(prefix or os.environ.get(f"{server.name.upper()}_PREFIX") or server.prefix))
+def _place(server: BackedUpServer, prefix: str) -> BackupPlace:
+    return BackupPlace(server, Keys(prefix or os.environ.get(f"{server.name.upper()}_PREFIX") or server.prefix))
 
 
-async def _save(file: str, places: Sequence[Place], given: dict[str, Any], *, force: bool) -> None:
+async def _save(file: str, places: Sequence[BackupPlace], given: dict[str, Any], *, force: bool) -> None:
     clock = SystemClock()
     async with _store(given) as store:
         count = sum([(await store.newest(keys.prefix, keys.end))[0] for _, keys in places])
@@ -153,20 +153,20 @@ async def _save(file: str, places: Sequence[Place], given: dict[str, Any], *, fo
             click.echo(f"nothing of {server.title} below {keys.prefix.decode()}", err=True)
 
 
-async def _restore(file: str, place: Place, replace: bool, given: dict[str, Any]) -> None:
-    with _opened(file) as opened:
-        summary = chosen(verified(opened), place.server)
+async def _restore(file: str, place: BackupPlace, replace: bool, given: dict[str, Any]) -> None:
+    with _open_backup(file) as opened:
+        summary = choose_backup(verify_backups(opened), place.server)
         _describe(summary)
         click.echo(f"after the restore of {place.server.title}: {place.server.afterwards}", err=True)
         opened.seek(summary.start)
         async with _store(given) as store:
             with _progress("restoring", summary.records.total()) as tell:
                 one = Restore(store, place.keys, summary, random.SystemRandom())
-                epoch = await one.run(Reader(opened), tell, replace=replace)
+                epoch = await one.run(BackupReader(opened), tell, replace=replace)
     click.echo(f"restored {summary.records.total()} records; the epoch is now {epoch}", err=True)
 
 
-async def _rehearse(file: str, only: Server | None) -> None:
+async def _rehearse(file: str, only: BackedUpServer | None) -> None:
     # Ends as it does on Ctrl-C: with all that it started.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     failed: list[str] = []
@@ -180,10 +180,10 @@ async def _rehearse(file: str, only: Server | None) -> None:
         times = f"restored in {one.restored_s:.1f} s, read in {one.read_s:.1f} s"
         click.echo(f"{one.server.title} came up with its {one.records} records: {times}", err=True)
 
-    with _opened(file) as opened:
-        backups = verified(opened)
+    with _open_backup(file) as opened:
+        backups = verify_backups(opened)
         if only is not None:
-            backups = [chosen(backups, only)]
+            backups = [choose_backup(backups, only)]
         for summary in backups:
             _describe(summary)
         with _progress("restoring", sum(summary.records.total() for summary in backups)) as progress:
@@ -200,7 +200,7 @@ def _describe(summary: Summary) -> None:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def _open_backup(file: str) -> Iterator[BinaryIO]:
     """The file; standard input is copied to a temporary file, since it is read twice."""
     if file != "-":
         with Path(file).open("rb") as opened:
@@ -238,7 +238,7 @@ def _progress(what: str, total: int) -> Iterator[Tell]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Reports in one line what an operator can fix."""
     try:
         yield
@@ -250,7 +250,7 @@ def _told() -> Iterator[None]:
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
     try:
-        with _told():
+        with _report_errors():
             asyncio.run(main)
     except KeyboardInterrupt:
         click.echo("hq: interrupted", err=True)

@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from hq import keys as k
-from hq.backup.archive import Reader, Summary
+from hq.backup.archive import BackupReader, Summary
 from hq.backup.restore import Restore
 from hq.backup.save import Progress
-from hq.backup.servers import HQ, Server
+from hq.backup.servers import HQ, BackedUpServer
 from hq.config import ReplicaConfig
 from hq.replica import Replica
 from serving.clock import Clock
@@ -37,7 +37,7 @@ class Unrehearsed(Exception):
     """A server does not read all that was saved of it, or etcd ended meanwhile."""
 
 
-class Found(NamedTuple):
+class RestoredRecords(NamedTuple):
     """What a server read after its restore.
 
     Attributes:
@@ -52,7 +52,7 @@ class Found(NamedTuple):
 class Rehearsal(NamedTuple):
     """How it went with one server. `faults`: what an operator must know; none: it came up."""
 
-    server: Server
+    server: BackedUpServer
     records: int
     restored_s: float
     read_s: float
@@ -78,9 +78,9 @@ async def _rehearse_one(
     server, rng = summary.server, random.SystemRandom()
     begun = clock.now()
     file.seek(summary.start)
-    await Restore(store, Keys(server.prefix), summary, rng).run(Reader(file), progress, replace=False)
+    await Restore(store, Keys(server.prefix), summary, rng).run(BackupReader(file), progress, replace=False)
     restored = clock.now()
-    found = await (_read_by_hq(store, died, clock) if server is HQ else _read(server, store))
+    found = await (_read_by_hq(store, died, clock) if server is HQ else _read_records(server, store))
     faults = [f"cannot read {record}" for record in found.unreadable[:_NAMED_AT_MOST]]
     if more := len(found.unreadable) - len(faults):
         faults.append(f"cannot read {more} more records")
@@ -100,7 +100,7 @@ async def _throw_away_store() -> AsyncIterator[tuple[Store, asyncio.Task[Excepti
     with tempfile.TemporaryDirectory(prefix="hq-rehearsal-") as directory:  # readable by its owner only
         etcd = EmbeddedEtcd(Path(directory), quota_bytes=_QUOTA_BYTES)
         await etcd.start()
-        died: asyncio.Task[Exception] = asyncio.create_task(etcd.process.died())
+        died: asyncio.Task[Exception] = asyncio.create_task(etcd.process.wait_for_exit())
         store = EtcdStore(EtcdConfig((etcd.endpoint,)))
         try:
             yield store, died
@@ -110,14 +110,14 @@ async def _throw_away_store() -> AsyncIterator[tuple[Store, asyncio.Task[Excepti
             await etcd.stop()
 
 
-async def _read_by_hq(store: Store, died: asyncio.Task[Exception], clock: Clock) -> Found:
+async def _read_by_hq(store: Store, died: asyncio.Task[Exception], clock: Clock) -> RestoredRecords:
     replica = Replica(ReplicaConfig(replica="rehearsal"), store, clock, random.SystemRandom())
     await _until_loaded(replica.run(), replica.loading.loaded, died)
     unreadable = [f"{record.kind}/{record.rest}: {record.error}" for record in replica.cache.quarantine.all()]
-    return Found({k.SPEC: len(replica.cache)}, unreadable)
+    return RestoredRecords({k.SPEC: len(replica.cache)}, unreadable)
 
 
-async def _read(server: Server, store: Store) -> Found:
+async def _read_records(server: BackedUpServer, store: Store) -> RestoredRecords:
     """As the memory of a controller does it (control/), which HQ does not import."""
     keys, decode = Keys(server.prefix), messages(server)
     counts, unreadable = dict.fromkeys(decode, 0), []
@@ -133,10 +133,10 @@ async def _read(server: Server, store: Store) -> Found:
                     counts[kind] += 1
                 except DecodeError as error:
                     unreadable.append(f"{kind}/{key}: {error}")
-    return Found(counts, unreadable)
+    return RestoredRecords(counts, unreadable)
 
 
-def messages(server: Server) -> dict[str, type[Message]]:
+def messages(server: BackedUpServer) -> dict[str, type[Message]]:
     """The classes of the records that are kept of a controller, by kind."""
     found = {}
     for kind, name in server.messages.items():

@@ -15,7 +15,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from hq.backup.archive import Reader, Summary
+from hq.backup.archive import BackupReader, Summary
 from hq.backup.save import Progress, check_is_ours
 from hqpb.storage.v1 import backup_pb2, storage_pb2
 from store.epoch import FORMAT
@@ -48,7 +48,7 @@ class Restore:
         self._mark_at = 0  # the revision at which it was last put
         self._epoch = b""  # that of the restore, until its end
 
-    async def run(self, reader: Reader, progress: Progress, *, replace: bool) -> str:
+    async def run(self, reader: BackupReader, progress: Progress, *, replace: bool) -> str:
         """Restore everything; return the new epoch. `replace`: delete what is there, otherwise refuse.
 
         Raises:
@@ -128,7 +128,7 @@ class Restore:
             # An unanswered attempt may have ended it.
             stored, _ = await self._store.get(self._keys.epoch)
             if stored is None or stored.value != epoch:
-                raise _disturbed()
+                raise _disturbed_error()
         return word
 
     async def _next_epoch(self) -> tuple[str, bytes, int]:
@@ -144,7 +144,7 @@ class Restore:
 
     async def _commit(self, write: Write) -> None:
         if not (await self._try((self._guard(),), write)).guarded:
-            raise _disturbed()
+            raise _disturbed_error()
 
     async def _try(self, guards: Sequence[Compare], write: Write) -> Commit:
         """Commit, and again if there was no answer: writing it twice does no harm."""
@@ -162,7 +162,7 @@ class Restore:
         return Compare(self._keys.restore, "modified", self._mark_at)
 
 
-def _disturbed() -> Disturbed:
+def _disturbed_error() -> Disturbed:
     return Disturbed(
         "this restore's marker is gone: another restore is running, or the store was replaced; run it again"
     )

@@ -9,8 +9,8 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from hq.backup.archive import Writer, header_of
-from hq.backup.servers import Server
+from hq.backup.archive import BackupWriter, header_of
+from hq.backup.servers import BackedUpServer
 from serving.clock import Clock
 from store.keys import Keys, prefix_end
 from store.listing import listing
@@ -22,10 +22,10 @@ Progress = Callable[[int], None]
 """Told how many more records were written or read."""
 
 
-class Place(NamedTuple):
+class BackupPlace(NamedTuple):
     """Where the records of a server are."""
 
-    server: Server
+    server: BackedUpServer
     keys: Keys
 
 
@@ -37,7 +37,7 @@ class ForeignRecords(Exception):
     """What is below the prefix belongs to another program."""
 
 
-async def check_is_ours(store: Store, server: Server, keys: Keys) -> None:
+async def check_is_ours(store: Store, server: BackedUpServer, keys: Keys) -> None:
     """Raises ForeignRecords if any kind below the prefix is not the server's. Reads one key of each kind."""
     start = keys.prefix
     while (page := await store.page(start, keys.end, revision=0, limit=1)).records:
@@ -51,8 +51,8 @@ async def check_is_ours(store: Store, server: Server, keys: Keys) -> None:
 
 
 async def save(
-    store: Store, places: Sequence[Place], file: BinaryIO, clock: Clock, progress: Progress
-) -> dict[str, Writer]:
+    store: Store, places: Sequence[BackupPlace], file: BinaryIO, clock: Clock, progress: Progress
+) -> dict[str, BackupWriter]:
     """Write a backup of each place that has records, all at one revision of the store; return them by server.
 
     Raises:
@@ -71,14 +71,14 @@ async def save(
         await _check_is_whole(store, place, revision)
     written = {}
     for following, (place, epoch) in zip(reversed(range(len(found))), found, strict=True):
-        writer = Writer(file)
+        writer = BackupWriter(file)
         writer.header(header_of(place.server.name, place.keys, revision, epoch.value, clock.wall_ms(), following))
         await _write(store, place, revision, writer, progress)
         written[place.server.name] = writer
     return written
 
 
-async def _check_is_whole(store: Store, place: Place, revision: int) -> None:
+async def _check_is_whole(store: Store, place: BackupPlace, revision: int) -> None:
     server, keys = place
     await check_is_ours(store, server, keys)
     if (await store.get(keys.restore, revision=revision))[0] is not None:
@@ -88,7 +88,7 @@ async def _check_is_whole(store: Store, place: Place, revision: int) -> None:
         )
 
 
-async def _write(store: Store, place: Place, revision: int, writer: Writer, progress: Progress) -> None:
+async def _write(store: Store, place: BackupPlace, revision: int, writer: BackupWriter, progress: Progress) -> None:
     server, keys = place
     async with aclosing(listing(store, keys.prefix, keys.end, revision)) as parts:
         async for part in parts:
@@ -100,8 +100,8 @@ async def _write(store: Store, place: Place, revision: int, writer: Writer, prog
 
 
 async def save_to(
-    path: Path, store: Store, places: Sequence[Place], clock: Clock, progress: Progress, *, force: bool = False
-) -> dict[str, Writer]:
+    path: Path, store: Store, places: Sequence[BackupPlace], clock: Clock, progress: Progress, *, force: bool = False
+) -> dict[str, BackupWriter]:
     """Write a backup to a file, which appears under its name when it is complete. Readable by its owner only.
 
     `force`: replace a file that is there. Raises NothingToSave, ForeignRecords, Compacted (after some tries),

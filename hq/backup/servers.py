@@ -10,7 +10,7 @@ from hq import keys as k
 _OF_THE_STORE: Final = (k.FENCE, k.SESSION, k.COMMITS, k.MENDED, k.EPOCH, k.FORMAT, k.COMPACTION, k.RESTORE)
 
 
-class Server(NamedTuple):
+class BackedUpServer(NamedTuple):
     """One whose records are below a prefix of its own.
 
     Attributes:
@@ -39,17 +39,17 @@ def _controller(
     events: str,
     reconcilers: tuple[str, ...],
     afterwards: str,
-) -> Server:
+) -> BackedUpServer:
     """A server on the kit of the controllers, which keeps records of its own beside the server's (control/)."""
     inbox, kit = f"events.{events}", "controlpb.v1.control_pb2"
     messages = {kind: f"{package}.{message}" for kind, message in kinds.items()}
     messages |= {f"failures.{reconciler}": f"{kit}.Failure" for reconciler in (inbox, *reconcilers)}
     messages |= {inbox: f"{kit}.Inbox", "freeze": f"{kit}.Freeze"}
     temporary = ("acting", "opening", *_OF_THE_STORE)
-    return Server(name, title, f"/{name}/v1/", tuple(messages), temporary, afterwards, messages)
+    return BackedUpServer(name, title, f"/{name}/v1/", tuple(messages), temporary, afterwards, messages)
 
 
-HQ: Final = Server(
+HQ: Final = BackedUpServer(
     "hq",
     "HQ",
     k.DEFAULT_PREFIX,

@@ -107,7 +107,7 @@ class Deadlines(Generic[K]):
         other.floor, other.postponed_because = self._gap_floor, self.postponed_because
         return other
 
-    def heard(self, key: K, now: float) -> None:
+    def record_contact(self, key: K, now: float) -> None:
         """A report or heartbeat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
@@ -143,7 +143,7 @@ class Deadlines(Generic[K]):
         heard.update(others)
         self._heard, self._started, self.chance_until = heard, now, now + self.times.grace_s
 
-    def refused(self, key: K, now: float) -> None:
+    def record_refusal(self, key: K, now: float) -> None:
         """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
 
         So an agent that keeps trying does not expire within two timeouts, and one that stops is not spared longer.
@@ -277,7 +277,7 @@ class Deadlines(Generic[K]):
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._unheard.unheard_s(heard, now)
 
-    def expired(self, now: float, held_s: float = 0.0) -> Iterator[K]:
+    def expired_keys(self, now: float, held_s: float = 0.0) -> Iterator[K]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
 
         With `held_s`, only those whose silence is too long by so much more. Exhaust it before anything else is heard or
@@ -311,7 +311,7 @@ class Deadlines(Generic[K]):
         """How many have been silent for over two report intervals, to a tick. Quick, however many there are."""
         return self._count(self.times.silent_after_s, now)
 
-    def known(self, now: float) -> tuple[int, int]:
+    def known_counts(self, now: float) -> tuple[int, int]:
         """Of those heard since HQ was last started (to a tick): how many, and how many are silent as in `silent`."""
         latest, begun = self._absences.heard_before(self.times.silent_after_s, now), self._tick_of_start()
         ticks = [(tick, count) for tick, count in self._counts.items() if tick > begun]

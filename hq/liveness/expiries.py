@@ -19,7 +19,7 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
-from hq.keys import OPS, Keys, prefix_end
+from hq.keys import OPS, HqKeys, prefix_end
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.replay import AGENT
 from hq.liveness.tracker import Tracker
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 
 
-class Outcome(Enum):
+class ExpiryOutcome(Enum):
     """What became of an expiry."""
 
     EXPIRED = 0
@@ -55,7 +55,7 @@ class Expiries:
     def __init__(
         self,
         cache: Cache,
-        keys: Keys,
+        keys: HqKeys,
         tracker: Tracker,
         committer: Committer,
         clock: Clock,
@@ -67,7 +67,7 @@ class Expiries:
 
     async def write(
         self, keys: Sequence[RevisionKey], verdict: str, *, in_two_steps: bool = False
-    ) -> dict[RevisionKey, Outcome]:
+    ) -> dict[RevisionKey, ExpiryOutcome]:
         """Expire revisions and agents found due just now, with no await in between; return what became of each.
 
         Raises ServiceError when the store does not answer.
@@ -75,31 +75,33 @@ class Expiries:
         revisions: dict[str, list[str]] = {}
         for key in keys:
             revisions.setdefault(key.instance_id, []).append(key.revision_id)
-        writes = [self._prepared(instance_id, ids, verdict, in_two_steps) for instance_id, ids in revisions.items()]
+        writes = [
+            self._prepare_expiry(instance_id, ids, verdict, in_two_steps) for instance_id, ids in revisions.items()
+        ]
         found = await asyncio.gather(*writes, return_exceptions=True)
         for outcome in found:
             if isinstance(outcome, BaseException):
                 raise outcome
         by_instance = dict(zip(revisions, found, strict=True))
-        return {key: outcome for key in keys if isinstance(outcome := by_instance[key.instance_id], Outcome)}
+        return {key: outcome for key in keys if isinstance(outcome := by_instance[key.instance_id], ExpiryOutcome)}
 
-    def _prepared(
+    def _prepare_expiry(
         self, instance_id: str, revision_ids: list[str], verdict: str, in_two_steps: bool
-    ) -> asyncio.Future[Outcome]:
+    ) -> asyncio.Future[ExpiryOutcome]:
         entry = self._cache.get(instance_id)
         if entry is None:
-            gone: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            gone.set_result(Outcome.CHANGED)
+            gone: asyncio.Future[ExpiryOutcome] = asyncio.get_running_loop().create_future()
+            gone.set_result(ExpiryOutcome.CHANGED)
             return gone
         # The version in the store, not that of memory's last good record: a broken record must not keep it ready.
         _, status_at = self._cache.stored_versions(instance_id)
         judged = [mark.id for mark in entry.marks] if AGENT in revision_ids else revision_ids
         marks = [entry.mark(revision_id) for revision_id in judged]
         is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)
-        step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.EXPIRED
+        step = ExpiryOutcome.VOIDED if in_two_steps and not is_void else ExpiryOutcome.EXPIRED
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
         draft = status_draft_of(entry, self._cache.epoch_at)
-        if step is Outcome.VOIDED:
+        if step is ExpiryOutcome.VOIDED:
             for revision_id in judged:
                 draft.void(revision_id)
         else:
@@ -109,7 +111,7 @@ class Expiries:
         news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.heartbeats])
         looked_at = self._cache.version
         nothing_newer = [Compare(start, "modified", looked_at + 1, "<", prefix_end(start)) for start in news]
-        when = (unchanged,) if step is Outcome.VOIDED else (unchanged, *nothing_newer)
+        when = (unchanged,) if step is ExpiryOutcome.VOIDED else (unchanged, *nothing_newer)
         write = Write(when, ((unchanged.key, value),))
         return asyncio.ensure_future(self._commit(instance_id, write, write_id, status_at, step))
 
@@ -140,16 +142,18 @@ class Expiries:
             reason, message = REPORTS_REFUSED, f"HQ refused all reports of its agent for {silence_s:.0f} s"
         draft.silence_agent(reason, message, self._receipt(last, silence_s, verdict), wall_ms)
 
-    async def _commit(self, instance_id: str, write: Write, write_id: int, status_at: int, step: Outcome) -> Outcome:
+    async def _commit(
+        self, instance_id: str, write: Write, write_id: int, status_at: int, step: ExpiryOutcome
+    ) -> ExpiryOutcome:
         try:
             await self._committer.commit(instance_id, write, write_id, self._clock.now() + _TIMEOUT_S)
         except Conflict as conflict:
             unchanged = conflict.modified[self._keys.status(instance_id)] == status_at
-            return Outcome.OVERTAKEN if unchanged else Outcome.CHANGED
+            return ExpiryOutcome.OVERTAKEN if unchanged else ExpiryOutcome.CHANGED
         except TooLarge as error:
             log.info("%s is silent, but could not be marked not ready: %s", instance_id, error)
-            return Outcome.REFUSED
-        if step is Outcome.EXPIRED:
+            return ExpiryOutcome.REFUSED
+        if step is ExpiryOutcome.EXPIRED:
             log.info("expired: %s or its agent, after too long a silence", instance_id)
         return step
 

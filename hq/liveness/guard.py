@@ -51,7 +51,7 @@ class Census(NamedTuple):
     silent_agents: int = 0
 
 
-class Order(Enum):
+class GuardCommand(Enum):
     """An operator's order."""
 
     NONE = 0
@@ -65,7 +65,7 @@ class _Phase(Enum):
     SPENT = 2  # held for as long as it may; the share has not fallen since
 
 
-class Verdict(NamedTuple):
+class GuardVerdict(NamedTuple):
     """What the guard says.
 
     Attributes:
@@ -90,7 +90,7 @@ class HoldUse(NamedTuple):
     renewed_in_s: float
 
 
-class Guard:
+class ExpiryGuard:
     """The guard of one replica; each has its own, measured on its own clock."""
 
     def __init__(self, rules: GuardRules) -> None:
@@ -102,33 +102,35 @@ class Guard:
         self._left_s, self._renewed_at = rules.hold_s, float("-inf")
         self.holds = 0
 
-    def judge(self, now: float, census: Census, order: Order = Order.NONE, *, limited: bool = False) -> Verdict:
+    def judge(
+        self, now: float, census: Census, order: GuardCommand = GuardCommand.NONE, *, limited: bool = False
+    ) -> GuardVerdict:
         """Say whether expiries may go ahead now. `limited`: no report could come in for longer than may excuse that."""
         self._move(now, self._over(census))
         return self.verdict(census, order, limited=limited)
 
-    def verdict(self, census: Census, order: Order, *, limited: bool) -> Verdict:
+    def verdict(self, census: Census, order: GuardCommand, *, limited: bool) -> GuardVerdict:
         """What `judge` says, as of its last call. Changes nothing."""
         over = self._over(census)
         share = f"{census.silent} of {census.expected} revisions silent"
         if self._is_over(census.silent_agents, census.agents):
             share += f", {census.silent_agents} of {census.agents} agents"
-        if order is Order.FORCE:
-            return Verdict(True, False, None, None, f"held by an operator's order ({share})")
-        if order is Order.RELEASE:
-            return Verdict(False, over or limited, None, None, f"released by an operator's order ({share})")
+        if order is GuardCommand.FORCE:
+            return GuardVerdict(True, False, None, None, f"held by an operator's order ({share})")
+        if order is GuardCommand.RELEASE:
+            return GuardVerdict(False, over or limited, None, None, f"released by an operator's order ({share})")
         if self._phase is _Phase.HOLDING:
             limit = f"{'over' if over else 'no longer over'} {self.rules.max_silent_share:.0%}"
-            return Verdict(True, False, self._since, self._until(), f"holding: {share}, {limit}")
+            return GuardVerdict(True, False, self._since, self._until(), f"holding: {share}, {limit}")
         if limited:
             words = f"no reports could come in for {self.rules.hold_s:.0f} s, no longer holding: {share}"
-            return Verdict(False, True, None, None, words)
+            return GuardVerdict(False, True, None, None, words)
         if self._phase is _Phase.SPENT:
-            return Verdict(
+            return GuardVerdict(
                 False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, no longer holding: {share}"
             )
         few = "" if self._applies(census) else " (too few to judge)"
-        return Verdict(False, False, None, None, f"not holding: {share}{few}")
+        return GuardVerdict(False, False, None, None, f"not holding: {share}{few}")
 
     def use(self, now: float) -> HoldUse | None:
         """What it has used up; None: nothing."""
@@ -182,7 +184,7 @@ class Guard:
         return self._ends if self._fell_at is None else min(self._ends, self._fell_at + self.rules.settle_s)
 
 
-class Pace:
+class ExpiryPace:
     """An allowance that grows with time, up to one second's worth, and shrinks with every expiry that is seen.
 
     Expiries of all replicas are counted: many replicas are not faster than one.
@@ -192,7 +194,7 @@ class Pace:
         self._allowance = 0.0
         self._last: tuple[float, int] | None = None  # when it was counted, and how many expiries were seen by then
 
-    def allowed(self, now: float, expiries_per_s: float, expiries_seen: int) -> int:
+    def allowance(self, now: float, expiries_per_s: float, expiries_seen: int) -> int:
         """How many expiries may be written now. `expiries_seen` is the number seen ever."""
         before, seen_before = self._last or (now, expiries_seen)
         self._last = now, expiries_seen

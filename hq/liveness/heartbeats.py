@@ -16,7 +16,7 @@ import random
 from collections import deque
 from typing import NamedTuple
 
-from hq.keys import HEARTBEATS, Keys
+from hq.keys import HEARTBEATS, HqKeys
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
@@ -27,7 +27,7 @@ from serving.errors import ServiceError, StoreUnavailable
 from store.epoch import Epoch
 from store.keys import new_word
 from store.port import Store, StoreError, UnknownOutcome, Write
-from store.session import Session
+from store.session import WriterSession
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Heartbeat(NamedTuple):
     position: int
 
 
-class _Group(NamedTuple):
+class _HeartbeatBatch(NamedTuple):
     """Heartbeats answered together: True for each that was current. Their versions are valid only in this epoch."""
 
     heartbeats: list[Heartbeat]
@@ -82,10 +82,10 @@ class Heartbeats:
     def __init__(
         self,
         store: Store,
-        keys: Keys,
+        keys: HqKeys,
         replica: str,
         epoch: Epoch,
-        session: Session,
+        session: WriterSession,
         cache: Cache,
         tracker: Tracker,
         clock: Clock,
@@ -98,9 +98,9 @@ class Heartbeats:
         self._cache, self._tracker, self._clock, self._rng = cache, tracker, clock, rng
         self._replica, self._key = replica, keys.of(HEARTBEATS, replica)
         self._pace, self._timeout_s = BatchPace(batches_per_s), timeout_s
-        self._waiting: deque[_Group] = deque()
+        self._waiting: deque[_HeartbeatBatch] = deque()
         self._arrived = asyncio.Event()
-        self._taken: list[_Group] = []
+        self._taken: list[_HeartbeatBatch] = []
         self._flying = 0  # id of the batch that is under way
         self._came_back = asyncio.Event()
         self.failing = ""
@@ -114,7 +114,7 @@ class Heartbeats:
         """
         if self._tracker.deaf:
             raise StoreUnavailable("the heartbeat was not stored: the store does not respond")
-        group = _Group(heartbeats, self._epoch.current, asyncio.get_running_loop().create_future())
+        group = _HeartbeatBatch(heartbeats, self._epoch.current, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
         self._arrived.set()
         return await group.done
@@ -165,9 +165,9 @@ class Heartbeats:
         pending = [group.done for group in (*self._waiting, *self._taken)]
         await asyncio.gather(*pending, return_exceptions=True)
 
-    def _next_batch(self) -> list[_Group]:
+    def _next_batch(self) -> list[_HeartbeatBatch]:
         """What waits, but for callers who are gone: their heartbeat would arrive long after it was meant."""
-        taken: list[_Group] = []
+        taken: list[_HeartbeatBatch] = []
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].heartbeats) <= _MAX_BATCH):
             group = self._waiting.popleft()
@@ -245,7 +245,7 @@ class Heartbeats:
             start = end
 
 
-def _fail(groups: list[_Group], error: str) -> None:
+def _fail(groups: list[_HeartbeatBatch], error: str) -> None:
     for group in groups:
         if not group.done.done():
             group.done.set_exception(StoreUnavailable(f"the heartbeat was not stored: {error}"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 from hq.config import ReplicaConfig
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.expiries import Expiries
-from hq.liveness.guard import Guard, GuardRules
+from hq.liveness.guard import ExpiryGuard, GuardRules
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
 from hq.liveness.reachability import Door, Reachability
@@ -39,7 +39,7 @@ class Liveness:
         self,
         config: ReplicaConfig,
         cache: Cache,
-        keys: Keys,
+        keys: HqKeys,
         tracker: Tracker,
         heartbeats: Heartbeats,
         fence: Fence,
@@ -52,7 +52,7 @@ class Liveness:
         self.refusals = Refusals(cache, tracker, clock)
         self.orders = Orders(clock)
         settle_s = min(self.tracker.times.grace_s, timeout_s)
-        self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
+        self.guard = ExpiryGuard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
         self.reachability = Reachability(
             tracker,
             Door(timeout_s, lambda: heartbeats.failing),

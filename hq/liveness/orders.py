@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hq.liveness.guard import Order
+from hq.liveness.guard import GuardCommand
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 
@@ -18,7 +18,7 @@ _LAST_MS = 253_402_300_799_999  # the year 9999
 class GuardWord(NamedTuple):
     """An order to the guard. Times in milliseconds of Unix time, for display; `ends` on the injected clock."""
 
-    order: Order
+    order: GuardCommand
     by: str
     reason: str
     since_ms: int
@@ -71,7 +71,7 @@ class Orders:
             record = storage_pb2.NodeSuspension.FromString(value)
             since, duration = record.since_unix_ms, record.duration_ms
             ends = self._ends(since, duration, live)
-            self._suspended[node] = Suspended(node, record.by, record.reason, *_shown(since, duration), ends)
+            self._suspended[node] = Suspended(node, record.by, record.reason, *_clamped_span(since, duration), ends)
 
     def names(self) -> list[str]:
         """The orders stored under `ops/`, in force or over: "guard", "epoch", "suspend/<node>"."""
@@ -81,13 +81,13 @@ class Orders:
     def guard(self) -> GuardWord | None:
         """The order to the guard that is in force."""
         word = self._guard
-        if word is None or word.order is Order.NONE:  # of a kind that this version does not know
+        if word is None or word.order is GuardCommand.NONE:  # of a kind that this version does not know
             return None
         return word if word.ends > self._clock.now() else None
 
-    def order(self) -> Order:
+    def order(self) -> GuardCommand:
         word = self.guard()
-        return word.order if word else Order.NONE
+        return word.order if word else GuardCommand.NONE
 
     def suspension(self, node: str) -> Suspended | None:
         """The planned work on a node that is in force."""
@@ -100,17 +100,17 @@ class Orders:
 
     def _guard_word(self, value: bytes, live: bool) -> GuardWord:
         record = storage_pb2.GuardOrder.FromString(value)
-        order = {1: Order.RELEASE, 2: Order.FORCE}.get(record.kind, Order.NONE)
+        order = {1: GuardCommand.RELEASE, 2: GuardCommand.FORCE}.get(record.kind, GuardCommand.NONE)
         since, duration = record.since_unix_ms, record.duration_ms
         ends = self._ends(since, duration, live)
-        return GuardWord(order, record.by, record.reason, *_shown(since, duration), ends)
+        return GuardWord(order, record.by, record.reason, *_clamped_span(since, duration), ends)
 
     def _ends(self, since_ms: int, duration_ms: int, live: bool) -> float:
         left_ms = duration_ms if live else since_ms + duration_ms - self._clock.wall_ms()
         return self._clock.now() + min(max(left_ms, 0), duration_ms) / 1000
 
 
-def _shown(since_ms: int, duration_ms: int) -> tuple[int, int]:
+def _clamped_span(since_ms: int, duration_ms: int) -> tuple[int, int]:
     """Beginning and end, limited to what a Timestamp can hold, whatever somebody wrote into the store."""
     return within(since_ms), within(since_ms + duration_ms)
 

@@ -18,11 +18,11 @@ from typing import Final
 
 from hq import keys as k
 from hq.liveness.deadlines import K, RevisionKey
-from hq.liveness.guard import Guard, HoldUse
+from hq.liveness.guard import ExpiryGuard, HoldUse
 from hq.liveness.orders import Orders
 from hq.liveness.queues import Queues
 from hq.liveness.reachability import Reachability
-from hq.liveness.replay import AGENT, Carried, Row, rows_of
+from hq.liveness.replay import AGENT, Carried, SilenceRow, rows_of
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
@@ -45,7 +45,7 @@ _CLOCK: Final = "clock"
 KNOWN: Final = b"spec.liveness"
 
 
-_Part = dict[tuple[int, str], Row]  # by uid and revision
+_Part = dict[tuple[int, str], SilenceRow]  # by uid and revision
 
 
 class Presence:
@@ -54,12 +54,12 @@ class Presence:
     def __init__(
         self,
         store: Store,
-        keys: k.Keys,
+        keys: k.HqKeys,
         replica: str,
         epoch: Epoch,
         cache: Cache,
         tracker: Tracker,
-        guard: Guard,
+        guard: ExpiryGuard,
         orders: Orders,
         reachability: Reachability,
         clock: Clock,
@@ -104,7 +104,7 @@ class Presence:
         if tracker.replay is not None:
             presence_ms = max(round(self._base_s * 1000), self._stored_ms())
             records = [*self._records.values(), *self._kept]
-            carried = tracker.replay.carried(records, self._epoch.current, presence_ms, self._cache.entries())
+            carried = tracker.replay.carry_silences(records, self._epoch.current, presence_ms, self._cache.entries())
         tracker.start(self._cache.entries(), because, carried)
         if self._stored_ms():
             self._resume(self._stored)
@@ -212,7 +212,7 @@ class Presence:
                 await asyncio.sleep(0)
         return parts
 
-    def _silent_now(self) -> Iterator[tuple[int, str, Row]]:
+    def _silent_now(self) -> Iterator[tuple[int, str, SilenceRow]]:
         now = self._clock.now()
         of_revisions, of_agents = self._tracker.deadlines, self._tracker.agents
         revisions, agents = of_revisions.silent_keys(now), of_agents.silent_keys(now)
@@ -221,7 +221,7 @@ class Presence:
         for instance_id in agents:
             yield from self._row(of_agents, instance_id, RevisionKey(instance_id, AGENT))
 
-    def _row(self, queues: Queues[K], key: K, of: RevisionKey) -> Iterator[tuple[int, str, Row]]:
+    def _row(self, queues: Queues[K], key: K, of: RevisionKey) -> Iterator[tuple[int, str, SilenceRow]]:
         """Nothing, if it was heard meanwhile, or planned work began there."""
         deadlines = queues.of(key)
         silence, entry = deadlines.silence(key, self._clock.now()), self._cache.get(of.instance_id)
@@ -229,7 +229,7 @@ class Presence:
             return
         if silence.silent_s + silence.refused_s > deadlines.times.grace_s:
             heard_ms = _ms(self._now_s() - silence.silent_s)
-            yield entry.traits.uid, of.revision_id, Row(heard_ms, _ms(silence.refused_s))
+            yield entry.traits.uid, of.revision_id, SilenceRow(heard_ms, _ms(silence.refused_s))
 
     def _is_dirty(self, name: str, part: _Part) -> bool:
         record = self._records.get(name)
@@ -237,7 +237,7 @@ class Presence:
             return bool(part)
         return part != self._rows[name] or (bool(part) and record.at < self._marked_at())
 
-    def _record(self, rows: list[tuple[int, str, Row]], at: int) -> storage_pb2.SilenceRecord:
+    def _record(self, rows: list[tuple[int, str, SilenceRow]], at: int) -> storage_pb2.SilenceRecord:
         names = {AGENT: 0}
         for _, of, _ in rows:
             names.setdefault(of, len(names))

@@ -41,7 +41,7 @@ class Queues(Deadlines[K]):
             self.forget(key)
             if queue is not self:
                 self._where[key] = queue
-        queue.heard(key, now)
+        queue.record_contact(key, now)
 
     def times_of(self, pair: LivenessPair | None) -> LivenessTimes:
         """By which a reporter who was given these is judged."""
@@ -97,17 +97,17 @@ class Queues(Deadlines[K]):
         for queue in self.others.values():
             queue.assume(now)
 
-    def expired(self, now: float, held_s: float = 0.0) -> Iterator[K]:
+    def expired_keys(self, now: float, held_s: float = 0.0) -> Iterator[K]:
         """In turns, so that no queue waits until another is empty."""
         if not self.others:
-            return super().expired(now, held_s)
-        each = [super().expired(now, held_s), *(queue.expired(now, held_s) for queue in self.others.values())]
+            return super().expired_keys(now, held_s)
+        each = [super().expired_keys(now, held_s), *(queue.expired_keys(now, held_s) for queue in self.others.values())]
         return (key for row in zip_longest(*each) for key in row if key is not None)
 
     def held_too_long(self, now: float, hold_s: float) -> Iterator[K]:
         """Who expired by a timeout of its own so long ago that a hold of `hold_s` must not delay it any more."""
         short = [queue for queue in self.others.values() if queue.times.timeout_s < hold_s]
-        return chain.from_iterable(queue.expired(now, queue.times.timeout_s) for queue in short)
+        return chain.from_iterable(queue.expired_keys(now, queue.times.timeout_s) for queue in short)
 
     def expired_count(self, now: float) -> int:
         return super().expired_count(now) + sum(queue.expired_count(now) for queue in self.others.values())
@@ -115,8 +115,8 @@ class Queues(Deadlines[K]):
     def silent(self, now: float) -> int:
         return super().silent(now) + sum(queue.silent(now) for queue in self.others.values())
 
-    def known(self, now: float) -> tuple[int, int]:
-        each = [super().known(now), *(queue.known(now) for queue in self.others.values())]
+    def known_counts(self, now: float) -> tuple[int, int]:
+        each = [super().known_counts(now), *(queue.known_counts(now) for queue in self.others.values())]
         return sum(known for known, _ in each), sum(silent for _, silent in each)
 
     def silent_keys(self, now: float) -> list[K]:

@@ -57,7 +57,7 @@ class Door:
 log = logging.getLogger(__name__)
 
 
-class Silence(Protocol):
+class SilenceClock(Protocol):
     """What measures silence."""
 
     def away(self, since: float) -> None:
@@ -77,7 +77,7 @@ class Reachability:
 
     def __init__(
         self,
-        deadlines: Silence,
+        deadlines: SilenceClock,
         door: Door,
         proven_at: Callable[[], float | None],
         is_deaf: Callable[[], bool],

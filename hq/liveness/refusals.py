@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from hq.keys import HEARING, Keys
+from hq.keys import HEARING, HqKeys
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
@@ -82,7 +82,7 @@ class Refusals:
         if entry is None or mark is None or entry.traits.node != report.node or entry.traits.uid != report.uid:
             return
         if mark.incarnation and mark.incarnation == report.revision.incarnation:
-            self._tracker.refused(entry, mark)
+            self._tracker.record_refusal(entry, mark)
             self._revisions[RevisionKey(entry.traits.id, mark.id)] = entry
 
     def unread(self, nodes: Iterable[str], reason: str) -> None:
@@ -97,7 +97,7 @@ class Refusals:
         entry = self._cache.by_uid(uid)
         mark = entry.mark(revision_id) if entry is not None else None
         if entry is not None and mark is not None:
-            self._tracker.refused(entry, mark)
+            self._tracker.record_refusal(entry, mark)
 
     def node(self, node: str) -> list[RevisionKey]:
         """Reports of a node were refused unread, here or by another replica; return which revisions may be affected."""
@@ -111,7 +111,7 @@ class Refusals:
         keys = []
         for entry in self._cache.on_node(node):
             for mark in entry.marks:
-                self._tracker.refused(entry, mark)
+                self._tracker.record_refusal(entry, mark)
                 keys.append(RevisionKey(entry.traits.id, mark.id))
         return keys
 
@@ -125,11 +125,11 @@ class Refusals:
         self._revisions, self._nodes, self._unjudged = {}, {}, set()
         deadlines = self._tracker.deadlines
 
-        def refused(key: RevisionKey) -> bool:
+        def is_key_refused(key: RevisionKey) -> bool:
             return deadlines.of(key).is_refused(key)
 
-        named = {key: entry for key, entry in revisions.items() if refused(key)}
-        coarse = unjudged.union(node for node, keys in nodes.items() if any(map(refused, keys)))
+        named = {key: entry for key, entry in revisions.items() if is_key_refused(key)}
+        coarse = unjudged.union(node for node, keys in nodes.items() if any(map(is_key_refused, keys)))
         if len(named) > _NAMED:
             coarse |= {entry.traits.node for entry in named.values()}
             named = {}
@@ -150,7 +150,7 @@ class PublishedRefusals:
     def __init__(
         self,
         store: Store,
-        keys: Keys,
+        keys: HqKeys,
         replica: str,
         epoch: Epoch,
         refusals: Refusals,

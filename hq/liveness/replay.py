@@ -43,7 +43,7 @@ class Replay:
         self._reports.clear()
         self._orders.clear()
 
-    def heard(self, entry: Entry, mark: Mark) -> None:
+    def record_report(self, entry: Entry, mark: Mark) -> None:
         """A report of a revision."""
         self._reports[entry.traits.uid, mark.id] = self.version
 
@@ -55,13 +55,13 @@ class Replay:
         known = {mark.id: mark for mark in before.marks} if before else {}
         for mark in event.after.marks:
             if mark.incarnation and (mark.id not in known or mark.is_newer(known[mark.id])):
-                self.heard(event.after, mark)
+                self.record_report(event.after, mark)
 
-    def ordered(self, node: str) -> None:
+    def record_order(self, node: str) -> None:
         """Planned work on a node began, or was said to be over."""
         self._orders[node] = self.version
 
-    def carried(
+    def carry_silences(
         self, records: Iterable[storage_pb2.SilenceRecord], epoch: str, presence_ms: int, entries: Iterable[Entry]
     ) -> Carried:
         """What these records are good for, by now on the clock of presence."""
@@ -106,7 +106,7 @@ class Replay:
                     carried.agents[traits.id] = silence
 
 
-class Row(NamedTuple):
+class SilenceRow(NamedTuple):
     """One deadline in a record: when it was heard last on the clock of presence, and refused for how long before."""
 
     heard_ms: int
@@ -117,9 +117,9 @@ class Row(NamedTuple):
         return Silence(max(0, presence_ms - self.heard_ms) / 1000, self.refused_ms / 1000)
 
 
-def rows_of(record: storage_pb2.SilenceRecord) -> Iterable[tuple[tuple[int, str], Row]]:
+def rows_of(record: storage_pb2.SilenceRecord) -> Iterable[tuple[tuple[int, str], SilenceRow]]:
     """By uid and revision."""
     names = [AGENT, *record.revision]
     for uid, of, heard_ms, refused_ms in zip(record.uid, record.of, record.heard_ms, record.refused_ms, strict=False):
         if of < len(names):
-            yield (uid, names[of]), Row(heard_ms, refused_ms)
+            yield (uid, names[of]), SilenceRow(heard_ms, refused_ms)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.expiries import Expiries, Outcome
-from hq.liveness.guard import Census, Guard, Order, Pace, Verdict
+from hq.liveness.expiries import Expiries, ExpiryOutcome
+from hq.liveness.guard import Census, ExpiryGuard, ExpiryPace, GuardCommand, GuardVerdict
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
 from hq.liveness.reachability import Reachability
@@ -49,7 +49,7 @@ class Sweep:
         self,
         cache: Cache,
         tracker: Tracker,
-        guard: Guard,
+        guard: ExpiryGuard,
         orders: Orders,
         reachability: Reachability,
         heartbeats: Heartbeats,
@@ -63,12 +63,12 @@ class Sweep:
         self._reachability, self._heartbeats, self._fence, self._expiries = reachability, heartbeats, fence, expiries
         self._clock, self._rng = clock, rng
         self._times = times or SweepTimes()
-        self._pace = Pace()
-        self._verdict, self._ordered = Verdict(False, False, None, None, "no sweep yet"), Order.NONE
+        self._pace = ExpiryPace()
+        self._verdict, self._ordered = GuardVerdict(False, False, None, None, "no sweep yet"), GuardCommand.NONE
         self.waiting = 0
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GuardVerdict:
         """What the guard said at the last sweep or, if an order came or ended since, what it will say next."""
         order = self._orders.order()
         if order is self._ordered:
@@ -96,10 +96,10 @@ class Sweep:
             in_two_steps = overtaken >= _OVERTAKEN
             outcomes = await self._expiries.write(self._due(done), self._verdict.words, in_two_steps=in_two_steps)
             # What could not be expired must not stand in the way of others.
-            again = (Outcome.OVERTAKEN, Outcome.VOIDED)
+            again = (ExpiryOutcome.OVERTAKEN, ExpiryOutcome.VOIDED)
             done |= {key for key, outcome in outcomes.items() if outcome not in again}
-            overtaken += Outcome.OVERTAKEN in outcomes.values()
-            new = sum(outcome is Outcome.EXPIRED for outcome in outcomes.values())
+            overtaken += ExpiryOutcome.OVERTAKEN in outcomes.values()
+            new = sum(outcome is ExpiryOutcome.EXPIRED for outcome in outcomes.values())
             expired, tries = expired + new, _TRIES if new else tries - 1
         if not tries:
             log.info(
@@ -119,7 +119,7 @@ class Sweep:
         except (ServiceError, TimeoutError):
             if not is_spent:
                 raise
-            await self._fence.passed()
+            await self._fence.wait_for_fence()
 
     def _due(self, done: set[RevisionKey]) -> list[RevisionKey]:
         """The next revisions to expire, longest silence first: none if HQ was away, or the guard holds."""
@@ -131,8 +131,8 @@ class Sweep:
         allowed = self._judge(now)
         if self._verdict.hold:
             return self._held_too_long(now, done, allowed)
-        due = list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
-        silent = self._tracker.agents.expired(now)
+        due = list(islice((key for key in self._tracker.deadlines.expired_keys(now) if key not in done), allowed))
+        silent = self._tracker.agents.expired_keys(now)
         agents = chain(self._without_ready(silent, set(due)), self._unbegun(now))
         return due + list(islice((key for key in agents if key not in done), allowed))
 
@@ -156,7 +156,7 @@ class Sweep:
     def _unbegun(self, now: float) -> Iterator[RevisionKey]:
         """The instances that no agent began to report in time, though others report from their nodes."""
         unbegun, reporting = self._tracker.unbegun, dict[str, bool]()
-        for instance_id in list(islice(unbegun.expired(now), _MOST)):
+        for instance_id in list(islice(unbegun.expired_keys(now), _MOST)):
             entry = self._cache.get(instance_id)
             if entry is None:
                 continue
@@ -166,7 +166,9 @@ class Sweep:
             if reporting[node]:
                 yield RevisionKey(instance_id, AGENT)
             else:
-                unbegun.heard(instance_id, now)  # no agent is known to be there: look again after another timeout
+                unbegun.record_contact(
+                    instance_id, now
+                )  # no agent is known to be there: look again after another timeout
 
     def _judge(self, now: float) -> int:
         """Ask the guard; return how many expiries may be written together now."""
@@ -177,7 +179,7 @@ class Sweep:
             log.warning("expiries are held: %s", self._verdict.words)
         elif before.hold and not self._verdict.hold:
             log.warning("expiries proceed again: %s", self._verdict.words)
-        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
+        allowed = self._pace.allowance(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
         self.waiting = self._tracker.deadlines.expired_count(now) if self._verdict.hold else 0
         return min(_MOST, allowed) if self._verdict.limited or self._verdict.hold else _MOST
 

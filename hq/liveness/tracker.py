@@ -165,7 +165,7 @@ class Tracker:
         elif not after.has_reporter():
             self.agents.forget(instance_id)
             if instance_id not in self.unbegun or (before and before.traits.node != after.traits.node):
-                self.unbegun.heard(instance_id, now)
+                self.unbegun.record_contact(instance_id, now)
         elif instance_id not in self.agents or _has_news(before, after):
             self.unbegun.forget(instance_id)
             self._silenced.pop(instance_id, None)
@@ -174,26 +174,26 @@ class Tracker:
     def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
         """A heartbeat was current."""
         if self.replay is not None:
-            self.replay.heard(entry, mark)
+            self.replay.record_report(entry, mark)
             return
         if mark.ready:
             self._hear(entry, mark, now)
         instance_id, agents = entry.traits.id, self.agents
         if instance_id in agents:
             if mark.liveness is None and not agents.others:  # as nearly always
-                agents.heard(instance_id, now)
+                agents.record_contact(instance_id, now)
             else:
                 self._hear_agent(entry, now)
 
-    def refused(self, entry: Entry, mark: Mark) -> None:
+    def record_refusal(self, entry: Entry, mark: Mark) -> None:
         """A report of this revision was refused for a reason of HQ's own."""
         if entry.traits.node in self._suspended:
             return
         now = self._clock.now()
         instance_id, key = entry.traits.id, RevisionKey(entry.traits.id, mark.id)
-        self.agents.of(instance_id).refused(instance_id, now)
+        self.agents.of(instance_id).record_refusal(instance_id, now)
         if mark.ready:
-            self.deadlines.of(key).refused(key, now)
+            self.deadlines.of(key).record_refusal(key, now)
 
     def census(self, nodes: int) -> Census:
         """What the guard looks at. Declared removals and planned work are in none of the numbers."""
@@ -203,7 +203,7 @@ class Tracker:
         expired, silenced = len(self._expired), len(self._silenced)
         silent = self.deadlines.silent(now) + expired
         # Agents that were silent for long when this replica started are in none of the numbers.
-        agents, silent_agents = self.agents.known(now)
+        agents, silent_agents = self.agents.known_counts(now)
         return Census(
             len(self.deadlines) + expired,
             silent,
@@ -242,14 +242,14 @@ class Tracker:
             if entry.has_reporter():
                 self._hear_agent(entry, now)
             else:
-                self.unbegun.heard(entry.traits.id, now)
+                self.unbegun.record_contact(entry.traits.id, now)
 
     def _hear(self, entry: Entry, mark: Mark, now: float) -> None:
         if entry.traits.node in self._suspended:
             return
         key, deadlines = RevisionKey(entry.traits.id, mark.id), self.deadlines
         if mark.liveness is None and not deadlines.others:  # as nearly always
-            deadlines.heard(key, now)
+            deadlines.record_contact(key, now)
         else:
             deadlines.hear(key, now, mark.liveness)
 

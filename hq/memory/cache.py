@@ -15,10 +15,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from hq import keys as k
-from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
+from hq.memory.decoder import SAME, NewSpec, NewStatus, Quarantine, RecordDecoder
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Event, Status, build
 from hq.memory.index import Indexes
-from hq.memory.joined_lists import JoinedList, Place
+from hq.memory.joined_lists import CacheSlot, JoinedList
 from hq.memory.query import Query
 from hq.memory.record import LivenessPair, Undecodable, decode_spec, decode_status
 from hq.memory.removed import Removed
@@ -26,7 +26,7 @@ from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.errors import NotLoaded
-from store.port import Batch, Change, Record
+from store.port import Batch, KeyChange, Record
 
 
 class Cache:
@@ -43,7 +43,7 @@ class Cache:
         stored_bytes: about how much of the store the records of all instances use.
     """
 
-    def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
+    def __init__(self, keys: k.HqKeys, listing_bytes: int = 64 << 20) -> None:
         """`listing_bytes`: of lists that are kept joined, because they are asked for often."""
         self._keys, self._listing_bytes = keys, listing_bytes
         self.quarantine = Quarantine()
@@ -63,7 +63,7 @@ class Cache:
         self._halves: dict[str, Record] = {}
         self.removed = Removed()
         self._unfiled: list[Entry] = []  # new ones, until this part of the listing is complete
-        self._decoder = Decoder(self.quarantine)
+        self._decoder = RecordDecoder(self.quarantine)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -100,7 +100,7 @@ class Cache:
         """A page of what passes, if it is kept; `page` is whatever tells the pages of this query apart."""
         return self._indexes.page(query, (page, self.epoch))
 
-    def place(self, query: Query, page: Hashable) -> Place | None:
+    def place(self, query: Query, page: Hashable) -> CacheSlot | None:
         """Where this page, which is about to be made, may be kept; None: nowhere."""
         return self._indexes.place(query, (page, self.epoch))
 
@@ -175,7 +175,7 @@ class Cache:
             else:
                 name = self._keys.name(key)
                 if name.kind == k.SECRETS:
-                    self._take(name.rest, {k.SECRETS: Change(*record)})
+                    self._take(name.rest, {k.SECRETS: KeyChange(*record)})
                     continue
                 others.append((name, record))
                 if name.kind == k.EPOCH:
@@ -197,8 +197,8 @@ class Cache:
                 self._unfiled.append(entry)
                 self._count_pair(entry)
                 return
-        changes = {k.SPEC: Change(*half)} if half is not None else {}
-        self._take(instance_id, {**changes, k.STATUS: Change(*record)})
+        changes = {k.SPEC: KeyChange(*half)} if half is not None else {}
+        self._take(instance_id, {**changes, k.STATUS: KeyChange(*record)})
 
     def recall(self, kept: Iterable[tuple[Any, ...]]) -> None:
         """Take in the instances that another process saved, in order of ids; without events."""
@@ -215,12 +215,12 @@ class Cache:
         """Nothing else changed up to this version."""
         self._complete_halves()
         self.version = max(self.version, version)
-        self._waiters.reached(self.version)
+        self._waiters.on_version_reached(self.version)
 
     def apply(self, batch: Batch, *, collapsed: bool = False) -> list[Event]:
         """Take in complete versions; return what changed, oldest first. Collapsed: as events of the last version."""
         self._complete_halves()
-        versions: Iterable[tuple[int, Iterable[Change]]] = [(batch.revision, batch.changes)]
+        versions: Iterable[tuple[int, Iterable[KeyChange]]] = [(batch.revision, batch.changes)]
         if not collapsed:
             versions = groupby(batch.changes, key=lambda change: change.revision)
         events = [event for version, changes in versions for event in self._apply_version(version, changes)]
@@ -236,10 +236,10 @@ class Cache:
     def _complete_halves(self) -> None:
         halves, self._halves = self._halves, {}
         for instance_id, spec in halves.items():
-            self._take(instance_id, {k.SPEC: Change(*spec)})
+            self._take(instance_id, {k.SPEC: KeyChange(*spec)})
 
-    def _apply_version(self, version: int, changes: Iterable[Change]) -> Iterator[Event]:
-        touched: dict[str, dict[str, Change]] = {}
+    def _apply_version(self, version: int, changes: Iterable[KeyChange]) -> Iterator[Event]:
+        touched: dict[str, dict[str, KeyChange]] = {}
         for change in changes:
             kind, rest = self._keys.name(change.key)
             if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
@@ -258,7 +258,7 @@ class Cache:
             self.epoch_record = storage_pb2.EpochRecord.FromString(value)
             self.epoch, self.epoch_at = self.epoch_record.epoch, version
 
-    def _take(self, instance_id: str, changes: dict[str, Change]) -> Entry | None:
+    def _take(self, instance_id: str, changes: dict[str, KeyChange]) -> Entry | None:
         """The instance after these changes of its records; the very same entry if no change is visible."""
         before = self._by_id.get(instance_id)
         if (secrets := changes.get(k.SECRETS)) is not None:
@@ -271,7 +271,7 @@ class Cache:
             status = NO_STATUS  # the status of the previous uid says nothing about this one
         if spec is SAME and status is SAME:
             return before
-        after, orphan = self._combined(instance_id, before, spec, status)
+        after, orphan = self._combine_records(instance_id, before, spec, status)
         self._orphans.pop(instance_id, None)
         if orphan is not None:
             self._orphans[instance_id] = orphan
@@ -279,19 +279,19 @@ class Cache:
             self._file(instance_id, before, after)
         return after
 
-    def _combined(
+    def _combine_records(
         self, instance_id: str, before: Entry | None, spec: NewSpec, status: NewStatus
     ) -> tuple[Entry | None, Status | None]:
         """The instance made from its records, and the status if it has no instance."""
         if before is not None and spec is SAME and status is not SAME:
-            return before.restated(status, self._decoder.pool), None
+            return before.with_status(status, self._decoder.pool), None
         if status is SAME:
-            status = before.stored()[1] if before is not None else self._orphans.get(instance_id, NO_STATUS)
+            status = before.stored_records()[1] if before is not None else self._orphans.get(instance_id, NO_STATUS)
         if spec is None or spec is SAME:
             return None, status if status.modified else None
         return build(instance_id, spec, status, before, self._decoder.pool), None
 
-    def _take_secrets(self, instance_id: str, change: Change) -> None:
+    def _take_secrets(self, instance_id: str, change: KeyChange) -> None:
         self._decoder.check_secrets(instance_id, change)
         if (before := self._secrets.pop(instance_id, None)) is not None:
             self.stored_bytes -= RECORD_BYTES + len(before.value)
@@ -312,7 +312,7 @@ class Cache:
             if self._by_uid.get(before.traits.uid) is before:
                 del self._by_uid[before.traits.uid]
             self.stored_bytes -= before.stored_bytes()
-            self.removed.gone(before, after)
+            self.removed.record_removal(before, after)
         if after is not None:
             self._count_pair(after)
             self.stored_bytes += after.stored_bytes()

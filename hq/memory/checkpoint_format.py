@@ -40,7 +40,7 @@ class Damaged(Exception):
     """The file is damaged, or not for this version."""
 
 
-class Head(NamedTuple):
+class CheckpointHead(NamedTuple):
     """What a file holds, and when.
 
     Attributes:
@@ -64,10 +64,10 @@ class Head(NamedTuple):
     silence: tuple[bytes, ...]
 
 
-class Writer:
+class CheckpointWriter:
     """Writes a file. Raises OSError."""
 
-    def __init__(self, file: BinaryIO, head: Head) -> None:
+    def __init__(self, file: BinaryIO, head: CheckpointHead) -> None:
         self._file, self._last = file, os.urandom(_WORD_BYTES)
         file.write(_LINE + self._last)
         self.add((*head[:3], tuple(head.footing), *head[4:]))
@@ -80,7 +80,7 @@ class Writer:
         self._file.write(data)
 
 
-class Reader:
+class CheckpointReader:
     """Reads a file: its head at once. Raises Damaged, OSError."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -89,15 +89,15 @@ class Reader:
             raise Damaged(f"it begins with {line[:60]!r}, not with {_LINE!r}")
         self._file, self._last = file, file.read(_WORD_BYTES)
         with _damaged_if_unreadable():
-            prefix, epoch, version, footing, *counts = self._read()
-            self.head = Head(prefix, epoch, version, Footing(*footing), *counts)
+            prefix, epoch, version, footing, *counts = self._read_block()
+            self.head = CheckpointHead(prefix, epoch, version, Footing(*footing), *counts)
 
     def parts(self, count: int, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
         """Pass the next `count` items to `take`, part by part. Raises Damaged, also if the parts do not add up."""
         left = count
         while left > 0:
             with _damaged_if_unreadable():
-                part = self._read()
+                part = self._read_block()
                 left -= len(part) or left + 1
                 take(part)
             yield
@@ -109,7 +109,7 @@ class Reader:
         if self._file.read(1):
             raise Damaged("there are bytes after its end")
 
-    def _read(self) -> Any:
+    def _read_block(self) -> Any:
         begun = self._file.read(_BLOCK.size)
         if len(begun) < _BLOCK.size:
             raise Damaged("it is truncated")

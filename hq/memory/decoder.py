@@ -17,7 +17,7 @@ from hq.memory.record import (
     decode_status,
     decode_traits,
 )
-from store.port import Change
+from store.port import KeyChange
 
 _SHOWN_AT_MOST = 100
 
@@ -99,7 +99,7 @@ NewSpec = Spec | Literal[Same.SAME] | None
 NewStatus = Status | Literal[Same.SAME]
 
 
-class Decoder:
+class RecordDecoder:
     """Decodes the records of instances.
 
     Attributes:
@@ -110,7 +110,7 @@ class Decoder:
         self._quarantine = quarantine
         self.pool: Pool = {}
 
-    def spec(self, instance_id: str, change: Change | None, *, shown: int) -> NewSpec:
+    def spec(self, instance_id: str, change: KeyChange | None, *, shown: int) -> NewSpec:
         """The spec after a change of its record; None if it was deleted, or recreated and unreadable.
 
         `shown`: where the record was created whose state is being served; 0: none is. A deletion may have been missed.
@@ -128,7 +128,7 @@ class Decoder:
             self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), is_older))
             return SAME if is_older else None
 
-    def status(self, instance_id: str, change: Change | None, *, shown: bool) -> NewStatus:
+    def status(self, instance_id: str, change: KeyChange | None, *, shown: bool) -> NewStatus:
         """Likewise for the status; NO_STATUS if it was deleted."""
         if change is None:
             return SAME
@@ -141,7 +141,7 @@ class Decoder:
             self._quarantine.put(Quarantined(k.STATUS, instance_id, change.revision, str(error), shown))
             return SAME
 
-    def check_secrets(self, instance_id: str, change: Change) -> None:
+    def check_secrets(self, instance_id: str, change: KeyChange) -> None:
         """Put a secrets record that cannot be read into quarantine. No older one is served: readers get an error."""
         self._quarantine.release(k.SECRETS, instance_id)
         if change.value is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hq.memory import frames
 from hq.memory.joined_lists import Home
-from hq.memory.record import NO_STATUS, RECORD_BYTES, Mark, Pool, Spec, Status, Traits, decode_traits, pooled
+from hq.memory.record import NO_STATUS, RECORD_BYTES, Mark, Pool, Spec, Status, Traits, decode_traits, pool_traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -49,7 +49,7 @@ class Entry:
         self,
         traits: Traits,
         marks: tuple[Mark, ...],
-        parts: frames.Parts,
+        parts: frames.FrameParts,
         spec_created: int,
         request_id: str,
         pool: Pool,
@@ -136,23 +136,23 @@ class Entry:
 
     def meta(self) -> instance_pb2.InstanceMeta:
         """Decoded, without the versions. Off the read path."""
-        return instance_pb2.InstanceMeta.FromString(frames.stored(self._frame, self._shape)[0])
+        return instance_pb2.InstanceMeta.FromString(frames.split_frame(self._frame, self._shape)[0])
 
     def spec(self) -> instance_pb2.InstanceSpec:
         """Decoded. Off the read path."""
-        return instance_pb2.InstanceSpec.FromString(frames.stored(self._frame, self._shape)[1])
+        return instance_pb2.InstanceSpec.FromString(frames.split_frame(self._frame, self._shape)[1])
 
     def status(self) -> instance_pb2.InstanceStatus:
         """Decoded, without heartbeat times. Off the read path."""
-        return instance_pb2.InstanceStatus.FromString(frames.stored(self._frame, self._shape)[2])
+        return instance_pb2.InstanceStatus.FromString(frames.split_frame(self._frame, self._shape)[2])
 
     def instance(self) -> instance_pb2.Instance:
         """Decoded, with everything. Off the read path."""
         return instance_pb2.Instance.FromString(frames.body(self.frame()))
 
-    def stored(self) -> tuple[Spec, Status]:
+    def stored_records(self) -> tuple[Spec, Status]:
         """The two records that this entry was made from, but for their write ids."""
-        meta, spec, _ = frames.stored(self._frame, self._shape)
+        meta, spec, _ = frames.split_frame(self._frame, self._shape)
         return (
             Spec(
                 storage_pb2.SpecRecord(meta=meta, spec=spec, request_id=self.request_id),
@@ -164,7 +164,7 @@ class Entry:
 
     def status_record(self) -> storage_pb2.StatusRecord:
         """The status record that this entry was made from, but for its write id."""
-        status = frames.stored(self._frame, self._shape)[2]
+        status = frames.split_frame(self._frame, self._shape)[2]
         marks = [mark.record() for mark in self.marks]
         return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid, agent=self.silence())
 
@@ -175,18 +175,20 @@ class Entry:
         _, at = frames.read_varint(self.agent, 1)
         return storage_pb2.AgentSilence(condition=self.agent[at:], judged=judged_of(self.marks))
 
-    def restated(self, status: Status, pool: Pool) -> Entry:
+    def with_status(self, status: Status, pool: Pool) -> Entry:
         """The instance with another status and everything else unchanged; nothing is decoded."""
-        meta, spec, _ = frames.stored(self._frame, self._shape)
+        meta, spec, _ = frames.split_frame(self._frame, self._shape)
         marks = _marks(status, self, pool)
         ready, agent = _is_ready(marks), _agent(status, marks)
-        parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks), agent)
-        traits = _observed(self.traits, ready, agent not in _NOT_SILENT)
+        parts = frames.FrameParts(
+            meta, spec, status.record.status, self.version, status.modified, heartbeat_times(marks), agent
+        )
+        traits = _with_readiness(self.traits, ready, agent not in _NOT_SILENT)
         return Entry(traits, marks, parts, self.spec_created, self.request_id, pool)
 
-    def kept(self) -> tuple[Any, ...]:
+    def as_tuple(self) -> tuple[Any, ...]:
         """All of it as plain tuples, strings and numbers, from which `recall` makes it again."""
-        marks = tuple([mark.kept() for mark in self.marks])
+        marks = tuple([mark.as_tuple() for mark in self.marks])
         versions = self.version, self.status_version, self.spec_created
         is_fresh = self.fresh_frame is not None
         shape = tuple(self._shape)
@@ -197,16 +199,18 @@ class Entry:
         traits, marks, self.version, self.status_version, self.spec_created, self.request_id, *rest = kept
         shape, frame, fresh, agent = rest
         self.agent = pool.setdefault(agent, agent)
-        self.traits = pooled(traits, pool)
-        self.marks = tuple([Mark.recalled(mark, pool) for mark in marks])
+        self.traits = pool_traits(traits, pool)
+        self.marks = tuple([Mark.from_tuple(mark, pool) for mark in marks])
         self._shape = pool.get(shape) or pool.setdefault(shape, frames.Shape._make(shape))
         self._frame, self.fresh_frame = frame, frame if fresh else None
         self.home, self._told, self._reason = None, _NOT_LOOKED, ""
         return self
 
-    def _parts(self) -> frames.Parts:
-        meta, spec, status = frames.stored(self._frame, self._shape)
-        return frames.Parts(meta, spec, status, self.version, self.status_version, heard(self.marks), self.agent)
+    def _parts(self) -> frames.FrameParts:
+        meta, spec, status = frames.split_frame(self._frame, self._shape)
+        return frames.FrameParts(
+            meta, spec, status, self.version, self.status_version, heartbeat_times(self.marks), self.agent
+        )
 
 
 class Event(NamedTuple):
@@ -229,7 +233,7 @@ def frames_of(entries: Iterable[Entry]) -> list[bytes]:
     return [entry.fresh_frame or entry.frame() for entry in entries]
 
 
-def heard(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
+def heartbeat_times(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
     """What the heartbeat tail of a frame is made from."""
     return [(mark.id, mark.heard_ms) for mark in marks if mark.heard_ms]
 
@@ -243,9 +247,11 @@ def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, po
     ready = _is_ready(status.record.revision)
     traits = spec.traits or decode_traits(instance_id, record, pool, ready=ready)
     marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
-    agent, told = _agent(status, marks), heard(marks)
-    parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, told, agent)
-    traits = _observed(traits, ready, agent not in _NOT_SILENT)
+    agent, told = _agent(status, marks), heartbeat_times(marks)
+    parts = frames.FrameParts(
+        record.meta, record.spec, status.record.status, spec.modified, status.modified, told, agent
+    )
+    traits = _with_readiness(traits, ready, agent not in _NOT_SILENT)
     return Entry(traits, marks, parts, spec.created, record.request_id, pool)
 
 
@@ -279,7 +285,7 @@ def judged_of(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> list[storage_
     return [storage_pb2.JudgedReport(incarnation=mark.incarnation, sequence=mark.sequence) for mark in marks]
 
 
-def _observed(traits: Traits, ready: bool, silent: bool) -> Traits:
+def _with_readiness(traits: Traits, ready: bool, silent: bool) -> Traits:
     # As `_replace` does, at a fifth of its cost.
     if traits.ready is ready and traits.silent is silent:
         return traits
@@ -301,6 +307,6 @@ __all__ = [
     "Traits",
     "build",
     "frames_of",
-    "heard",
+    "heartbeat_times",
     "judged_of",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from hq.memory.history import Step, WatchedEvent
+from hq.memory.history import VersionEvents, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.record import Traits
 from hq.memory.watcher import Backlog, Delivery, Watcher
@@ -74,13 +74,13 @@ class Fanout:
             self._snapshots[watcher] = self.version
         return watcher
 
-    def synced(self, watcher: Watcher) -> None:
+    def on_snapshot_sent(self, watcher: Watcher) -> None:
         """Its snapshot is sent."""
         self._snapshots.pop(watcher, None)
 
     def unsubscribe(self, query: Query, watcher: Watcher) -> None:
         watcher.drop()
-        self.synced(watcher)
+        self.on_snapshot_sent(watcher)
         feed = self._feeds[query.digest]
         feed.watchers.remove(watcher)
         self._count -= 1
@@ -88,7 +88,7 @@ class Fanout:
             del self._feeds[query.digest]
             self._displace(feed)
 
-    def publish(self, step: Step) -> None:
+    def publish(self, step: VersionEvents) -> None:
         """Hand out the events of one version."""
         due = self._due(step) if self._feeds else {}
         for feed, events in due.items():
@@ -159,17 +159,17 @@ class Fanout:
                 return
         self._general.remove(feed)
 
-    def _due(self, step: Step) -> dict[_Feed, list[bytes]]:
+    def _due(self, step: VersionEvents) -> dict[_Feed, list[bytes]]:
         """Which feeds get the step, and which encoded events."""
         due: dict[_Feed, list[bytes]] = {}
         for event in step.events:
-            for feed in self._concerned(event):
+            for feed in self._matching_feeds(event):
                 encoded = encode(feed.query, event)
                 if encoded:
                     due.setdefault(feed, []).append(encoded)
         return due
 
-    def _concerned(self, event: WatchedEvent) -> Iterable[_Feed]:
+    def _matching_feeds(self, event: WatchedEvent) -> Iterable[_Feed]:
         """The feeds whose filter may match the instance as it was, or as it is."""
         found = self._general.copy()
         by_id, by_node, by_service, by_revision = self._standing
@@ -191,11 +191,11 @@ def encode(query: Query, event: WatchedEvent) -> bytes:
     if event.after is not None and query.matches(event.after):
         return event.put
     if event.before is not None and query.matches(event.before):
-        return event.gone()
+        return event.encoded_removal()
     return b""
 
 
-def deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
+def deliveries(query: Query, steps: Iterable[VersionEvents]) -> list[Delivery]:
     """What a watcher with this filter would have got."""
     found, ids = [], query.ids
     for step in steps:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Parts(NamedTuple):
+class FrameParts(NamedTuple):
     """The stored parts of one instance and what the tails are made from.
 
     Attributes:
@@ -79,7 +79,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def delimited(tag: bytes, *payload: bytes) -> bytes:
+def delimited_field(tag: bytes, *payload: bytes) -> bytes:
     """A length-delimited field."""
     body = b"".join(payload)
     return tag + varint(len(body)) + body
@@ -93,12 +93,12 @@ AGENT_UNKNOWN, AGENT_HEARD = b"\x2a\x00", b"\x2a\x02\x08\x01"  # InstanceStatus 
 FRAME_TAG = b"\x0a"  # instances = 1 and instance = 1 of every answer that holds frames
 
 
-def shape(parts: Parts) -> Shape:
+def shape(parts: FrameParts) -> Shape:
     """The shape that `splice(parts)` will have."""
     return Shape(len(parts.meta), len(parts.spec), len(parts.status))
 
 
-def splice(parts: Parts) -> bytes:
+def splice(parts: FrameParts) -> bytes:
     """The frame of an instance."""
     meta, spec, status, version, status_version, heard, agent = parts
     versions, observed = version_tail(version, status_version), heartbeat_tail(heard) + agent
@@ -122,10 +122,10 @@ def splice(parts: Parts) -> bytes:
 
 def agent_silent(condition: bytes) -> bytes:
     """The field `agent` of InstanceStatus, from an encoded Condition."""
-    return delimited(b"\x2a", condition)
+    return delimited_field(b"\x2a", condition)
 
 
-def stored(frame: bytes, lengths: Shape) -> tuple[bytes, bytes, bytes]:
+def split_frame(frame: bytes, lengths: Shape) -> tuple[bytes, bytes, bytes]:
     """The stored meta, spec and status of a frame that `splice` made."""
     _, at = read_varint(frame, 1)
     meta_size, meta_at = read_varint(frame, at + 1)
@@ -156,7 +156,7 @@ def heartbeat_tail(heard: Sequence[tuple[str, int]]) -> bytes:
         return b""
     if len(heard) == 1:  # as nearly everywhere: at a start, millions of them
         ((revision_id, unix_ms),) = heard
-        time, named = timestamp(unix_ms), _named(revision_id)
+        time, named = timestamp(unix_ms), _revision_id_field(revision_id)
         size = _SHORT[len(time)]
         parts = (
             _LAST_HEARTBEAT,
@@ -172,15 +172,15 @@ def heartbeat_tail(heard: Sequence[tuple[str, int]]) -> bytes:
         return b"".join(parts)
     times = [timestamp(unix_ms) for _, unix_ms in heard]
     latest = max(range(len(heard)), key=lambda i: heard[i][1]) if len(heard) > 1 else 0
-    tail = delimited(_LAST_HEARTBEAT, times[latest])
+    tail = delimited_field(_LAST_HEARTBEAT, times[latest])
     for (revision_id, _), time in zip(heard, times, strict=True):
-        tail += delimited(_HEARTBEAT, _named(revision_id), delimited(b"\x12", time))
+        tail += delimited_field(_HEARTBEAT, _revision_id_field(revision_id), delimited_field(b"\x12", time))
     return tail
 
 
 @lru_cache(4_096)  # many instances share a revision
-def _named(revision_id: str) -> bytes:
-    return delimited(b"\x0a", revision_id.encode())
+def _revision_id_field(revision_id: str) -> bytes:
+    return delimited_field(b"\x0a", revision_id.encode())
 
 
 def timestamp(unix_ms: int) -> bytes:

@@ -35,7 +35,7 @@ class WatchedEvent:
         self.put = put_event(event.version, event.after.frame()) if event.after else b""
         self._gone = b""
 
-    def kept(self) -> tuple[Any, ...]:
+    def as_tuple(self) -> tuple[Any, ...]:
         """All of it, from which `recall` makes it again."""
         before, after = (tuple(traits) if traits is not None else None for traits in (self.before, self.after))
         return self.version, self.id, before, after, self.put
@@ -48,7 +48,7 @@ class WatchedEvent:
         self._gone = b""
         return self
 
-    def gone(self) -> bytes:
+    def encoded_removal(self) -> bytes:
         """As `events = 2`: deleted, or still there but no longer passing the filter."""
         if not self._gone:
             self._gone = self._mention(b"\x22" if self.after else b"\x1a")
@@ -62,17 +62,17 @@ class WatchedEvent:
         # The instance as the watcher knew it: the one that is there now may have another uid.
         traits = self.before or self.after
         assert traits is not None
-        ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
-        ref += frames.delimited(b"\x1a", traits.cluster.encode()) if traits.cluster else b""
-        return frames.delimited(b"\x12", b"\x08", frames.varint(self.version), frames.delimited(tag, ref))
+        ref = frames.delimited_field(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
+        ref += frames.delimited_field(b"\x1a", traits.cluster.encode()) if traits.cluster else b""
+        return frames.delimited_field(b"\x12", b"\x08", frames.varint(self.version), frames.delimited_field(tag, ref))
 
 
 def put_event(version: int, frame: bytes) -> bytes:
     """A put as `events = 2` of WatchInstancesResponse, from an instance's frame."""
-    return frames.delimited(b"\x12", b"\x08", frames.varint(version), b"\x12", frame[1:])  # with its length
+    return frames.delimited_field(b"\x12", b"\x08", frames.varint(version), b"\x12", frame[1:])  # with its length
 
 
-class Step(NamedTuple):
+class VersionEvents(NamedTuple):
     """All events of one version. Collapsed: they are a difference over versions that this replica missed."""
 
     version: int
@@ -80,10 +80,10 @@ class Step(NamedTuple):
     collapsed: bool = False
 
 
-def recalled(kept: Iterable[tuple[Any, ...]]) -> list[Step]:
+def steps_from_tuples(kept: Iterable[tuple[Any, ...]]) -> list[VersionEvents]:
     """The steps that History.kept returned, in another process."""
     new = WatchedEvent.__new__
-    return [Step(version, [new(WatchedEvent).recall(event) for event in events]) for version, events in kept]
+    return [VersionEvents(version, [new(WatchedEvent).recall(event) for event in events]) for version, events in kept]
 
 
 class History:
@@ -94,7 +94,7 @@ class History:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._steps: list[Step] = []
+        self._steps: list[VersionEvents] = []
         self._first = 0  # those before it are gone
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -108,7 +108,7 @@ class History:
         self._steps, self._first, self._bytes = [], 0, 0
         self.complete_after = version
 
-    def add(self, step: Step) -> None:
+    def add(self, step: VersionEvents) -> None:
         """Add the newest step. A collapsed one cuts off what was before: nobody may resume from inside the gap."""
         if step.collapsed:
             self.reset(step.version)
@@ -118,25 +118,25 @@ class History:
         while self._bytes > self._max_bytes and len(self) > 1:
             self._drop_oldest()
 
-    def since(self, version: int, size_bytes: int) -> list[Step] | None:
+    def since(self, version: int, size_bytes: int) -> list[VersionEvents] | None:
         """The next steps after a version, until they have about this size; None if they are no longer known."""
         if version < self.complete_after:
             return None
         at = bisect_right(self._steps, version, lo=self._first, key=_version_of)
-        steps: list[Step] = []
+        steps: list[VersionEvents] = []
         while at < len(self._steps) and size_bytes > 0:
             steps.append(self._steps[at])
             size_bytes -= _size(self._steps[at])
             at += 1
         return steps
 
-    def kept(self) -> Iterator[list[tuple[Any, ...]]]:
+    def step_tuples(self) -> Iterator[list[tuple[Any, ...]]]:
         """All steps, part by part, as plain tuples, from which `recalled` makes them again."""
         steps = iter(self._steps[self._first :])
         while part := list(islice(steps, _PART)):
-            yield [(step.version, [event.kept() for event in step.events]) for step in part]
+            yield [(step.version, [event.as_tuple() for event in step.events]) for step in part]
 
-    def recall(self, complete_after: int, steps: Iterable[Step]) -> None:
+    def recall(self, complete_after: int, steps: Iterable[VersionEvents]) -> None:
         """Begin with the steps that another process held, which are complete up to now."""
         self.reset(complete_after)
         for step in steps:
@@ -153,12 +153,12 @@ class History:
             self._first = 0
 
 
-_GONE = Step(0, ())
+_GONE = VersionEvents(0, ())
 
 
-def _version_of(step: Step) -> int:
+def _version_of(step: VersionEvents) -> int:
     return step.version
 
 
-def _size(step: Step) -> int:
+def _size(step: VersionEvents) -> int:
     return sum(event.size_bytes() for event in step.events) + _STEP_BYTES

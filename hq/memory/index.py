@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from hq.memory.bucket import Block, Bucket, id_of
 from hq.memory.entry import Entry, frames_of
-from hq.memory.joined_lists import Home, JoinedList, Place, Shelf
+from hq.memory.joined_lists import CacheSlot, Home, JoinedList, Shelf
 from hq.memory.query import UNALLOCATED, UNREADY, Query
 from hq.memory.record import Traits
 
@@ -146,7 +146,7 @@ class Indexes:
 
     def sizes(self, query: Query, key: str) -> dict[str, int] | None:
         """As `Cache.sizes`."""
-        left = self._left(query)
+        left = self._distinguishing_fields(query)
         if left - {key} or key not in ("", *_COUNTED):
             field = min(left, default="")
             if key or left != {field} or field not in _COUNTED:
@@ -159,7 +159,7 @@ class Indexes:
             sizes[""] = bare
         return sizes
 
-    def _left(self, query: Query) -> frozenset[str]:
+    def _distinguishing_fields(self, query: Query) -> frozenset[str]:
         """The fields that tell instances apart here."""
         is_everywhere = query.clusters and self._clusters.keys() <= query.clusters
         return query.fields - {"clusters"} if is_everywhere else query.fields
@@ -167,7 +167,7 @@ class Indexes:
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
         """As `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)
-        left = self._left(query) - {settled}
+        left = self._distinguishing_fields(query) - {settled}
         portions = _portions(buckets, after)
         return (query.passing(portion, left) for portion in portions) if left else portions
 
@@ -193,7 +193,7 @@ class Indexes:
         home = self._home(query)
         return home.get((query.listing, page)) if home is not None else None
 
-    def place(self, query: Query, page: Hashable) -> Place | None:
+    def place(self, query: Query, page: Hashable) -> CacheSlot | None:
         """Where this page, which is about to be made, may be kept; None: nowhere."""
         home = self._home(query)
         return self._shelf.place(home, (query.listing, page)) if home is not None else None
@@ -263,12 +263,12 @@ def _portions(buckets: list[Bucket], after: str) -> Iterator[Block]:
         return iter(buckets[0].lend(after))
     lent = [bucket.lend(after) for bucket in buckets]
     if sum(map(len, buckets)) > _SORTED_AT_ONCE:
-        return _merged(lent)
+        return _merge_by_id(lent)
     once = dict.fromkeys(chain.from_iterable(chain.from_iterable(lent)))
     return iter((sorted(once, key=id_of),))
 
 
-def _merged(lent: list[list[Block]]) -> Iterator[Block]:
+def _merge_by_id(lent: list[list[Block]]) -> Iterator[Block]:
     ordered = heapq.merge(*map(chain.from_iterable, lent), key=id_of)
     once = (entry for entry, _ in groupby(ordered))
     while portion := list(islice(once, _PORTION)):

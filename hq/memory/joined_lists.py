@@ -12,7 +12,7 @@ _MOST_ASKED: Final = 16  # requests beyond this many do not keep a list any long
 PLAIN: Final = "plain"  # the form of frames with everything
 
 
-class Joined:
+class EncodedList:
     """Pieces of an answer in one form, and the last answer made of them: under load many are byte for byte the same."""
 
     __slots__ = ("_answer", "_made_for", "_parts", "size_bytes")
@@ -67,17 +67,17 @@ class JoinedList:
         self, entries: Sequence[Any], frames: Sequence[bytes], shelf: Shelf, note: Note, token: str = ""
     ) -> None:
         self.entries, self.next_page_token, self.note = entries, token, note
-        plain = Joined(frames)
-        self.forms: dict[Hashable, Joined] = {PLAIN: plain}
+        plain = EncodedList(frames)
+        self.forms: dict[Hashable, EncodedList] = {PLAIN: plain}
         self.size_bytes = plain.size_bytes
         self._shelf = shelf
 
-    def form(self, form: Hashable) -> Joined | None:
+    def form(self, form: Hashable) -> EncodedList | None:
         """What answers in this form are made of, if it was asked for before."""
         self.note.asked += 1
         return self.forms.get(form)
 
-    def add(self, form: Hashable, joined: Joined) -> None:
+    def add(self, form: Hashable, joined: EncodedList) -> None:
         """Keep this form, too, if there is room."""
         if self.note.is_current() and self._shelf.grew(self.note, joined.size_bytes):
             self.forms[form] = joined
@@ -106,7 +106,7 @@ class Home:
         self.listings = {}
 
 
-class Place(NamedTuple):
+class CacheSlot(NamedTuple):
     """Where a list that is being made may be kept."""
 
     shelf: Shelf
@@ -135,9 +135,9 @@ class Shelf:
         self._bytes = 0
         self._swept_at = _FEW  # when there are more than this, void ones are looked for
 
-    def place(self, home: Home, key: Hashable) -> Place:
+    def place(self, home: Home, key: Hashable) -> CacheSlot:
         """For a list that is about to be made."""
-        return Place(self, home, key, home.listings)
+        return CacheSlot(self, home, key, home.listings)
 
     def keep(self, home: Home, listing: JoinedList) -> None:
         """Keep a list, if there is room."""

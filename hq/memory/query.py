@@ -127,7 +127,7 @@ class Query:
         return lookups
 
 
-def _labelled(query: Query, entries: Sequence[Entry]) -> Sequence[Entry]:
+def _filter_by_labels(query: Query, entries: Sequence[Entry]) -> Sequence[Entry]:
     for label in query.labels:
         entries = [entry for entry in entries if label in entry.traits.labels]
     return entries
@@ -139,7 +139,7 @@ _PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
     "nodes": lambda q, entries: [e for e in entries if e.traits.node in q.nodes],
     "revisions": lambda q, entries: [e for e in entries if not q.revisions.isdisjoint(e.traits.revisions)],
     "clusters": lambda q, entries: [e for e in entries if e.traits.cluster in q.clusters],
-    "labels": _labelled,
+    "labels": _filter_by_labels,
     "ready": lambda q, entries: [e for e in entries if e.traits.ready is q.ready],
     "silent": lambda q, entries: [e for e in entries if e.traits.silent is q.silent],
     "allocated": lambda q, entries: [e for e in entries if e.traits.allocated is q.allocated],

@@ -56,7 +56,7 @@ def traits_of(
     )
 
 
-def pooled(traits: tuple[Any, ...], pool: Pool) -> Traits:
+def pool_traits(traits: tuple[Any, ...], pool: Pool) -> Traits:
     """The traits, sharing equal parts with others."""
     once = pool.setdefault
     instance_id, uid, service, node, cluster, labels, revisions, liveness, ready, allocated, silent = traits
@@ -88,13 +88,13 @@ def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str,
     if known is not None or not labels:
         return known or labels
     count = len(pool)
-    known = tuple([pool.get(pair) or _pooled(pair, pool) for pair in labels])
+    known = tuple([pool.get(pair) or _pool_label(pair, pool) for pair in labels])
     if len(pool) == count:
         pool[known] = known  # not `labels` itself: its strings would be kept beside those of the pool
     return known
 
 
-def _pooled(pair: tuple[str, str], pool: Pool) -> tuple[str, str]:
+def _pool_label(pair: tuple[str, str], pool: Pool) -> tuple[str, str]:
     key, value = pair
     found = (pool.setdefault(key, key), value)
     pool[found] = found
@@ -137,13 +137,13 @@ class Mark:
         if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
             self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
 
-    def kept(self) -> tuple[Any, ...]:
+    def as_tuple(self) -> tuple[Any, ...]:
         """All of it, from which `recalled` makes it again."""
         heard = self.heard_ms, self.heard_by
         return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest, self.liveness
 
     @classmethod
-    def recalled(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
+    def from_tuple(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
         """The mark that `kept` was called on, perhaps in another process."""
         mark = cls.__new__(cls)
         name, mark.ready, mark.expired, mark.heard_ms, by, *report, liveness = kept

@@ -15,7 +15,7 @@ class Removed:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}  # by id and request id, oldest first
 
-    def gone(self, entry: Entry, after: Entry | None) -> None:
+    def record_removal(self, entry: Entry, after: Entry | None) -> None:
         """`after`: what has taken its place, perhaps the same instance."""
         if entry.request_id and (after is None or after.spec_created != entry.spec_created):
             self._entries[entry.traits.id, entry.request_id] = entry

@@ -25,7 +25,7 @@ _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 _FALSE = instance_pb2.CONDITION_STATUS_FALSE
 
 
-class Heard(NamedTuple):
+class ReportReceipt(NamedTuple):
     """By whom and when a report was received; the time in milliseconds of Unix time, for display."""
 
     by: str
@@ -77,7 +77,7 @@ class StatusDraft:
             write_id=write_id, status=self._status.SerializeToString(), revision=marks, uid=self._uid, agent=silence
         )
 
-    def report(self, report: instance_pb2.RevisionStatus, heard: Heard, report_digest: int) -> None:
+    def report(self, report: instance_pb2.RevisionStatus, heard: ReportReceipt, report_digest: int) -> None:
         """An agent's report replaces the status of its revision."""
         old = self._revision(report.id)
         mark = self._marks[report.id]
@@ -99,7 +99,9 @@ class StatusDraft:
         # A report of "not ready" leaves it expired: it recovers only when it is ready again.
         mark.expired = mark.expired and not mark.ready
 
-    def begin(self, revision_id: str, incarnation: int, heard: Heard, liveness: LivenessPair | None = None) -> None:
+    def begin(
+        self, revision_id: str, incarnation: int, heard: ReportReceipt, liveness: LivenessPair | None = None
+    ) -> None:
         """A new reporter takes over a revision; its next report is written, whatever it says.
 
         It is judged by `liveness`, whatever the spec says later; None: as the installation is set.

@@ -28,7 +28,7 @@ class Waiters:
             if future.cancelled():
                 self._forget_one()
 
-    def reached(self, version: int) -> None:
+    def on_version_reached(self, version: int) -> None:
         """All who wait for this version or an older one may go on."""
         while self._heap and self._heap[0][0] <= version:
             future = heapq.heappop(self._heap)[2]

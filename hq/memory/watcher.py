@@ -68,7 +68,7 @@ class Alarm:
         self._waiting: dict[Watcher, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def set(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
+    def start_ringing(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
         """Ring for it at the next moment, and at every later one while it stays asleep."""
         self._waiting[watcher] = None
         if self._timer is None:
@@ -86,7 +86,7 @@ class Alarm:
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer, waiting = None, [*self._waiting]
-        self.set(waiting[0], loop)
+        self.start_ringing(waiting[0], loop)
         for watcher in self._tell([one for one in waiting if one.is_asleep]):
             watcher.wake()
 
@@ -170,7 +170,7 @@ class Watcher:
             return
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
-        alarm.set(self, loop)
+        alarm.start_ringing(self, loop)
         try:
             await self._waiting
         finally:

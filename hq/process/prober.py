@@ -47,7 +47,7 @@ class Prober:
             await asyncio.sleep(self._every_s)
 
     async def _gets_in(self, address: str) -> bool:
-        channel = Channel(address, _unverified if self._is_encrypted else None)
+        channel = Channel(address, _unverified_context if self._is_encrypted else None)
         try:
             self._admission.check_call("")
             await channel.unary(_KNOCK, b"", _PATIENCE_S)
@@ -73,7 +73,7 @@ def _reachable(address: str) -> str:
     return f"127.0.0.1:{port}" if found.version == 4 else f"[::1]:{port}"
 
 
-def _unverified() -> ssl.SSLContext:
+def _unverified_context() -> ssl.SSLContext:
     """This process itself answers, and nothing secret is sent, so the certificate may have any name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

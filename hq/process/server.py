@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hq.api.admin_api import AdminApi
-from hq.api.cluster_check import addressed
+from hq.api.cluster_check import with_cluster_check
 from hq.api.instance_api import InstanceApi
-from hq.api.metrics import METRICS, Subject
+from hq.api.metrics import METRICS, ReplicaMetrics
 from hq.api.scrape_targets import ScrapeTargets
 from hq.config import ReplicaConfig
 from hq.epoch_trust import EpochTrust
@@ -50,7 +50,7 @@ class ReplicaHealth:
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return self.loading.loaded.is_set() and not self.leaving
 
     def staleness_s(self) -> float | None:
@@ -67,7 +67,7 @@ class ReplicaHealth:
         return self.fence.error
 
 
-class Server:
+class ReplicaServer:
     """A replica with its transports.
 
     `serve` runs until `stop` is called; a part that dies ends it with the error.
@@ -91,14 +91,14 @@ class Server:
         self.health = ReplicaHealth(self.replica.loading, self.replica.fence, self.replica.trust)
         shared = ServerContext(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, Subject(self.replica, measured)))
+        metrics.register(Table(METRICS, ReplicaMetrics(self.replica, measured)))
         instances = InstanceApi(self.registry, config.json_bytes)
         methods = [*instances.methods(), *AdminApi(self.registry).methods()]
         pages = prometheus_sd.pages(
             ScrapeTargets(self.replica.cache, self.replica.loading, self.replica.trust).find, metrics
         )
-        ours = addressed(methods, config.cluster)
-        agents = addressed(instances.agents_methods(), config.cluster)
+        ours = with_cluster_check(methods, config.cluster)
+        agents = with_cluster_check(instances.agents_methods(), config.cluster)
         self._transports = Transports(ours, self.health, shared, metrics, addresses, grace_s, pages, agents)
         self.listening = self._transports.listening
         is_encrypted = security is not None and security.tls is not None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from serving.sockets import is_loopback
 
 
-def welcome(server: Server, store: str, note: str = "") -> None:
+def welcome(server: ReplicaServer, store: str, note: str = "") -> None:
     """Print addresses and commands that work as printed in another shell."""
     listening = server.listening.result()
     hqctl = _command("hqctl")

@@ -40,7 +40,7 @@ class Admin:
         order = storage_pb2.GuardOrder(
             kind=kind, by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
         )
-        await self._put("guard", r.key_names.guard, order.SerializeToString(), deadline)
+        await self._put_record("guard", r.key_names.guard, order.SerializeToString(), deadline)
         done = "released" if kind == service_pb2.GUARD_OVERRIDE_KIND_RELEASE else "forced to hold every expiry"
         log.warning("guard: %s by %r for %g s: %s", done, by, duration_ms / 1000, reason)
         return self.guard()
@@ -79,7 +79,7 @@ class Admin:
         order = storage_pb2.NodeSuspension(
             by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
         )
-        await self._put(f"suspend {node}", r.key_names.suspension(node), order.SerializeToString(), deadline)
+        await self._put_record(f"suspend {node}", r.key_names.suspension(node), order.SerializeToString(), deadline)
         log.warning("liveness of node %s suspended by %r for %d ms: %s", node, by, duration_ms, reason)
         return _suspension(node, by, reason, order.since_unix_ms, order.since_unix_ms + duration_ms)
 
@@ -182,13 +182,13 @@ class Admin:
             for m in await self._r.store.members()
         ]
 
-    async def _put(self, subject: str, key: bytes, value: bytes, deadline: float) -> None:
+    async def _put_record(self, subject: str, key: bytes, value: bytes, deadline: float) -> None:
         await self._commit(subject, Write((), ((key, value),)), deadline)
 
     async def _commit(self, subject: str, write: Write, deadline: float) -> None:
         self._r.loading.check()
         version = await self._r.committer.commit(f"ops/{subject}", write, 0, deadline)
-        await self._r.catch_up.shown(version)
+        await self._r.catch_up.wait_for_version(version)
 
 
 def _suspension(node: str, by: str, reason: str, since_ms: int, until_ms: int) -> admin_pb2.Suspension:

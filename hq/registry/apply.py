@@ -18,7 +18,7 @@ from serving.errors import NotFound, ServiceError
 _TRIES = 5
 
 
-class Applied(NamedTuple):
+class AppliedItem(NamedTuple):
     """What became of one item; `error` is None unless it failed."""
 
     instance_id: str
@@ -41,7 +41,7 @@ class Apply:
         *,
         validate_only: bool,
         permit: Permit = anything,
-    ) -> list[Applied]:
+    ) -> list[AppliedItem]:
         """One result per instance, in order; they do not wait for each other.
 
         Raises:
@@ -63,14 +63,14 @@ class Apply:
         deadline: float,
         validate_only: bool,
         permit: Permit,
-    ) -> Applied:
+    ) -> AppliedItem:
         try:
             check_instance_update(instance, f"instance[{position}]")
             require(check_cluster(instance.meta.cluster, self._cluster, f"instance[{position}].meta.cluster"))
             entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only, permit)
         except ServiceError as error:
-            return Applied(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
-        return Applied(instance.meta.id, outcome, entry.version, None)
+            return AppliedItem(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
+        return AppliedItem(instance.meta.id, outcome, entry.version, None)
 
     async def _create_or_update(
         self, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool, permit: Permit

@@ -6,13 +6,13 @@ import asyncio
 
 from hq.errors import Stop
 from hq.registry.reporter_checks import refusal
-from hq.registry.reports import Reporter, Reports
+from hq.registry.reports import ReporterGrant, Reports
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, ServiceError
 from store.keys import new_word
 
-Outcomes = dict[str, Reporter | ServiceError]  # by revision
+Outcomes = dict[str, ReporterGrant | ServiceError]  # by revision
 
 
 class NodeReports(Reports):
@@ -20,9 +20,9 @@ class NodeReports(Reports):
 
     async def begin_many(
         self, asked: list[service_pb2.BeginReportingRequest], deadline: float
-    ) -> list[Reporter | ServiceError]:
+    ) -> list[ReporterGrant | ServiceError]:
         """Begin each for itself. Those of one instance are one write; all share fences and transactions."""
-        found: dict[int, Reporter | ServiceError] = {}
+        found: dict[int, ReporterGrant | ServiceError] = {}
         groups: dict[tuple[str, str], dict[str, int]] = {}
         for i, item in enumerate(asked):
             group = groups.setdefault((item.instance_id, item.node), {})
@@ -53,7 +53,7 @@ class NodeReports(Reports):
         outcomes: Outcomes = {}
         for revision_id in revision_ids:
             try:
-                await self._addressed(instance_id, node, revision_id)
+                await self._agent_entry(instance_id, node, revision_id)
             except (Stop, NotFound) as error:
                 outcomes[revision_id] = error
         begun = [revision_id for revision_id in revision_ids if revision_id not in outcomes]
@@ -67,5 +67,7 @@ class NodeReports(Reports):
         for revision_id in begun:
             incarnation = new_word(self._r.rng)
             draft.begin(revision_id, incarnation, self._heard_now(), liveness)
-            outcomes[revision_id] = Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
-        return outcomes if await self._stored(entry, draft, deadline) else None
+            outcomes[revision_id] = ReporterGrant(
+                incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s
+            )
+        return outcomes if await self._try_store_status(entry, draft, deadline) else None

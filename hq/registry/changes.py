@@ -37,18 +37,18 @@ _INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
 
 @dataclass(slots=True)
-class Draft:
+class InstanceDraft:
     """What will be stored of an instance, except its status."""
 
     meta: instance_pb2.InstanceMeta
     spec: instance_pb2.InstanceSpec
     secrets: Secrets = field(default_factory=dict)
 
-    def copy(self) -> Draft:
+    def copy(self) -> InstanceDraft:
         meta, spec = instance_pb2.InstanceMeta(), instance_pb2.InstanceSpec()
         meta.CopyFrom(self.meta)
         spec.CopyFrom(self.spec)
-        return Draft(meta, spec, dict(self.secrets))
+        return InstanceDraft(meta, spec, dict(self.secrets))
 
     def revision_ids(self) -> list[str]:
         return [revision.id for revision in self.spec.revision]
@@ -63,19 +63,19 @@ class Draft:
         return instance_pb2.Instance(meta=self.meta, spec=self.spec)
 
 
-def created(instance: instance_pb2.Instance, uid: int, cluster: str, wall_ms: int) -> Draft:
+def new_draft(instance: instance_pb2.Instance, uid: int, cluster: str, wall_ms: int) -> InstanceDraft:
     """A new instance."""
     meta = instance_pb2.InstanceMeta()
     meta.CopyFrom(instance.meta)
     meta.uid, meta.cluster = uid, cluster
     meta.creation_time.FromMilliseconds(wall_ms)
-    draft = Draft(meta, instance_pb2.InstanceSpec())
+    draft = InstanceDraft(meta, instance_pb2.InstanceSpec())
     draft.spec.CopyFrom(instance.spec)
     _take_secrets_out(draft, old={}, clear=True)
     return draft
 
 
-def updated(old: Draft, new: instance_pb2.Instance, mask: Sequence[str] | None) -> Draft:
+def updated_draft(old: InstanceDraft, new: instance_pb2.Instance, mask: Sequence[str] | None) -> InstanceDraft:
     """The parts that the mask names, replaced; without a mask as UpdateInstanceRequest says.
 
     Raises:
@@ -113,7 +113,7 @@ def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec
         _copy_secrets(spec, new)
 
 
-def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> Draft:
+def with_revision(old: InstanceDraft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> InstanceDraft:
     """One revision added or replaced; if its target is READY, any other READY one becomes INSTALLED."""
     draft = old.copy()
     revisions = list(draft.spec.revision)
@@ -130,7 +130,7 @@ def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_
     return draft
 
 
-def without_revision(old: Draft, revision_id: str) -> Draft:
+def without_revision(old: InstanceDraft, revision_id: str) -> InstanceDraft:
     """The draft without this revision. Raises NotFound."""
     if revision_id not in old.revision_ids():
         raise NotFound(f"instance {old.meta.id} has no revision {revision_id}")
@@ -142,7 +142,7 @@ def without_revision(old: Draft, revision_id: str) -> Draft:
     return draft
 
 
-def same(a: Draft, b: Draft) -> bool:
+def same(a: InstanceDraft, b: InstanceDraft) -> bool:
     """Whether storing b in place of a would change nothing."""
     return a.meta == b.meta and a.spec == b.spec and a.secrets == b.secrets
 
@@ -195,7 +195,7 @@ def _copy_secrets(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpe
             revision.secret.extend(given[revision.id].secret)
 
 
-def _take_secrets_out(draft: Draft, old: Secrets, *, clear: bool, only: str | None = None) -> None:
+def _take_secrets_out(draft: InstanceDraft, old: Secrets, *, clear: bool, only: str | None = None) -> None:
     """Move the descriptors out of the spec. A revision without any keeps its old ones, unless told to clear them."""
     secrets: Secrets = {}
     for revision in draft.spec.revision:
@@ -221,49 +221,49 @@ def new_secrets(new: Secrets, old: Secrets) -> list[SecretName]:
     return found
 
 
-def dropped(old: Iterable[str], new: Iterable[str]) -> bool:
+def has_dropped_revision(old: Iterable[str], new: Iterable[str]) -> bool:
     """Whether a revision went away."""
     return not set(old) <= set(new)
 
 
-class Plan(NamedTuple):
+class WritePlan(NamedTuple):
     """What will be written for one instance. `status` is None if it stays as it is."""
 
-    draft: Draft
+    draft: InstanceDraft
     status: storage_pb2.StatusRecord | None
     request_id: str = ""
 
 
-def creation(draft: Draft, request_id: str, wall_ms: int) -> Plan:
+def creation(draft: InstanceDraft, request_id: str, wall_ms: int) -> WritePlan:
     """A new instance comes with an empty status."""
-    return Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
+    return WritePlan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
 
 
-def change(entry: Entry, old: Draft, new: Draft, wall_ms: int, epoch_at: int) -> Plan:
+def change(entry: Entry, old: InstanceDraft, new: InstanceDraft, wall_ms: int, epoch_at: int) -> WritePlan:
     """The status is rewritten with the spec where one would contradict the other."""
     new.meta.modification_time.FromMilliseconds(wall_ms)
     moved = new.spec.node_name != old.spec.node_name
-    if not moved and not dropped(old.revision_ids(), new.revision_ids()):
-        return Plan(new, None, entry.request_id)
+    if not moved and not has_dropped_revision(old.revision_ids(), new.revision_ids()):
+        return WritePlan(new, None, entry.request_id)
     status = statuses.status_draft_of(entry, epoch_at)
     if moved:
         status.clear()
     else:
         status.keep(new.revision_ids())
-    return Plan(new, status.record(0, wall_ms), entry.request_id)
+    return WritePlan(new, status.record(0, wall_ms), entry.request_id)
 
 
-def as_stored(plan: Plan, entry: Entry | None, version: int) -> Entry:
+def as_stored(plan: WritePlan, entry: Entry | None, version: int) -> Entry:
     """The instance as it was written at a version."""
     record = spec_record(plan, 0)
     spec = Spec(record, entry.spec_created if entry else version, version)
-    status = entry.stored()[1] if entry else NO_STATUS
+    status = entry.stored_records()[1] if entry else NO_STATUS
     if plan.status is not None:
         status = Status(plan.status, version)
     return build(plan.draft.meta.id, spec, status, entry, {})
 
 
-def spec_record(plan: Plan, write_id: int) -> storage_pb2.SpecRecord:
+def spec_record(plan: WritePlan, write_id: int) -> storage_pb2.SpecRecord:
     """The record of meta and spec."""
     meta = plan.draft.meta
     if meta.version or meta.status_version:  # they belong to the tail of a frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.liveness.guard import Order
+from hq.liveness.guard import GuardCommand
 from hq.liveness.liveness import Liveness
 from hq.memory.cache import Cache
 from hqpb.v1 import service_pb2
@@ -30,7 +30,7 @@ def guard_state(liveness: Liveness, cache: Cache, clock: Clock) -> service_pb2.G
         state.override.by, state.override.reason = word.by, word.reason
         state.override.kind = (
             service_pb2.GUARD_OVERRIDE_KIND_RELEASE
-            if word.order is Order.RELEASE
+            if word.order is GuardCommand.RELEASE
             else service_pb2.GUARD_OVERRIDE_KIND_FORCE
         )
         state.override.since.FromMilliseconds(word.since_ms)

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from hq.errors import EpochChanged, VersionConflict
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.registry.changes import Draft, new_secrets
+from hq.registry.changes import InstanceDraft, new_secrets
 from serving.clock import Clock
 from serving.errors import DeadlineExceeded, NotFound, OutOfReach, PermissionDenied
 from serving.rights.access import SecretName
@@ -40,7 +40,7 @@ def check_entry(permit: Permit, entry: Entry) -> None:
         raise OutOfReach(f"there is no instance {entry.traits.id}", key=entry.traits.id) from error
 
 
-def check_draft(permit: Permit, draft: Draft, old: Draft | None = None) -> None:
+def check_draft(permit: Permit, draft: InstanceDraft, old: InstanceDraft | None = None) -> None:
     """Check an instance as it would become. Secrets that it has already, it keeps."""
     secrets = new_secrets(draft.secrets, old.secrets if old is not None else {})
     permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name, secrets=secrets)
@@ -63,7 +63,7 @@ class Preconditions:
     """
 
     def __init__(
-        self, cache: Cache, names: Keys, epoch: Epoch, loading: Loading, catch_up: CatchUp, clock: Clock
+        self, cache: Cache, names: HqKeys, epoch: Epoch, loading: Loading, catch_up: CatchUp, clock: Clock
     ) -> None:
         self._cache, self._names, self._epoch = cache, names, epoch
         self._loading, self._catch_up, self._clock = loading, catch_up, clock
@@ -85,7 +85,7 @@ class Preconditions:
             entry = self._cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
-        entry = await self._permitted(entry, permit)
+        entry = await self._permitted_entry(entry, permit)
         self._check_epoch(demanded)
         spec_at, _ = self._cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
@@ -119,7 +119,7 @@ class Preconditions:
             await self._catch_up.proven()
         await self._wait_for(max(conflict.modified.values()), deadline)
 
-    async def _permitted(self, entry: Entry, permit: Permit) -> Entry:
+    async def _permitted_entry(self, entry: Entry, permit: Permit) -> Entry:
         """The instance as it is when the permit allows it. Raises OutOfReach."""
         try:
             check_entry(permit, entry)

@@ -31,7 +31,7 @@ from store.fence import Fence
 _PIECE = 100
 
 
-class Page:
+class PageBuilder:
     """A page being filled.
 
     Attributes:
@@ -91,7 +91,7 @@ class Found(NamedTuple):
     listing: JoinedList | None = None
 
 
-class Count(NamedTuple):
+class GroupCount(NamedTuple):
     """One group. `unknown`: nobody has reported them yet; the rest of `total` is not ready.
 
     `not_wanted`: those of the ones not ready that need not be; unknown ones may be among them.
@@ -119,14 +119,14 @@ class Reads:
 
     def find_now(self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions) -> Found | None:
         """A list that is kept, or a few instances by id, if memory is fresh enough; None: `find` has to look."""
-        if not self._freshness.meets(read):
+        if not self._freshness.is_fresh_for(read):
             return None
         if not token and 0 < len(query.ids) <= _PIECE:
-            page, (named,) = Page(page_size, self._page_bytes), self._cache.matching(query)
+            page, (named,) = PageBuilder(page_size, self._page_bytes), self._cache.matching(query)
             return None if page.add(named) else Found(page.entries, page.frames, "", self._freshness.source())
-        return self._kept(query, page_size, token)
+        return self._cached_listing(query, page_size, token)
 
-    def _kept(self, query: Query, page_size: int, token: str) -> Found | None:
+    def _cached_listing(self, query: Query, page_size: int, token: str) -> Found | None:
         if not query.listing:
             return None
         listing = None if token else self._cache.listing(query)
@@ -140,13 +140,13 @@ class Reads:
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[Entry, Source]:
         """Raises NotFound (after a fence, so it is final), and what `Freshness.demanded` and `_look_again` raise."""
-        if not self._freshness.meets(read):
-            await self._freshness.demanded(read, deadline)
+        if not self._freshness.is_fresh_for(read):
+            await self._freshness.wait_until_fresh(read, deadline)
         entry = self._cache.get(instance_id)
         if entry is None:
             # Another replica may have stored it already: an agent or uploader must not act on stale memory.
             await self._look_again(instance_id)
-            await self._freshness.still(read, deadline)
+            await self._freshness.wait_for_version(read, deadline)
             entry = self._cache.get(instance_id)
         if entry is None:
             raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._cache.epoch)
@@ -163,7 +163,7 @@ class Reads:
         fence = self._fence
         try:
             async with asyncio.timeout(0 if fence.error else _MISS_S):
-                await fence.passed()
+                await fence.wait_for_fence()
         except (TimeoutError, StoreUnavailable):
             age_s = fence.staleness_s()
             words = f"this replica has no instance {instance_id} in memory" + (
@@ -178,16 +178,16 @@ class Reads:
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> Found:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
-        if not self._freshness.meets(read):
-            await self._freshness.demanded(read, deadline)
-        kept = self._kept(query, page_size, token)
+        if not self._freshness.is_fresh_for(read):
+            await self._freshness.wait_until_fresh(read, deadline)
+        kept = self._cached_listing(query, page_size, token)
         if kept is not None:
             return kept
         after = page_start(self._cache, query, token) if token else ""
         place = self._cache.place(query, (page_size, token))
         portions = self._cache.matching(query, after)
         source = self._freshness.source()
-        page, next_token = Page(page_size, self._page_bytes), ""
+        page, next_token = PageBuilder(page_size, self._page_bytes), ""
         for number, portion in enumerate(portions, 1):
             if page.add(portion):
                 next_token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
@@ -200,14 +200,14 @@ class Reads:
 
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
-    ) -> tuple[list[Count], Source]:
+    ) -> tuple[list[GroupCount], Source]:
         """Ordered by key; one group if none is asked for. By revision, an instance counts once for each of its own.
 
         By reason, only what is not ready counts.
         """
-        await self._freshness.demanded(read, deadline)
+        await self._freshness.wait_until_fresh(read, deadline)
         source = self._freshness.source()
-        tally = Tally()
+        tally = GroupTally()
         add: Callable[[Sequence[Entry]], None]
         if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
             tally.total[""] = 0
@@ -253,17 +253,17 @@ _KEYS: Final[Mapping[int, tuple[str, Callable[[Traits], str]]]] = {
 }
 
 
-class Tally:
+class GroupTally:
     """Total, ready and unknown instances by key. Whole portions at once: there may be a hundred thousand."""
 
     def __init__(self) -> None:
         self.total, self._ready = Counter[str](), Counter[str]()
         self._unknown, self._not_wanted = Counter[str](), Counter[str]()
 
-    def counts(self) -> list[Count]:
+    def counts(self) -> list[GroupCount]:
         """In order of keys."""
         parts = self.total, self._ready, self._unknown, self._not_wanted
-        return [Count(key, *(part[key] for part in parts)) for key in sorted(self.total)]
+        return [GroupCount(key, *(part[key] for part in parts)) for key in sorted(self.total)]
 
     def begin_with(
         self, sizes: Mapping[str, int], key_of: Callable[[Traits], str]

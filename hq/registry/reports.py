@@ -30,7 +30,7 @@ _NEARLY_S = 0.25
 _MAX_STATUS_BYTES = 768 * 1024
 
 
-class Reporter(NamedTuple):
+class ReporterGrant(NamedTuple):
     """Answer of BeginReporting. Times in seconds."""
 
     incarnation: int
@@ -59,7 +59,7 @@ class Reports:
             interval_s = mark.liveness[0] / 1000
         return interval_s * self._rng.uniform(0.9, 1.0)
 
-    async def begin(self, instance_id: str, revision_id: str, node: str, deadline: float) -> Reporter:
+    async def begin(self, instance_id: str, revision_id: str, node: str, deadline: float) -> ReporterGrant:
         """Make the caller the reporter of a revision; whoever was it before is fenced.
 
         Raises:
@@ -67,13 +67,13 @@ class Reports:
         """
         r = self._r
         while True:
-            entry = await self._addressed(instance_id, node, revision_id)
+            entry = await self._agent_entry(instance_id, node, revision_id)
             incarnation = new_word(r.rng)
             draft = self._draft(entry)
             draft.begin(revision_id, incarnation, self._heard_now(), entry.traits.liveness)
-            if await self._stored(entry, draft, deadline):
+            if await self._try_store_status(entry, draft, deadline):
                 times = r.tracker.deadlines.times_of(entry.traits.liveness)
-                return Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
+                return ReporterGrant(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
 
     async def report(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str = "") -> None:
         """Take one report: as a heartbeat if it changes nothing, else as a status.
@@ -186,7 +186,7 @@ class Reports:
         field = path.format(index)
         try:
             check_report(report, field)
-            entry = self._admitted(report, digest)
+            entry = self._admitted_entry(report, digest)
             clean_report(report.revision)
             if report.revision.spec_version == entry.version:
                 # It changes something, and its agent has acted on the current spec: its containers must be in there.
@@ -200,7 +200,7 @@ class Reports:
         """Whether the status record in the store can be decoded. If not, the report is written anew, as a status."""
         return self._r.cache.quarantine.get(STATUS, entry.traits.id) is None
 
-    def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
+    def _admitted_entry(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         """The instance that the report is of. Raises what makes the reporter stop, with the epoch that says so."""
         try:
             return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
@@ -221,7 +221,7 @@ class Reports:
             raise NotBegun(subject(report), "its liveness settings have changed: call BeginReporting again")
         return entry
 
-    async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
+    async def _agent_entry(self, instance_id: str, node: str, revision_id: str) -> Entry:
         """The instance that an agent asks for; an error that would make it stop is given only after a fence."""
         r = self._r
         r.loading.check()
@@ -237,7 +237,7 @@ class Reports:
     def _of_agent(self, error: ServiceError, instance_id: str) -> ServiceError:
         """The refusal with its epoch: an agent that reports what is not there may know another history of the store."""
         if isinstance(error, NotFound):
-            self._r.trust.strangers.heard(instance_id, self._r.clock.now())
+            self._r.trust.strangers.record_report(instance_id, self._r.clock.now())
         return of_epoch(error, self._r.cache.epoch)
 
     # --- storing it as a status -------------------------------------------------------------------------------------
@@ -245,10 +245,10 @@ class Reports:
     async def _store(self, report: service_pb2.ReportStatusRequest, digest: int, deadline: float) -> None:
         while True:
             try:
-                entry = self._admitted(report, digest)
+                entry = self._admitted_entry(report, digest)
             except (Stop, NotFound):
                 await self._r.catch_up.proven()
-                entry = self._admitted(report, digest)
+                entry = self._admitted_entry(report, digest)
             if (heartbeat := heartbeat_of_stored(entry, report, digest)) is not None and self._readable(entry):
                 if await self._heard_again(heartbeat, entry, deadline):
                     return
@@ -261,7 +261,7 @@ class Reports:
                     f"the statuses of all revisions of {entry.traits.id} would be {draft.size_bytes} bytes in total, "
                     f"at most {_MAX_STATUS_BYTES} are allowed: report less, or remove revisions"
                 )
-            if await self._stored(entry, draft, deadline):
+            if await self._try_store_status(entry, draft, deadline):
                 return
 
     async def _heard_again(self, heartbeat: Heartbeat, entry: Entry, deadline: float) -> bool:
@@ -270,7 +270,7 @@ class Reports:
             raise DeadlineExceeded(f"conflict: {entry.traits.id} kept changing; nothing was stored, retry")
         return (await self._r.heartbeats.send([heartbeat]))[0]
 
-    async def _stored(self, entry: Entry, draft: statuses.StatusDraft, deadline: float) -> bool:
+    async def _try_store_status(self, entry: Entry, draft: statuses.StatusDraft, deadline: float) -> bool:
         """Write a status unless it changed meanwhile: then catch up and return False."""
         r, instance_id = self._r, entry.traits.id
         write_id = new_word(r.rng)
@@ -289,14 +289,14 @@ class Reports:
             await r.catch_up.until(max(conflict.modified.values()), _CATCH_UP_S)
             r.loading.check()
             return False
-        await r.catch_up.shown(version)
+        await r.catch_up.wait_for_version(version)
         return True
 
     def _draft(self, entry: Entry) -> statuses.StatusDraft:
         return statuses.status_draft_of(entry, self._r.cache.epoch_at)
 
-    def _heard_now(self) -> statuses.Heard:
-        return statuses.Heard(self._r.config.replica, self._r.clock.wall_ms())
+    def _heard_now(self) -> statuses.ReportReceipt:
+        return statuses.ReportReceipt(self._r.config.replica, self._r.clock.wall_ms())
 
 
 class _Prepared(NamedTuple):

@@ -40,7 +40,7 @@ class Silences:
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> service_pb2.ListSilencesResponse:
         """One page. Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
-        await self._freshness.demanded(read, deadline)
+        await self._freshness.wait_until_fresh(read, deadline)
         source = self._freshness.source()
         after = page_start(self._cache, query, token) if token else ""
         answer = service_pb2.ListSilencesResponse(sources=[source.message()], changed_version=self._fanout.changed)

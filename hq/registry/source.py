@@ -107,7 +107,7 @@ class Freshness:
             standing.trust,
         )
 
-    def meets(self, read: service_pb2.ReadOptions) -> bool:
+    def is_fresh_for(self, read: service_pb2.ReadOptions) -> bool:
         """Whether `demanded` would return at once."""
         if read is NO_DEMANDS:  # almost always
             return self._loading.loaded.is_set()
@@ -116,7 +116,7 @@ class Freshness:
         cache = self._cache
         return read.min_version <= cache.version and (not read.epoch or read.epoch == cache.epoch)
 
-    async def demanded(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
+    async def wait_until_fresh(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
         """Return when the cache is as fresh as the reader demands.
 
         Raises:
@@ -126,15 +126,15 @@ class Freshness:
             EpochDoubted: the store may have lost data, and the reader requires a trusted answer.
             StoreUnavailable: a STRONG read could not be fenced.
         """
-        await self.still(read, deadline)
+        await self.wait_for_version(read, deadline)
         if read.consistency == service_pb2.READ_CONSISTENCY_STRONG:
-            await self._fence.passed()
+            await self._fence.wait_for_fence()
             self._loading.check()
             self._check_epoch(read.epoch)
         if read.require_trusted:
             self._trust.check()
 
-    async def still(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
+    async def wait_for_version(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
         """Return when the cache has reached the demanded version. After any wait the store may be a different one.
 
         Raises NotLoaded, EpochChanged, BehindVersion.

@@ -24,7 +24,7 @@ KINDS: Final = {kind: b"\x08" + frames.varint(kind) for kind in service_pb2.Watc
 TOKEN, SOURCES = b"\x1a", b"\x22"
 
 
-class Message(NamedTuple):
+class WatchMessage(NamedTuple):
     """One message of a watch; `events` are encoded fields `events = 2`. `token` is empty inside a version.
 
     The encoder empties `events`: otherwise they would be in memory twice while a message waits for its reader.
@@ -40,7 +40,7 @@ class Message(NamedTuple):
 
 def bookmarks(source: Source, tokens: Iterable[bytes]) -> list[bytes]:
     """Encoded bookmarks of one moment. Idle watches get nothing else, so this takes as few steps as possible."""
-    kind, sources = KINDS[BOOKMARK], frames.delimited(SOURCES, source.message().SerializeToString())
+    kind, sources = KINDS[BOOKMARK], frames.delimited_field(SOURCES, source.message().SerializeToString())
     return [b"".join((kind, TOKEN, frames.varint(len(token)), token, sources)) for token in tokens]
 
 

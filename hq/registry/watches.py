@@ -22,7 +22,7 @@ from hq.registry.watch_messages import (
     RESYNC,
     SNAPSHOT,
     SYNCED,
-    Message,
+    WatchMessage,
     bookmarks,
     in_messages,
     in_portions,
@@ -64,15 +64,15 @@ class Watches:
         self._turns = Turns()
         self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
 
-    def watch(self, query: Query, token: str, push: Push = never_pushed) -> AsyncGenerator[Message, None]:
+    def watch(self, query: Query, token: str, push: Push = never_pushed) -> AsyncGenerator[WatchMessage, None]:
         """As `shown`, the messages themselves."""
-        return self.shown(query, token, lambda message: message, push=push)
+        return self.rendered_messages(query, token, lambda message: message, push=push)
 
-    async def shown(
+    async def rendered_messages(
         self,
         query: Query,
         token: str,
-        show: Callable[[Message], T],
+        show: Callable[[WatchMessage], T],
         bookmark_s: int = 0,
         peer: str = "",
         push: Push = never_pushed,
@@ -110,7 +110,7 @@ class Watches:
                         yield show(message)
             except _Lost as lost:
                 self._fanout.resyncs += 1
-                yield show(Message(RESYNC, self._freshness.source(), [], reason=str(lost)))
+                yield show(WatchMessage(RESYNC, self._freshness.source(), [], reason=str(lost)))
             held = None
             await self._loaded_again()
 
@@ -128,10 +128,10 @@ class Watches:
 
     async def _unbroken(
         self, query: Query, held: continuation.ResumeToken | None, alarm: Alarm, push: Push
-    ) -> AsyncGenerator[Message, None]:
+    ) -> AsyncGenerator[WatchMessage, None]:
         """One unbroken run: from a token or a snapshot, until it breaks."""
         if held:
-            async with aclosing(self._resumed(query, held)) as messages:
+            async with aclosing(self._replay_messages(query, held)) as messages:
                 async for message in messages:
                     yield message
         # Nothing is awaited between the end of the replay, or the start of a snapshot, and this subscription.
@@ -153,18 +153,20 @@ class Watches:
                 for message in await self._news(query, watcher, alarm):
                     yield message
                     self._check(watcher)
-                await self._paused(message)
+                await self._pace_delivery(message)
         finally:
             self._fanout.unsubscribe(query, watcher)
 
-    async def _resumed(self, query: Query, held: continuation.ResumeToken) -> AsyncGenerator[Message, None]:
+    async def _replay_messages(
+        self, query: Query, held: continuation.ResumeToken
+    ) -> AsyncGenerator[WatchMessage, None]:
         """What changed after the token, up to this replica's version at the end of the replay.
 
         Read from the history piece by piece: a reader slower than the changes eventually finds its next piece gone.
         """
         generation = self._fanout.generation
-        await self._reached(held)
-        yield Message(SYNCED, self._source_at(held.version), [], continuation.resumption(*held))
+        await self._wait_for_token(held)
+        yield WatchMessage(SYNCED, self._source_at(held.version), [], continuation.resumption(*held))
         at = held.version
         while True:
             self._check_generation(generation)
@@ -178,29 +180,29 @@ class Watches:
             if not messages:
                 await asyncio.sleep(0)
 
-    def _past(self, query: Query, at: int) -> tuple[int, list[Message]]:
+    def _past(self, query: Query, at: int) -> tuple[int, list[WatchMessage]]:
         """Some changes after a version, and the version they lead to. No reader keeps the steps themselves alive."""
         steps = self._history.since(at, watch_messages.MESSAGE_BYTES)
         if steps is None:
             raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
-    def _snapshot(self, query: Query, watcher: Watcher) -> Iterator[Message | None]:
+    def _snapshot(self, query: Query, watcher: Watcher) -> Iterator[WatchMessage | None]:
         """The current instances, while the watcher collects changes. None: the caller lets the event loop run."""
         source, token = self._freshness.source(), self._token(query, self._fanout.version)
         while (events := next(watcher.snapshot, None)) is not None:
-            yield Message(SNAPSHOT, source, events) if events else None
-        self._fanout.synced(watcher)
-        yield Message(SYNCED, source, [], token)
+            yield WatchMessage(SNAPSHOT, source, events) if events else None
+        self._fanout.on_snapshot_sent(watcher)
+        yield WatchMessage(SYNCED, source, [], token)
 
-    async def _news(self, query: Query, watcher: Watcher, alarm: Alarm) -> list[Message]:
+    async def _news(self, query: Query, watcher: Watcher, alarm: Alarm) -> list[WatchMessage]:
         """Wait for changes, or for the time of a bookmark. Returns what to send."""
         if not self._fanout.closing.is_set():
             await watcher.wait(alarm)
         self._check(watcher)
         return self._messages(query, watcher.take(watch_messages.MESSAGE_BYTES)) or [self._bookmark(query)]
 
-    async def _paused(self, sent: Message) -> None:
+    async def _pace_delivery(self, sent: WatchMessage) -> None:
         """After changes that many watch, wait a little, so that the next ones come as a batch. Raises ShuttingDown."""
         fanout = self._fanout
         if fanout.closing.is_set():
@@ -208,7 +210,7 @@ class Watches:
         if sent.kind == EVENTS and fanout.reach > _FEW:
             await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
 
-    def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
+    def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> list[WatchMessage]:
         """Whole versions in one message, unless the last of them alone is too large."""
         if not deliveries:
             return []
@@ -218,21 +220,21 @@ class Watches:
         messages = [self._events(query, whole)] if whole else []
         *parts, rest = in_portions(last.events)
         source = self._source_at(last.version)
-        messages += [Message(EVENTS, source, part, collapsed=last.collapsed) for part in parts]
+        messages += [WatchMessage(EVENTS, source, part, collapsed=last.collapsed) for part in parts]
         return [*messages, self._events(query, [Delivery(last.version, rest, last.collapsed)])]
 
-    def _events(self, query: Query, deliveries: Sequence[Delivery]) -> Message:
+    def _events(self, query: Query, deliveries: Sequence[Delivery]) -> WatchMessage:
         last = deliveries[-1]
         events = [event for delivery in deliveries for event in delivery.events]
         token = self._token(query, last.version)
-        return Message(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
+        return WatchMessage(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
 
-    async def _reached(self, held: continuation.ResumeToken) -> None:
+    async def _wait_for_token(self, held: continuation.ResumeToken) -> None:
         """Return when this replica has reached the token. A token that stays ahead is from a history that is gone."""
         if held.epoch != self._cache.epoch:
             raise _Lost(f"the token is of epoch {held.epoch}, the current one is {self._cache.epoch}")
         if held.version > self._fanout.version:
-            await self._fence.passed()
+            await self._fence.wait_for_fence()
             if held.version > self._fanout.version:
                 raise _Lost("the token is newer than the store")
 
@@ -243,8 +245,8 @@ class Watches:
         made = bookmarks(self._freshness.source(), tokens)
         return [watcher for watcher, bookmark in zip(asleep, made, strict=True) if not watcher.reader[1](bookmark)]
 
-    def _bookmark(self, query: Query) -> Message:
-        return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
+    def _bookmark(self, query: Query) -> WatchMessage:
+        return WatchMessage(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
 
     def _check_generation(self, generation: int) -> None:
         """Call after every wait: what was read before must not be sent with a current token."""

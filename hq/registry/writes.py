@@ -49,7 +49,7 @@ class Writes:
         """
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.loading.check()
-        draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
+        draft = changes.new_draft(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
         check_draft(permit, draft)
         if repeated:
@@ -58,7 +58,7 @@ class Writes:
                 check_entry(permit, gone)
                 return gone
         if spec_at := await self._taken_at(instance_id, request_id):
-            return self._repeated(instance_id, request_id, spec_at, permit)
+            return self._resolve_repeated_create(instance_id, request_id, spec_at, permit)
         self._check_room(draft.size_bytes(), 0)
         self._check_liveness(draft.spec, None)
         plan = changes.creation(draft, request_id, wall_ms)
@@ -68,7 +68,7 @@ class Writes:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
             await self._preconditions.caught_up(conflict, deadline)
-            return self._repeated(instance_id, request_id, max(conflict.modified.values()), permit)
+            return self._resolve_repeated_create(instance_id, request_id, max(conflict.modified.values()), permit)
 
     async def update(
         self,
@@ -83,7 +83,7 @@ class Writes:
         """Raises NotFound, VersionConflict, EpochChanged, StoreLimit, InvalidRequest, and what others raise."""
         return await self._change(
             instance.meta.id,
-            lambda old: changes.updated(old, instance, mask),
+            lambda old: changes.updated_draft(old, instance, mask),
             demanded,
             deadline,
             validate_only,
@@ -103,7 +103,7 @@ class Writes:
     ) -> Entry:
         """Raises what `update` raises."""
 
-        def change(old: changes.Draft) -> changes.Draft:
+        def change(old: changes.InstanceDraft) -> changes.InstanceDraft:
             return changes.with_revision(old, revision, clear_secrets=clear_secrets)
 
         return await self._change(instance_id, change, demanded, deadline, validate_only, permit)
@@ -143,7 +143,7 @@ class Writes:
             except Conflict as conflict:
                 await self._preconditions.again(instance_id, conflict, demanded, deadline)
             else:
-                await self._r.catch_up.shown(version)
+                await self._r.catch_up.wait_for_version(version)
                 return version
 
     # --- changing what is there -------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Writes:
     async def _change(
         self,
         instance_id: str,
-        change: Callable[[changes.Draft], changes.Draft],
+        change: Callable[[changes.InstanceDraft], changes.InstanceDraft],
         demanded: Precondition,
         deadline: float,
         validate_only: bool,
@@ -182,14 +182,14 @@ class Writes:
             except Conflict as conflict:
                 await self._preconditions.again(instance_id, conflict, demanded, deadline)
 
-    def draft_of(self, entry: Entry) -> changes.Draft:
+    def draft_of(self, entry: Entry) -> changes.InstanceDraft:
         """An instance as it stands, taken apart for writing."""
         secrets = self._r.cache.secrets(entry.traits.id)
-        return changes.Draft(entry.meta(), entry.spec(), changes.secrets_of(secrets.value if secrets else None))
+        return changes.InstanceDraft(entry.meta(), entry.spec(), changes.secrets_of(secrets.value if secrets else None))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def _write(self, instance_id: str, plan: changes.Plan, entry: Entry | None, deadline: float) -> Entry:
+    async def _write(self, instance_id: str, plan: changes.WritePlan, entry: Entry | None, deadline: float) -> Entry:
         keys, write_id = self._r.key_names, new_word(self._r.rng)
         spec_at, status_at = self._r.cache.stored_versions(instance_id)
         when = [Compare(keys.spec(instance_id), "modified", spec_at)]
@@ -205,7 +205,7 @@ class Writes:
             deletes.append(keys.secrets(instance_id))
         write = Write(when, puts, deletes)
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
-        await self._r.catch_up.shown(version)
+        await self._r.catch_up.wait_for_version(version)
         return changes.as_stored(plan, entry, version)
 
     def _check_liveness(self, spec: instance_pb2.InstanceSpec, before: LivenessPair | None) -> None:
@@ -244,7 +244,7 @@ class Writes:
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 
-    def _repeated(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
+    def _resolve_repeated_create(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
         """The answer to a creation of what exists already: the instance, if this very request created it."""
         entry = self._r.cache.get(instance_id)
         if entry is not None and self._is_of(instance_id, request_id):
@@ -262,7 +262,9 @@ class Writes:
         return entry is not None and bool(request_id) and entry.request_id == request_id
 
 
-def _attempt(change: Callable[[changes.Draft], changes.Draft], old: changes.Draft, *, sure: bool) -> changes.Draft:
+def _attempt(
+    change: Callable[[changes.InstanceDraft], changes.InstanceDraft], old: changes.InstanceDraft, *, sure: bool
+) -> changes.InstanceDraft:
     """Apply the change. If its revision is missing, return `old`; once memory is `sure` of that, raise NotFound."""
     try:
         return change(old)

@@ -39,7 +39,7 @@ class Faults:
         for path, value in values:
             first = first_path.setdefault(value, path)
             if value and first is not path:
-                self.add(path, f"{shown(value)} is already used by {first}: choose another one")
+                self.add(path, f"{printable_value(value)} is already used by {first}: choose another one")
 
     def raise_any(self) -> None:
         """Raise InvalidRequest if anything was collected."""
@@ -62,10 +62,10 @@ def member(path: str, name: str) -> str:
 
 def entry(path: str, key: object) -> str:
     """The path of a map's entry."""
-    return f"{path}[{shown(key)}]"
+    return f"{path}[{printable_value(key)}]"
 
 
-def shown(value: object) -> str:
+def printable_value(value: object) -> str:
     """The value as an error message may show it: in ASCII, without control characters, and short."""
     if not isinstance(value, str):
         return str(value)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from hq.validation.faults import Faults, member, shown
+from hq.validation.faults import Faults, member, printable_value
 from hq.validation.typed_fields import clean_times, is_plain_time
 from hq.validation.values import check_id, is_id
 from hqpb.v1.instance_pb2 import (
@@ -84,7 +84,7 @@ def note_condition(faults: Faults, condition: Condition, path: str) -> None:
 
 def note_reason(faults: Faults, reason: str, path: str) -> None:
     if not is_reason(reason):
-        faults.add(path, f"{shown(reason)} is not a valid reason: use one CamelCase word of up to 64 letters")
+        faults.add(path, f"{printable_value(reason)} is not a valid reason: use one CamelCase word of up to 64 letters")
 
 
 def note_containers(
@@ -120,7 +120,7 @@ def note_strangers(faults: Faults, names: list[str], prefix: str, spec_revision:
     for index, name in enumerate(names):
         if name and name not in known:
             path = member(prefix, f"revision.container[{index}].name")
-            faults.add(path, f"the spec has no container {shown(name)}: leave it out")
+            faults.add(path, f"the spec has no container {printable_value(name)}: leave it out")
 
 
 def clean_report(revision: RevisionStatus) -> None:

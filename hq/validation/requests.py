@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from hq.validation.faults import Faults, entry, member, require, shown
+from hq.validation.faults import Faults, entry, member, printable_value, require
 from hq.validation.typed_fields import is_map, note_enums
 from hq.validation.values import (
     check_bytes,
@@ -31,7 +31,7 @@ MAX_REQUEST_ID_BYTES = 128
 def check_request_id(value: str, field: str = "request_id") -> Violation | None:
     """Any printable word up to 128 bytes; empty: the request cannot be repeated."""
     if not value.isprintable():
-        return Violation(field, f"{shown(value)} is not printable: use a word such as a random UUID")
+        return Violation(field, f"{printable_value(value)} is not printable: use a word such as a random UUID")
     return check_bytes(value, field, MAX_REQUEST_ID_BYTES)
 
 
@@ -39,7 +39,9 @@ def check_cluster(named: str, own: str, field: str) -> Violation | None:
     """A write must name this very cluster, or none."""
     if named in ("", own):
         return None
-    return Violation(field, f"names cluster {shown(named)}, and this is {own}: remove it to write the instance here")
+    return Violation(
+        field, f"names cluster {printable_value(named)}, and this is {own}: remove it to write the instance here"
+    )
 
 
 def check_page_size(value: int, field: str = "page_size") -> Violation | None:
@@ -88,7 +90,7 @@ def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None
                 faults.note(check_id(value, f"{here}[{index}]"))
 
 
-class Described(Protocol):
+class DescribedMessage(Protocol):
     """A message's DESCRIPTOR: there are several types of them, depending on the runtime."""
 
     @property
@@ -97,7 +99,7 @@ class Described(Protocol):
     def fields_by_name(self) -> Mapping[str, Any]: ...
 
 
-def check_field_mask(mask: FieldMask, descriptor: Described, field: str = "field_mask") -> None:
+def check_field_mask(mask: FieldMask, descriptor: DescribedMessage, field: str = "field_mask") -> None:
     """Every path names a field of the message, or everything by `*`.
 
     Unlike google.protobuf.util, paths may lead through lists, to all their elements (`spec.revision.secret`).
@@ -108,11 +110,11 @@ def check_field_mask(mask: FieldMask, descriptor: Described, field: str = "field
     faults = Faults()
     for index, path in enumerate(mask.paths):
         if path != "*" and not is_path(path, descriptor):
-            faults.add(f"{field}.paths[{index}]", f"{descriptor.name} has no {shown(path)}: correct it")
+            faults.add(f"{field}.paths[{index}]", f"{descriptor.name} has no {printable_value(path)}: correct it")
     faults.raise_any()
 
 
-def is_path(path: str, descriptor: Described) -> bool:
+def is_path(path: str, descriptor: DescribedMessage) -> bool:
     """Maps are named as a whole: no path leads into one."""
     here: Any = descriptor
     for name in path.split("."):

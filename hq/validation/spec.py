@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from hq.validation.faults import Faults, entry, shown
+from hq.validation.faults import Faults, entry, printable_value
 from hq.validation.typed_fields import note_enums
 from hq.validation.values import (
     MAX_PATH_BYTES,
@@ -114,7 +114,7 @@ def note_allocation(faults: Faults, allocation: ResourceAllocation, path: str) -
 
 def note_host(faults: Faults, host: str, path: str) -> None:
     if not is_host(host):
-        faults.add(path, f"{shown(host)} is malformed: use one name or address in ASCII, without a port")
+        faults.add(path, f"{printable_value(host)} is malformed: use one name or address in ASCII, without a port")
 
 
 def note_amounts(faults: Faults, amounts: ResourceRequest | ResourceAllocation, path: str) -> None:

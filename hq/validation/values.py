@@ -6,7 +6,7 @@ import re
 
 from google.protobuf.duration_pb2 import Duration
 
-from hq.validation.faults import shown
+from hq.validation.faults import printable_value
 from serving.durations import span
 from serving.errors import Violation
 
@@ -54,7 +54,7 @@ def check_bytes(value: str, field: str, limit_bytes: int) -> Violation | None:
 def check_words(value: str, field: str, limit_bytes: int) -> Violation | None:
     """Text that is kept, shown and logged; may be empty, but not begin another line."""
     if has_control_characters(value):
-        return Violation(field, f"{shown(value)} has control characters: remove them")
+        return Violation(field, f"{printable_value(value)} has control characters: remove them")
     return check_bytes(value, field, limit_bytes)
 
 
@@ -66,7 +66,7 @@ def check_line(value: str, field: str, limit_bytes: int) -> Violation | None:
 
 
 def refusal(value: str, field: str, rule: str) -> Violation:
-    return Violation(field, f"{shown(value)} is malformed: {rule}" if value else f"is empty: {rule}")
+    return Violation(field, f"{printable_value(value)} is malformed: {rule}" if value else f"is empty: {rule}")
 
 
 MAX_PATH_BYTES = 4096
@@ -79,9 +79,9 @@ is_checksum = re.compile(r"sha256:[0-9a-fA-F]{64}").fullmatch
 def check_path(value: str, field: str) -> Violation | None:
     """A path that stays inside the revision's directory."""
     if value.startswith("/"):
-        return Violation(field, f"{shown(value)} is absolute: paths start in the revision's directory")
+        return Violation(field, f"{printable_value(value)} is absolute: paths start in the revision's directory")
     if ".." in value.split("/"):
-        return Violation(field, f"{shown(value)} contains `..`: stay inside the revision's directory")
+        return Violation(field, f"{printable_value(value)} contains `..`: stay inside the revision's directory")
     return check_line(value, field, MAX_PATH_BYTES)
 
 
@@ -94,7 +94,7 @@ def check_checksum(value: str, field: str) -> Violation | None:
     """Empty, or sha256 in hex."""
     if not value or is_checksum(value):
         return None
-    return Violation(field, f"{shown(value)} is malformed: use `sha256:` and 64 hex digits, or nothing")
+    return Violation(field, f"{printable_value(value)} is malformed: use `sha256:` and 64 hex digits, or nothing")
 
 
 def check_mode(value: int, field: str) -> Violation | None:
@@ -109,7 +109,7 @@ def check_variable(value: str, field: str) -> Violation | None:
     if not value:
         return Violation(field, "an environment variable needs a name")
     if "=" in value or "\0" in value:
-        return Violation(field, f"{shown(value)} is not a valid variable name: remove `=` and NUL")
+        return Violation(field, f"{printable_value(value)} is not a valid variable name: remove `=` and NUL")
     return None
 
 

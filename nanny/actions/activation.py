@@ -11,15 +11,15 @@ from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.health import health_of
 from nanny.actions.progress_clock import Meter, ProgressClock
 from nanny.actions.stages import ailing_instances, restarts_of, stages_of
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Running
-from nanny.automaton.states import Event
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import RunningAction
+from nanny.automaton.states import SnapshotEvent
 from nanny.rollout.judge import Findings, is_calm
 from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
-from nanny.rollout.views import Key, Progress, Stage, Stages, at
+from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import switched
-from nanny.world.leave import Answer
+from nanny.snapshots.wanted import switched_instance
+from nanny.world.leave import ApprovalAnswer
 from nannypb.v1.records_pb2 import ActionRecord, HealthRecord
 
 SOON_S: Final = 0.5
@@ -35,13 +35,13 @@ class Activation:
     def __init__(self, effects: Effects, progress: ProgressClock, contents: Contents) -> None:
         self._effects, self._progress, self._contents = effects, progress, contents
 
-    async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
+    async def step(self, subject: ServiceContext, running: RunningAction, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
         record = self._effects.record(subject, running)
         meter = self._progress.meter(subject.id, record)
         if not record.begun:
             _begin(subject, content, record, is_trusted=not running.number or self._ran_before(subject, content))
-        stages = meter.evidence.settled(stages_of(subject, content, own=keys_of(record.batch)), fell_of(record))
+        stages = meter.evidence.skip_proved(stages_of(subject, content, own=keys_of(record.batch)), fallen_keys(record))
         findings = meter.evidence.update(
             stages, restarts_of(subject, content), progress_of(record), meter.now_s, subject.policy.soak_s
         )
@@ -57,7 +57,7 @@ class Activation:
         return await self._do(step, subject, running, content, record)
 
     async def _do(
-        self, step: Step, subject: Subject, running: Running, content: Content, record: ActionRecord
+        self, step: Step, subject: ServiceContext, running: RunningAction, content: Content, record: ActionRecord
     ) -> float | None:
         match step:
             case Begin(batch, costs):
@@ -74,15 +74,15 @@ class Activation:
     async def _conclude(
         self,
         step: Prove | Finished | Failed,
-        subject: Subject,
-        running: Running,
+        subject: ServiceContext,
+        running: RunningAction,
         record: ActionRecord,
         content: Content,
     ) -> float | None:
         """The first batch, or all of it, is over. A repair has neither."""
         if isinstance(step, Failed):
             if running.number:
-                return await self._end(subject, running, record, Event.FAILED, step.why)
+                return await self._end(subject, running, record, SnapshotEvent.FAILED, step.why)
             return await self._say(subject, running, record, step.why)
         if not running.number:
             return None
@@ -93,22 +93,24 @@ class Activation:
             await self._say(subject, running, record, f"waits for a report of {name} ({location}){more}")
             return REPORTS_S
         if isinstance(step, Finished):
-            return await self._end(subject, running, record, Event.DONE, step.why, health_of(subject, content))
+            return await self._end(subject, running, record, SnapshotEvent.DONE, step.why, health_of(subject, content))
         record.proven = True
         await self._effects.store(subject, running, record)
         return 0.0
 
-    def _ran_before(self, subject: Subject, content: Content) -> bool:
+    def _ran_before(self, subject: ServiceContext, content: Content) -> bool:
         """What was ACTIVE last ran the same."""
         last = subject.service.last_active
         return bool(last) and self._contents.revision_id(subject.id, last) == content.revision_id
 
-    async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
+    async def give_back_if_ready(
+        self, subject: ServiceContext, running: RunningAction, content: Content
+    ) -> float | None:
         """While the service is paused: a batch that is ready, or was not by the deadline, gives its leave back."""
         record = self._effects.record(subject, running)
         if not record.batch:
             return None
-        done = at(stages_of(subject, content), Stage.DONE)
+        done = keys_in(stages_of(subject, content), Stage.DONE)
         since_ms = subject.record.paused.time.ToMilliseconds()
         paused_s = (self._effects.controller.clock.wall_ms() - since_ms) / 1000
         is_ready = done.issuperset(keys_of(record.batch))
@@ -118,7 +120,12 @@ class Activation:
         return None
 
     async def _begin(
-        self, subject: Subject, running: Running, record: ActionRecord, batch: Sequence[Key], costs: Sequence[Key]
+        self,
+        subject: ServiceContext,
+        running: RunningAction,
+        record: ActionRecord,
+        batch: Sequence[Key],
+        costs: Sequence[Key],
     ) -> float:
         record.batch.extend(messages_of(batch))
         asks = bool(costs) and bool(self._effects.leave.address)
@@ -131,7 +138,9 @@ class Activation:
         await self._effects.store(subject, running, record)
         return 0.0
 
-    async def _ask(self, subject: Subject, running: Running, record: ActionRecord, waited_s: float) -> float:
+    async def _ask(
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, waited_s: float
+    ) -> float:
         batch = keys_of(record.batch)
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
         answer = await self._effects.ask(record.cms_task, subject, batch, comment)
@@ -150,11 +159,16 @@ class Activation:
         return 0.0 if fewer and not record.cms_task else answer.retry_s
 
     async def _switch(
-        self, subject: Subject, running: Running, content: Content, record: ActionRecord, instances: Sequence[Key]
+        self,
+        subject: ServiceContext,
+        running: RunningAction,
+        content: Content,
+        record: ActionRecord,
+        instances: Sequence[Key],
     ) -> float | None:
         writes = []
         for key in instances[:AT_ONCE]:
-            after = switched(content, key, subject.held(key), subject.stamp)
+            after = switched_instance(content, key, subject.held_instance(key), subject.stamp)
             if after is not None:
                 writes.append(subject.write(key, after))
         written = await self._effects.write(subject, running, record, writes)
@@ -162,14 +176,14 @@ class Activation:
             (location, name), why = next(iter(written.refused.items()))
             failed = f"HQ refuses {name} ({location}): {why}"
             if running.number:
-                return await self._end(subject, running, record, Event.FAILED, failed)
+                return await self._end(subject, running, record, SnapshotEvent.FAILED, failed)
             return await self._say(subject, running, record, failed)
         if written.waits:
             await self._say(subject, running, record, written.message)
         return 0.0 if written.versions or written.deleted else written.retry_s or SOON_S
 
     async def _give_back(
-        self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, failed: Sequence[Key]
     ) -> float:
         if record.cms_task and not await self._effects.leave.give_back(record.cms_task):
             return await self._say(subject, running, record, _ends(record.cms_task))
@@ -182,10 +196,10 @@ class Activation:
 
     async def _end(
         self,
-        subject: Subject,
-        running: Running,
+        subject: ServiceContext,
+        running: RunningAction,
         record: ActionRecord,
-        outcome: Event,
+        outcome: SnapshotEvent,
         why: str,
         health: HealthRecord | None = None,
     ) -> float | None:
@@ -193,17 +207,17 @@ class Activation:
             return await self._say(subject, running, record, _ends(record.cms_task))
         if not running.number:
             return None
-        done = f"active; left out: {why}" if outcome is Event.DONE and why else why
+        done = f"active; left out: {why}" if outcome is SnapshotEvent.DONE and why else why
         await self._effects.end(subject, running, outcome, done, record.ailing, health)
         return None
 
-    async def _say(self, subject: Subject, running: Running, record: ActionRecord, why: str) -> float:
+    async def _say(self, subject: ServiceContext, running: RunningAction, record: ActionRecord, why: str) -> float:
         record.message = why
         await self._effects.store(subject, running, record)
         return SOON_S
 
 
-def _fewer(asked: int, answer: Answer, waited_s: float) -> int:
+def _fewer(asked: int, answer: ApprovalAnswer, waited_s: float) -> int:
     """A smaller number to ask for: the most that can be granted, or half after a while; 0: keep waiting.
 
     Only a budget may have room for fewer: a freeze, a limit or a CMS that does not answer has none.
@@ -217,13 +231,13 @@ def _ends(task_id: str) -> str:
     return f"waits for the CMS to end task {task_id}: hqctl disruptions why {task_id}"
 
 
-def progress_of(record: ActionRecord) -> Progress:
+def progress_of(record: ActionRecord) -> RolloutProgress:
     """The progress stored in the record."""
-    return Progress(
+    return RolloutProgress(
         keys_of(record.batch),
         record.batches_done,
         frozenset(keys_of(record.failed)),
-        fell_of(record),
+        fallen_keys(record),
         frozenset(keys_of(record.ailing)),
         record.at_most,
         record.proven,
@@ -231,11 +245,11 @@ def progress_of(record: ActionRecord) -> Progress:
     )
 
 
-def fell_of(record: ActionRecord) -> frozenset[Key]:
+def fallen_keys(record: ActionRecord) -> frozenset[Key]:
     return frozenset(keys_of(record.fell))
 
 
-def _begin(subject: Subject, content: Content, record: ActionRecord, *, is_trusted: bool) -> None:
+def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, is_trusted: bool) -> None:
     """Note what is so before anything is switched. What was active last has proven itself; a roll-back inherits."""
     is_back = subject.service.rolling_back
     record.begun = True
@@ -245,16 +259,22 @@ def _begin(subject: Subject, content: Content, record: ActionRecord, *, is_trust
 
 
 def _note(record: ActionRecord, findings: Findings) -> None:
-    fell = (fell_of(record) | findings.fell) - findings.recovered
+    fell = (fallen_keys(record) | findings.fell) - findings.recovered
     del record.fell[:]
     record.fell.extend(messages_of(sorted(fell)))
     record.failed.extend(messages_of(sorted(findings.failed)))
 
 
 def _measure(
-    meter: Meter, subject: Subject, record: ActionRecord, stages: Stages, progress: Progress, *, is_disturbed: bool
+    meter: Meter,
+    subject: ServiceContext,
+    record: ActionRecord,
+    stages: Stages,
+    progress: RolloutProgress,
+    *,
+    is_disturbed: bool,
 ) -> None:
-    to_switch = len(at(stages, *NOT_SWITCHED).intersection(progress.batch))
+    to_switch = len(keys_in(stages, *NOT_SWITCHED).intersection(progress.batch))
     meter.note_mark(
         (meter.evidence.progress, progress.batch, record.granted, to_switch, frozenset(subject.away), record.proven)
     )
@@ -262,9 +282,9 @@ def _measure(
     meter.note_calm(is_calm=is_calm_now, is_disturbed=is_disturbed or bool(to_switch))
 
 
-def _forgiving(progress: Progress, stages: Stages) -> Progress:
+def _forgiving(progress: RolloutProgress, stages: Stages) -> RolloutProgress:
     """A repair does not wait for instances that went down by themselves, although they leave less room."""
-    down = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLING) - set(progress.batch)
+    down = keys_in(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLING) - set(progress.batch)
     return replace(progress, failed=progress.failed | down)
 
 

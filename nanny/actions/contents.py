@@ -9,7 +9,7 @@ from typing import Final
 
 from control import Records
 from nanny.actions.needs import Needs, needs_of
-from nanny.actions.subject import Subject
+from nanny.actions.subject import ServiceContext
 from nanny.records import kinds
 from nanny.snapshots.content import Content, read_content, text_of
 from nannypb.v1 import records_pb2
@@ -44,7 +44,7 @@ class Contents:
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         return (stored.snapshot.revision_id if stored is not None else "") or snapshot
 
-    async def of(self, service: str, snapshot: str) -> Content:
+    async def content_of(self, service: str, snapshot: str) -> Content:
         """The content, checked again: locations may have changed. Raises NotFound, InvalidRequest."""
         key = kinds.of_snapshot(service, snapshot)
         if key in self._kept:
@@ -56,12 +56,12 @@ class Contents:
         self._keep(key, content, len(text))
         return content
 
-    async def needs(self, subject: Subject, content: Content) -> Needs:
+    async def needs(self, subject: ServiceContext, content: Content) -> Needs:
         """What other snapshots need of the revision of this one. Raises NotFound, InvalidRequest."""
         others = []
         for snapshot, state in subject.service.tuples.items():
             if snapshot != content.id and self.revision_id(subject.id, snapshot) == content.revision_id:
-                named = (await self.of(subject.id, snapshot)).placements
+                named = (await self.content_of(subject.id, snapshot)).placements
                 others.append((snapshot, state, named))
         return needs_of(others, subject.own_targets)
 

@@ -10,14 +10,14 @@ from control import Controller, Events, Refused
 from control.errors import EventRefused
 from hqclient import Client
 from nanny.actions import reports
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Running, SnapshotState
-from nanny.automaton.states import Current, Event
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import RunningAction, SnapshotState
+from nanny.automaton.states import Current, SnapshotEvent
 from nanny.records import kinds
 from nanny.rollout.views import Key
-from nanny.world.leave import Answer, Hold, Leave
+from nanny.world.leave import ApprovalAnswer, ApprovalPort, Hold
 from nanny.world.silences import silent_instances
-from nanny.world.writing import Write, Writer, Written
+from nanny.world.writing import InstanceWrite, InstanceWriter, Written
 from nannypb.v1 import records_pb2
 from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, HealthRecord, InstanceKey, ServiceEvent
 
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 _SHOWN_S: Final = 2.0
 _DECLARED_EVERY_S: Final = 5.0
 _OUTCOMES: Final = {
-    Event.DONE: records_pb2.OUTCOME_DONE,
-    Event.FAILED: records_pb2.OUTCOME_FAILED,
-    Event.CANCELLED: records_pb2.OUTCOME_CANCELLED,
+    SnapshotEvent.DONE: records_pb2.OUTCOME_DONE,
+    SnapshotEvent.FAILED: records_pb2.OUTCOME_FAILED,
+    SnapshotEvent.CANCELLED: records_pb2.OUTCOME_CANCELLED,
 }
 
 
@@ -39,15 +39,15 @@ class Effects:
         self,
         controller: Controller,
         events: Events[ServiceEvent],
-        writer: Writer,
-        leave: Leave,
+        writer: InstanceWriter,
+        leave: ApprovalPort,
         locations: Mapping[str, Client],
     ) -> None:
         self.controller, self.leave = controller, leave
         self._events, self._writer, self._locations = events, writer, locations
         self.ended = dict.fromkeys(_OUTCOMES, 0)
 
-    def record(self, subject: Subject, running: Running) -> ActionRecord:
+    def record(self, subject: ServiceContext, running: RunningAction) -> ActionRecord:
         """A copy of an action's record; a new one if it has not begun."""
         key = kinds.of_snapshot(subject.id, running.snapshot)
         stored = self.controller.records(kinds.ACTION).get(key)
@@ -56,7 +56,7 @@ class Effects:
             copy.CopyFrom(stored)
         return copy
 
-    async def store(self, subject: Subject, running: Running, record: ActionRecord) -> None:
+    async def store(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> None:
         """Store an action's progress. Nothing is written if it is unchanged."""
         change = self.controller.change()
         key = kinds.of_snapshot(subject.id, running.snapshot)
@@ -68,7 +68,9 @@ class Effects:
         """Those that took no writes a short while ago."""
         return self._writer.paused_locations()
 
-    async def write(self, subject: Subject, running: Running, record: ActionRecord, writes: Sequence[Write]) -> Written:
+    async def write(
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, writes: Sequence[InstanceWrite]
+    ) -> Written:
         """Store the intent, then write to HQ, and return when the picture shows it.
 
         What HQ could not store for now is in `waits` of the result; it is not asked again before `retry_s`.
@@ -92,32 +94,32 @@ class Effects:
         await subject.picture.settle(lambda: _shows(subject, written), _SHOWN_S)
         return written
 
-    async def ask(self, task: str, subject: Subject, instances: Sequence[Key], comment: str) -> Answer:
+    async def ask(self, task: str, subject: ServiceContext, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         """Final leave for these instances: requested, and confirmed directly before the effect."""
         answer = await self.leave.ask(task, subject.id, instances, comment)
         return await self.leave.confirm(task) if answer.granted else answer
 
-    async def silent(self, subject: Subject, keys: Set[Key]) -> set[Key]:
+    async def silent(self, subject: ServiceContext, keys: Set[Key]) -> set[Key]:
         """Those of these instances that have not reported in the last interval, as HQ says now."""
         return await silent_instances(self._locations, subject.id, keys) if keys else set()
 
     async def end(
         self,
-        subject: Subject,
-        running: Running,
-        outcome: Event,
+        subject: ServiceContext,
+        running: RunningAction,
+        outcome: SnapshotEvent,
         message: str = "",
         ailing: Sequence[InstanceKey] = (),
         health: HealthRecord | None = None,
     ) -> None:
         """The action is over: store that as an event like any other, once. `ailing`, `health`: see ActionEnd."""
         self.ended[outcome] += 1
-        level = logging.WARNING if outcome is Event.FAILED else logging.INFO
+        level = logging.WARNING if outcome is SnapshotEvent.FAILED else logging.INFO
         log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
         end = ActionEnd(
             snapshot_id=running.snapshot, number=running.number, outcome=_OUTCOMES[outcome], message=message[:1_000]
         )
-        if outcome is Event.FAILED:
+        if outcome is SnapshotEvent.FAILED:
             end.ailing.extend(ailing)
         if health is not None:
             end.health.CopyFrom(health)
@@ -127,7 +129,7 @@ class Effects:
         except (EventRefused, Refused) as error:
             log.info("%s: %s", subject.id, error)
 
-    async def clean(self, subject: Subject) -> bool:
+    async def clean(self, subject: ServiceContext) -> bool:
         """Give back the leave of superseded actions, and forget them. False: their instances are still changing."""
         is_clean = True
         actions = self.controller.records(kinds.ACTION)
@@ -156,7 +158,7 @@ class Declaring:
     `run` is what the kit calls while this process acts.
     """
 
-    def __init__(self, controller: Controller, leave: Leave) -> None:
+    def __init__(self, controller: Controller, leave: ApprovalPort) -> None:
         self._controller, self._leave = controller, leave
 
     async def run(self, _: str) -> float | None:
@@ -192,7 +194,7 @@ def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
     return record.number == state.action if record.number else state.current is Current.ACTIVE
 
 
-def _shows(subject: Subject, written: Written) -> bool:
+def _shows(subject: ServiceContext, written: Written) -> bool:
     version = subject.picture.version
     is_there = all((version(key) or 0) >= stored for key, stored in written.versions.items())
     return is_there and all(version(key) is None for key in written.deleted)

@@ -6,9 +6,9 @@ from typing import Final
 
 from nanny.actions import reports
 from nanny.actions.stages import restarts_of, stages_of
-from nanny.actions.subject import Subject
+from nanny.actions.subject import ServiceContext
 from nanny.rollout.judge import Evidence
-from nanny.rollout.views import SWITCHED, Key, Progress, at
+from nanny.rollout.views import SWITCHED, Key, RolloutProgress, keys_in
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY
 from nannypb.v1.records_pb2 import HealthRecord
@@ -16,13 +16,13 @@ from nannypb.v1.records_pb2 import HealthRecord
 _SHOWN: Final = 3
 
 
-class Health:
+class HealthMonitor:
     """What it has seen of each service. Another process needs some minutes until it sees who keeps restarting."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[str, Evidence]] = {}
 
-    def of(self, subject: Subject, content: Content, now_s: float) -> HealthRecord:
+    def health_record(self, subject: ServiceContext, content: Content, now_s: float) -> HealthRecord:
         """Of the instances that the snapshot names.
 
         Args:
@@ -33,13 +33,13 @@ class Health:
             evidence = Evidence()
         self._seen[subject.id] = content.id, evidence
         stages = stages_of(subject, content)
-        found = evidence.update(stages, restarts_of(subject, content), Progress(), now_s, subject.policy.soak_s)
+        found = evidence.update(stages, restarts_of(subject, content), RolloutProgress(), now_s, subject.policy.soak_s)
         record, remarks = health_of(subject, content), []
         floor = record.wanted - subject.policy.unavailable(record.wanted)
         if record.ready < floor:
             why = _why(subject, _down(subject, content))
             remarks.append(f"{record.ready} of {record.wanted} are ready, {floor} should be: {why}")
-        looping = sorted(found.failed & at(stages, *SWITCHED))
+        looping = sorted(found.failed & keys_in(stages, *SWITCHED))
         if looping:
             remarks.append(f"{_some(looping)} keep{'s' * (len(looping) == 1)} restarting")
         record.remark = "; ".join(remarks)
@@ -50,23 +50,23 @@ class Health:
         self._seen.pop(service, None)
 
 
-def health_of(subject: Subject, content: Content) -> HealthRecord:
+def health_of(subject: ServiceContext, content: Content) -> HealthRecord:
     """The numbers alone."""
     wanted = sum(key[0] not in subject.policy.leave_out for key in content.placements)
     return HealthRecord(ready=wanted - len(_down(subject, content)), wanted=wanted)
 
 
-def _down(subject: Subject, content: Content) -> list[Key]:
+def _down(subject: ServiceContext, content: Content) -> list[Key]:
     named = (key for key in content.placements if key[0] not in subject.policy.leave_out)
     return [key for key in named if not _is_ready(subject, key)]
 
 
-def _is_ready(subject: Subject, key: Key) -> bool:
+def _is_ready(subject: ServiceContext, key: Key) -> bool:
     instance = subject.instances.get(key)
     return instance is not None and reports.is_ready(instance)
 
 
-def _why(subject: Subject, down: list[Key]) -> str:
+def _why(subject: ServiceContext, down: list[Key]) -> str:
     location, name = min(down)
     instance = subject.instances.get((location, name))
     why = "not in HQ"

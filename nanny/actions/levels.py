@@ -10,14 +10,14 @@ from typing import Final
 from hqpb.v1 import instance_pb2
 from nanny.actions import reports
 from nanny.actions.needs import Needs, kept_target
-from nanny.actions.subject import Look, Subject
+from nanny.actions.subject import Look, ServiceContext
 from nanny.automaton.states import Action
 from nanny.rollout.views import Key
 from nanny.snapshots import wanted
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import CREATED, INSTALLED, READY
-from nanny.world.pictures import Picture
-from nanny.world.writing import Write
+from nanny.world.pictures import ServiceView
+from nanny.world.writing import InstanceWrite
 
 AT_ONCE: Final = 200
 """Instances that one step writes: more of them would keep orders waiting."""
@@ -100,7 +100,7 @@ _TARGETS: Final = {Action.GENERATE: CREATED, Action.PREPARE: INSTALLED}
 """What raises an instance that the snapshot names; the other actions lower all that HQ holds, named or not."""
 
 
-def levels_of(subject: Subject, content: Content, action: Action) -> Mapping[Level, Set[Key]]:
+def levels_of(subject: ServiceContext, content: Content, action: Action) -> Mapping[Level, Set[Key]]:
     """How far each instance is, also those in locations that do not answer."""
     picture, fill = subject.picture, _fill(subject, content)
     if action is Action.DESTROY:
@@ -111,21 +111,21 @@ def levels_of(subject: Subject, content: Content, action: Action) -> Mapping[Lev
         return {}
     named = content.placements if action in _TARGETS else None
     return picture.tally(
-        (action, content.id, fill), _judged(picture, content.revision_id, judge, named), named or ()
+        (action, content.id, fill), _level_judge(picture, content.revision_id, judge, named), named or ()
     ).groups()
 
 
-def _judged(
-    picture: Picture, snapshot: str, judge: Judge, named: Collection[Key] | None
+def _level_judge(
+    picture: ServiceView, snapshot: str, judge: Judge, named: Collection[Key] | None
 ) -> Callable[[Key], Level | None]:
-    def judged(key: Key) -> Level | None:
+    def level_of(key: Key) -> Level | None:
         return judge(picture.instances.get(key), snapshot) if named is None or key in named else None
 
-    return judged
+    return level_of
 
 
 def look_at(
-    subject: Subject,
+    subject: ServiceContext,
     content: Content,
     action: Action,
     heard: bool,
@@ -152,19 +152,19 @@ def look_at(
     look.away = {one: why for one, why in subject.away.items() if one in where and one not in skipped}
     out = frozenset(subject.away) | skipped
 
-    def found(*wanted_levels: Level) -> list[Key]:
+    def keys_at(*wanted_levels: Level) -> list[Key]:
         keys: set[Key] = set().union(*(levels.get(level, ()) for level in wanted_levels))
         return sorted(key for key in keys if key[0] not in out) if out else sorted(keys)
 
-    to_write = [key for key in found(Level.WRITE) if key not in kept]
+    to_write = [key for key in keys_at(Level.WRITE) if key not in kept]
     to_write.sort(key=lambda key: key[0] in last)
     if action is Action.DEACTIVATE:
         look.left = len(levels.get(Level.WRITE, ())) - len(to_write)
     look.missing = len(to_write)
     writes = (_write(subject, content, action, key, needs) for key in to_write[:AT_ONCE])
     look.writes = [write for write in writes if write is not None]
-    look.costly = found(Level.COSTLY)
-    look.waiting = found(Level.WAITING) if heard else found(Level.WAITING, Level.SILENT)
+    look.costly = keys_at(Level.COSTLY)
+    look.waiting = keys_at(Level.WAITING) if heard else keys_at(Level.WAITING, Level.SILENT)
     look.done = len(levels.get(Level.DONE, ()))
     if look.waiting:
         look.why = _why(subject, content, action, look.waiting[0])
@@ -172,7 +172,7 @@ def look_at(
 
 
 def _without_needed(
-    subject: Subject, content: Content, levels: Mapping[Level, Set[Key]], needs: Needs
+    subject: ServiceContext, content: Content, levels: Mapping[Level, Set[Key]], needs: Needs
 ) -> Mapping[Level, Set[Key]]:
     """The same, but an instance where others need what is there is done."""
     needed = {
@@ -185,14 +185,14 @@ def _without_needed(
     return {**kept, Level.DONE: kept.get(Level.DONE, set()) | needed}
 
 
-def _why(subject: Subject, content: Content, action: Action, key: Key) -> str:
+def _why(subject: ServiceContext, content: Content, action: Action, key: Key) -> str:
     if action is Action.PREPARE:
         return reports.why_not(subject.instances[key], content.revision_id)
     return "still runs" if action is Action.DEACTIVATE else "is being removed"
 
 
-def _write(subject: Subject, content: Content, action: Action, key: Key, needs: Needs) -> Write | None:
-    instance, held = subject.instances.get(key), subject.held(key)
+def _write(subject: ServiceContext, content: Content, action: Action, key: Key, needs: Needs) -> InstanceWrite | None:
+    instance, held = subject.instances.get(key), subject.held_instance(key)
     if action in _TARGETS:
         after = wanted.with_revision(content, key, held, _TARGETS[action], subject.stamp)
     elif instance is None or held is None:
@@ -206,11 +206,11 @@ def _write(subject: Subject, content: Content, action: Action, key: Key, needs: 
         return subject.delete(key)
     else:
         lowest = kept_target(_lowest(subject, content, action, key), needs.get(key))
-        after = wanted.lowered(content.revision_id, held, lowest, subject.stamp)
+        after = wanted.lowered_instance(content.revision_id, held, lowest, subject.stamp)
     return subject.write(key, after) if after is not None else None
 
 
-def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int | None:
+def _lowest(subject: ServiceContext, content: Content, action: Action, key: Key) -> int | None:
     """The highest target that the revision may have there; None: it must not be there."""
     if action is Action.DEACTIVATE:
         return INSTALLED
@@ -219,10 +219,10 @@ def _lowest(subject: Subject, content: Content, action: Action, key: Key) -> int
     return CREATED if action is Action.REMOVE and (is_held or _fill(subject, content)) else None
 
 
-def _is_ours(subject: Subject, instance: instance_pb2.Instance) -> bool:
+def _is_ours(subject: ServiceContext, instance: instance_pb2.Instance) -> bool:
     return bool(wanted.generation_of(instance, subject.created_ms))
 
 
-def _fill(subject: Subject, content: Content) -> bool:
+def _fill(subject: ServiceContext, content: Content) -> bool:
     state = subject.service.tuples.get(content.id)
     return state is not None and state.fill

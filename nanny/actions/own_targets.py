@@ -9,12 +9,12 @@ from nanny.actions import reports
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
 from nanny.actions.needs import kept_target
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Running
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import RunningAction
 from nanny.automaton.states import Action
 from nanny.records import kinds
 from nanny.rollout.views import Key
-from nanny.snapshots.wanted import CREATED, INSTALLED, READY, lowered, switched
+from nanny.snapshots.wanted import CREATED, INSTALLED, READY, lowered_instance, switched_instance
 from nannypb.v1 import service_pb2
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord
 
@@ -27,7 +27,7 @@ class OwnTargets:
     def __init__(self, effects: Effects, contents: Contents) -> None:
         self._effects, self._contents = effects, contents
 
-    async def step(self, subject: Subject) -> float | None:
+    async def step(self, subject: ServiceContext) -> float | None:
         """One look at all of them; in how many seconds to look again."""
         again = None
         for key, order in subject.own_targets.items():
@@ -42,11 +42,11 @@ class OwnTargets:
             if after is not None:
                 again = SOON_S
                 await self._write(subject, key, order, after)
-            elif not await self._settled(subject, key, order):
+            elif not await self._is_finished(subject, key, order):
                 again = SOON_S
         return again
 
-    async def forget_wiped(self, subject: Subject) -> None:
+    async def forget_wiped(self, subject: ServiceContext) -> None:
         """Remove orders that a roll-out or a stop has cancelled."""
         orders = self._effects.controller.records(kinds.INSTANCE_TARGET)
         for name in [name for name in orders if name.startswith(f"{subject.id}/")]:
@@ -60,19 +60,21 @@ class OwnTargets:
             change.delete(kinds.INSTANCE_TARGET, name)
             await change.commit()
 
-    async def _after(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> instance_pb2.Instance | None:
-        content = await self._contents.of(subject.id, order.snapshot_id)
-        held = subject.held(key)
+    async def _after(
+        self, subject: ServiceContext, key: Key, order: InstanceTargetRecord
+    ) -> instance_pb2.Instance | None:
+        content = await self._contents.content_of(subject.id, order.snapshot_id)
+        held = subject.held_instance(key)
         if held is None:
             return None
         if order.target == service_pb2.TARGET_ACTIVE:
-            return switched(content, key, held, subject.stamp) if key in content.placements else None
+            return switched_instance(content, key, held, subject.stamp) if key in content.placements else None
         target = INSTALLED if order.target == service_pb2.TARGET_PREPARED else CREATED
         needs = await self._contents.needs(subject, content)
-        return lowered(content.revision_id, held, kept_target(target, needs.get(key)), subject.stamp)
+        return lowered_instance(content.revision_id, held, kept_target(target, needs.get(key)), subject.stamp)
 
     async def _write(
-        self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
+        self, subject: ServiceContext, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
     ) -> None:
         """A serving instance is switched to another revision, or off, only with leave."""
         write = subject.write(key, after)
@@ -82,11 +84,11 @@ class OwnTargets:
             if not answer.granted:
                 return
             await self._note(subject, key, order, _task(subject, key, order))
-        running = Running(order.snapshot_id, Action.ACTIVATE, 0)
+        running = RunningAction(order.snapshot_id, Action.ACTIVATE, 0)
         record = ActionRecord(batch=[InstanceKey(location=key[0], id=key[1])], message=f"target of {key[1]}")
         await self._effects.write(subject, running, record, [write])
 
-    async def _settled(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> bool:
+    async def _is_finished(self, subject: ServiceContext, key: Key, order: InstanceTargetRecord) -> bool:
         """It is as ordered; its leave is given back once it serves again or is no longer meant to."""
         instance = subject.instances.get(key)
         if instance is None:
@@ -99,7 +101,7 @@ class OwnTargets:
         await self._note(subject, key, order, "")
         return True
 
-    async def _note(self, subject: Subject, key: Key, order: InstanceTargetRecord, task: str) -> None:
+    async def _note(self, subject: ServiceContext, key: Key, order: InstanceTargetRecord, task: str) -> None:
         """Record what the CMS granted, so that it can be declared to a CMS whose store has a new history."""
         if order.cms_task == task or not self._effects.leave.address:
             return
@@ -112,11 +114,11 @@ class OwnTargets:
             await change.commit()
 
 
-def holds(subject: Subject, order: InstanceTargetRecord) -> bool:
+def holds(subject: ServiceContext, order: InstanceTargetRecord) -> bool:
     """Whether it is still in force."""
     state = subject.service.tuples.get(order.snapshot_id)
     return state is not None and bool(state.overrides) and state.overrides == order.overrides
 
 
-def _task(subject: Subject, key: Key, order: InstanceTargetRecord) -> str:
+def _task(subject: ServiceContext, key: Key, order: InstanceTargetRecord) -> str:
     return f"nanny-{subject.id}-own-{order.overrides}-{key[0]}-{key[1]}-{order.target}"

@@ -7,18 +7,18 @@ from collections.abc import Collection, Mapping, Set
 from typing import Final
 
 from nanny.actions import reports
-from nanny.actions.subject import Subject
-from nanny.rollout.views import SWITCHED, Key, Stage, Stages, at
+from nanny.actions.subject import ServiceContext
+from nanny.rollout.views import SWITCHED, Key, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import READY, switched
-from nanny.world.pictures import Picture
-from nannyctl.plans.held import held
+from nanny.snapshots.wanted import READY, switched_instance
+from nanny.world.pictures import ServiceView
+from nannyctl.plans.held import held_instance
 
 _Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
 """By instance: epoch, uid and version of which it was found, and whether it is as described."""
 
 
-def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> Stages:
+def stages_of(subject: ServiceContext, content: Content, own: Collection[Key] = ()) -> Stages:
     """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out.
 
     Args:
@@ -38,12 +38,14 @@ def stages_of(subject: Subject, content: Content, own: Collection[Key] = ()) -> 
     _move(stages, {*not_ours, *subject.own_targets}, None)
     if subject.away:
         _move(stages, {key for key in content.placements if key[0] in subject.away} - not_ours, Stage.AWAY)
-    held = subject.held_by_others.difference(own, at(stages, Stage.DONE, Stage.AWAY), not_ours, subject.own_targets)
+    held = subject.held_by_others.difference(
+        own, keys_in(stages, Stage.DONE, Stage.AWAY), not_ours, subject.own_targets
+    )
     _move(stages, held.intersection(content.placements), Stage.HELD)
     return stages
 
 
-def restarts_of(subject: Subject, content: Content) -> Mapping[Key, int]:
+def restarts_of(subject: ServiceContext, content: Content) -> Mapping[Key, int]:
     """How often the containers of the snapshot's revision were started again; instances without any are absent."""
     instances = subject.instances
 
@@ -54,7 +56,7 @@ def restarts_of(subject: Subject, content: Content) -> Mapping[Key, int]:
     return {key: count for count, keys in tally.groups().items() if count for key in keys}
 
 
-def ailing_instances(subject: Subject, content: Content) -> set[Key]:
+def ailing_instances(subject: ServiceContext, content: Content) -> set[Key]:
     """Those that should be ready and are not; nobody, if none of them is."""
     instances = {key: subject.instances[key] for key in content.placements if key in subject.instances}
     serving = {key for key, instance in instances.items() if reports.should_serve(instance)}
@@ -73,7 +75,7 @@ def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> No
 
 
 def _stage(
-    picture: Picture,
+    picture: ServiceView,
     content: Content,
     key: Key,
     min_ready_s: float,
@@ -91,14 +93,14 @@ def _stage(
     return stage
 
 
-def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Verdicts) -> bool:
+def _is_as_described(picture: ServiceView, content: Content, key: Key, verdicts: _Verdicts) -> bool:
     """Switching it would write nothing. Computed once per version of an instance, as agents report often."""
     instance = picture.instances[key]
     epoch = picture.seen[key[0]].epoch
     version = epoch, instance.meta.uid, instance.meta.version
     known, verdict = verdicts.get(key, (None, False))
     if known != version:
-        verdict = switched(content, key, held(instance, epoch), "") is None
+        verdict = switched_instance(content, key, held_instance(instance, epoch), "") is None
         verdicts[key] = version, verdict
     return verdict
 
@@ -106,14 +108,14 @@ def _is_as_described(picture: Picture, content: Content, key: Key, verdicts: _Ve
 _SHOWN: Final = 5
 
 
-def differences(subject: Subject, content: Content) -> list[str]:
+def differences(subject: ServiceContext, content: Content) -> list[str]:
     """One line for each of the first few instances, and a count of the others; empty: there are none."""
-    found = at(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT, Stage.UNPREPARED)
+    found = keys_in(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT, Stage.UNPREPARED)
     lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
     return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]
 
 
-def _line(subject: Subject, content: Content, key: tuple[str, str]) -> str:
+def _line(subject: ServiceContext, content: Content, key: tuple[str, str]) -> str:
     location, name = key
     instance = subject.instances.get(key)
     if instance is None:

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hqpb.v1 import instance_pb2
-from nanny.automaton.service import Service
+from nanny.automaton.service import ManagedService
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key
 from nanny.snapshots.wanted import stamp_of
-from nanny.world.pictures import Picture
-from nanny.world.writing import Write
-from nannyctl.plans.held import Held, held
+from nanny.world.pictures import ServiceView
+from nanny.world.writing import InstanceWrite
+from nannyctl.plans.held import HeldInstance, held_instance
 from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ServiceContext:
     """What a step looks at.
 
     Attributes:
@@ -28,9 +28,9 @@ class Subject:
 
     id: str
     record: ServiceRecord
-    service: Service
+    service: ManagedService
     policy: Policy
-    picture: Picture
+    picture: ServiceView
     own_targets: Mapping[Key, InstanceTargetRecord] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
     held_by_others: frozenset[Key] = frozenset()
@@ -50,19 +50,19 @@ class Subject:
         """What writes to HQ are marked with."""
         return stamp_of(self.id, self.created_ms, self.record.generation)
 
-    def held(self, key: Key) -> Held | None:
+    def held_instance(self, key: Key) -> HeldInstance | None:
         """An instance with the version and epoch to write it with; None: HQ has none."""
         instance = self.instances.get(key)
-        return held(instance, self.picture.seen[key[0]].epoch) if instance is not None else None
+        return held_instance(instance, self.picture.seen[key[0]].epoch) if instance is not None else None
 
-    def write(self, key: Key, after: instance_pb2.Instance) -> Write:
+    def write(self, key: Key, after: instance_pb2.Instance) -> InstanceWrite:
         """The write that changes an instance to `after`."""
         instance = self.instances.get(key)
         version = instance.meta.version if instance is not None else 0
-        return Write(key, after, version, self.picture.seen[key[0]].epoch)
+        return InstanceWrite(key, after, version, self.picture.seen[key[0]].epoch)
 
-    def delete(self, key: Key) -> Write:
-        return Write(key, None, self.instances[key].meta.version, self.picture.seen[key[0]].epoch)
+    def delete(self, key: Key) -> InstanceWrite:
+        return InstanceWrite(key, None, self.instances[key].meta.version, self.picture.seen[key[0]].epoch)
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Look:
         left: how many instances need a change but are left to others, or for later.
     """
 
-    writes: list[Write] = field(default_factory=list)
+    writes: list[InstanceWrite] = field(default_factory=list)
     missing: int = 0
     costly: list[Key] = field(default_factory=list)
     waiting: list[Key] = field(default_factory=list)

@@ -12,19 +12,19 @@ from control import Controller, Events
 from nanny.actions.activation import Activation
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
-from nanny.actions.health import Health
+from nanny.actions.health import HealthMonitor
 from nanny.actions.level_steps import LevelSteps
 from nanny.actions.own_targets import OwnTargets, holds
 from nanny.actions.progress_clock import ProgressClock
 from nanny.actions.stages import differences
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Running
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import RunningAction
 from nanny.automaton.states import Action, Current
 from nanny.records import kinds
 from nanny.records.services import policy_of, service_of
 from nanny.rollout.views import Key
 from nanny.snapshots.wanted import generation_of
-from nanny.world.pictures import Picture, Pictures
+from nanny.world.pictures import ServiceView, ServiceViews
 from nannypb.v1.records_pb2 import HealthRecord, InstanceTargetRecord, ServiceEvent, ServiceRecord
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Worker:
         self,
         controller: Controller,
         events: Events[ServiceEvent],
-        pictures: Pictures,
+        pictures: ServiceViews,
         contents: Contents,
         effects: Effects,
         drift_every_s: float,
@@ -51,7 +51,7 @@ class Worker:
         self._levels = LevelSteps(effects, self._progress)
         self._activation = Activation(effects, self._progress, contents)
         self._own = OwnTargets(effects, contents)
-        self._health = Health()
+        self._health = HealthMonitor()
 
     async def run(self, service_id: str) -> float | None:
         """Look once, and do one step of each action. Return in how many seconds to look again."""
@@ -62,7 +62,7 @@ class Worker:
         service = service_of(record)
         if service.paused:
             self._progress.pause(service_id)
-            return await self._paused(service_id, record)
+            return await self._give_back_while_paused(service_id, record)
         async with self.picture(service_id) as picture:
             subject = await self._with_holds(self._subject(service_id, record, picture))
             if await self._went_back(subject):
@@ -73,19 +73,19 @@ class Worker:
             return again_s if is_clean else min(again_s or 1.0, 1.0)
 
     @asynccontextmanager
-    async def picture(self, service_id: str) -> AsyncIterator[Picture]:
+    async def picture(self, service_id: str) -> AsyncIterator[ServiceView]:
         """A service in HQ, once every location that answers was read."""
-        async with self._pictures.of(service_id) as picture:
+        async with self._pictures.view_of(service_id) as picture:
             await picture.settle(picture.is_read, _READ_S)
             yield picture
 
     @asynccontextmanager
-    async def subject(self, service_id: str) -> AsyncIterator[Subject]:
+    async def subject(self, service_id: str) -> AsyncIterator[ServiceContext]:
         """A service as it is now, once every location that answers was read. Raises KeyError."""
         async with self.picture(service_id) as picture:
             yield self._subject(service_id, self.controller.records(kinds.SERVICE)[service_id], picture)
 
-    async def _steps(self, subject: Subject) -> float | None:
+    async def _steps(self, subject: ServiceContext) -> float | None:
         waits = [await self._own.step(subject)]
         waits += [await self._step(subject, running) for running in list(subject.service.running())]
         if not any(True for _ in subject.service.running()):
@@ -95,18 +95,18 @@ class Worker:
         told = [wait_s for wait_s in waits if wait_s is not None]
         return min(told) if told else None
 
-    async def _step(self, subject: Subject, running: Running) -> float | None:
-        content = await self._contents.of(subject.id, running.snapshot)
+    async def _step(self, subject: ServiceContext, running: RunningAction) -> float | None:
+        content = await self._contents.content_of(subject.id, running.snapshot)
         if running.action is Action.ACTIVATE:
             return await self._activation.step(subject, running, content)
         wanted = subject.service.wanted_active()
         needs = await self._contents.needs(subject, content)
         if running.action is Action.DEACTIVATE and wanted:
-            kept = (await self._contents.of(subject.id, wanted)).placements
+            kept = (await self._contents.content_of(subject.id, wanted)).placements
             return await self._levels.step(subject, running, content, needs, kept)
         return await self._levels.step(subject, running, content, needs)
 
-    async def _rest(self, subject: Subject) -> float | None:
+    async def _rest(self, subject: ServiceContext) -> float | None:
         """No action is running: drift in HQ is shown and repaired in batches, as by a roll-out."""
         active = next((one for one, state in subject.service.tuples.items() if state.current is Current.ACTIVE), "")
         wanted = active or subject.service.wanted_active()
@@ -114,18 +114,18 @@ class Worker:
             self._health.forget(subject.id)
             await self._show(subject, [], HealthRecord())
             return None
-        content = await self._contents.of(subject.id, wanted)
+        content = await self._contents.content_of(subject.id, wanted)
         found = differences(subject, content) if active else []
-        await self._show(subject, found, self._health.of(subject, content, self.controller.clock.now()))
+        await self._show(subject, found, self._health.health_record(subject, content, self.controller.clock.now()))
         if not active:
             return self._drift_every_s
         if not found:
             return self._drift_every_s
         subject = replace(subject, record=self.controller.records(kinds.SERVICE)[subject.id])
-        await self._activation.step(subject, Running(active, Action.ACTIVATE, REPAIR), content)
+        await self._activation.step(subject, RunningAction(active, Action.ACTIVATE, REPAIR), content)
         return 1.0
 
-    async def _show(self, subject: Subject, found: list[str], health: HealthRecord) -> None:
+    async def _show(self, subject: ServiceContext, found: list[str], health: HealthRecord) -> None:
         is_known = list(subject.record.drift) == found
         if is_known and subject.record.health == health:
             return
@@ -139,18 +139,18 @@ class Worker:
         change.put(kinds.SERVICE, subject.id, record)
         await change.commit()
 
-    async def _paused(self, service_id: str, record: ServiceRecord) -> float | None:
+    async def _give_back_while_paused(self, service_id: str, record: ServiceRecord) -> float | None:
         """No further instance is touched, but a batch that is ready gives its leave back."""
-        async with self._pictures.of(service_id) as picture:
+        async with self._pictures.view_of(service_id) as picture:
             subject = self._subject(service_id, record, picture)
             for snapshot, state in subject.service.tuples.items():
                 if state.current is Current.ACTIVATING:
-                    running = Running(snapshot, Action.ACTIVATE, state.action)
-                    content = await self._contents.of(service_id, snapshot)
+                    running = RunningAction(snapshot, Action.ACTIVATE, state.action)
+                    content = await self._contents.content_of(service_id, snapshot)
                     return await self._activation.give_back_if_ready(subject, running, content)
         return None
 
-    async def _went_back(self, subject: Subject) -> bool:
+    async def _went_back(self, subject: ServiceContext) -> bool:
         """HQ was written by a later order than any known here, so the records were restored. Pause, and say so."""
         instances, created_ms = subject.instances, subject.created_ms
         tally = subject.picture.tally(
@@ -170,7 +170,7 @@ class Worker:
         await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
         return True
 
-    async def _with_holds(self, subject: Subject) -> Subject:
+    async def _with_holds(self, subject: ServiceContext) -> ServiceContext:
         holds = await self._effects.leave.holds_of_others(subject.id)
         if not holds:
             return subject
@@ -182,8 +182,8 @@ class Worker:
             held.update(hold.instances, *(by_node.get(host, ()) for host in hold.hosts))
         return replace(subject, held_by_others=frozenset(held))
 
-    def _subject(self, service_id: str, record: ServiceRecord, picture: Picture) -> Subject:
-        subject = Subject(
+    def _subject(self, service_id: str, record: ServiceRecord, picture: ServiceView) -> ServiceContext:
+        subject = ServiceContext(
             service_id,
             record,
             service_of(record),

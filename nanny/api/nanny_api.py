@@ -6,30 +6,30 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from control import Controller
-from nanny.api.orders import Orders, check_id, check_info, check_mask, default_request_id
+from nanny.api.orders import NannyOrders, check_id, check_info, check_mask, default_request_id
 from nanny.api.queries import Queries
-from nanny.api.shown import Shown
+from nanny.api.shown import NannyMessages
 from nanny.records import kinds
-from nanny.world.leave import Leave
-from nanny.world.pictures import Pictures
+from nanny.world.leave import ApprovalPort
+from nanny.world.pictures import ServiceViews
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import OutOfReach, invalid
 from serving.rights.access import Access
-from serving.rights.reach import EVERYTHING, SHOWN, Of, Reach, checked, narrowed
-from serving.rights.rules import INSPECT, READ, STOP, Record, Role, Rule
+from serving.rights.reach import EVERYTHING, SHOWN, Of, Reach, checked_reach, narrowed_reach
+from serving.rights.rules import INSPECT, READ, STOP, AuditLevel, Role, Rule
 
-_SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
+_SERVICE: Final = ServiceTable("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
 _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
 _MANAGERS: Final = (Role.OPERATOR, Role.ADMIN)
 _PAGE: Final = 1_000
-ORDER: Final = Rule("change services", frozenset(_OWNERS), Record.ORDERS)
-DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), Record.READS)
+ORDER: Final = Rule("change services", frozenset(_OWNERS), AuditLevel.ORDERS)
+DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), AuditLevel.READS)
 
 
-def _seen(request: Any, access: Access) -> None:
+def _check_service_visible(request: Any, access: Access) -> None:
     """Raises OutOfReach: to this caller the service does not exist."""
     if not access.covers_service(request.service_id):
         raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
@@ -40,20 +40,26 @@ def _of(roles: tuple[Role, ...]) -> Reach:
 
     def check(request: Any, access: Access) -> None:
         if not isinstance(request, pb.CreateServiceRequest):
-            _seen(request, access)
+            _check_service_visible(request, access)
         access.check_service(request.service_id, roles)
 
-    return checked(Of.SERVICE, check)
+    return checked_reach(Of.SERVICE, check)
 
 
-_SEEN: Final = checked(Of.SERVICE, _seen)
+_SEEN: Final = checked_reach(Of.SERVICE, _check_service_visible)
 
 
 class NannyApi:
     """The service. `methods` is what a transport serves."""
 
     def __init__(
-        self, controller: Controller, orders: Orders, queries: Queries, shown: Shown, pictures: Pictures, leave: Leave
+        self,
+        controller: Controller,
+        orders: NannyOrders,
+        queries: Queries,
+        shown: NannyMessages,
+        pictures: ServiceViews,
+        leave: ApprovalPort,
     ) -> None:
         self._controller, self._orders, self._queries = controller, orders, queries
         self._shown, self._pictures, self._leave = shown, pictures, leave
@@ -65,7 +71,7 @@ class NannyApi:
             _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER, _of(_OWNERS)),
             _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER, _of(_OWNERS)),
             _SERVICE.unary(pb.GetServiceRequest, self._get, READ, _SEEN),
-            _SERVICE.unary(pb.ListServicesRequest, self._list, READ, narrowed(Of.SERVICE)),
+            _SERVICE.unary(pb.ListServicesRequest, self._list, READ, narrowed_reach(Of.SERVICE)),
             _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER, _of(_OWNERS)),
             _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE, _of(_OWNERS)),
             _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ, _SEEN),
@@ -213,7 +219,7 @@ class NannyApi:
         if request.order not in orders:
             raise invalid("order", "write FREEZE, UNFREEZE or OPEN_EPOCH")
         await orders[request.order](by, reason)
-        call.touched("nanny")
+        call.note_write("nanny")
         return MessageAnswer(pb.SetControlResponse(control=self._state()))
 
     def _state(self) -> pb.ControlState:

@@ -16,7 +16,7 @@ from nanny.actions.contents import Contents
 from nanny.records import kinds
 from nanny.rollout.policy import DEADLINE_S
 from nanny.rollout.views import Key
-from nanny.snapshots.adopting import adopted
+from nanny.snapshots.adopting import adopted_content
 from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
@@ -30,7 +30,7 @@ _SHORTEST_PREFIX: Final = 6
 _MOST_SECONDS: Final = 7 * 86_400
 
 
-class Orders:
+class NannyOrders:
     """Turns requests into events."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Orders:
         timeout_s = 10.0 if call.deadline is None else max(0.1, call.deadline - self._controller.clock.now())
         request_id = request_id or default_request_id(call)
         await self._events.submit(service, event, request_id=request_id, by=event.by.author, timeout_s=timeout_s)
-        call.touched(service, self._controller.version)
+        call.note_write(service, self._controller.version)
 
     async def add_snapshot(self, request: pb.CreateSnapshotRequest, call: Call) -> pb.Snapshot:
         """Check the content, store it under its hash, then make it HEAD."""
@@ -75,7 +75,7 @@ class Orders:
         record = self._controller.records(kinds.SERVICE)[service]
         for known in filter(None, [record.head, *(one.snapshot_id for one in record.snapshot)]):
             try:
-                other = await self._contents.of(service, known)
+                other = await self._contents.content_of(service, known)
             except (InvalidRequest, NotFound):
                 continue  # a location of it is gone
             if runs_the_same(content, other):
@@ -84,7 +84,7 @@ class Orders:
 
     async def adoption(self, service: str, instances: Mapping[Key, Instance], by: pb.Authorship) -> SnapshotRecord:
         """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
-        content, text = await asyncio.to_thread(adopted, service, instances)
+        content, text = await asyncio.to_thread(adopted_content, service, instances)
         stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
         snapshot = pb.Snapshot(
             id=content.id,
@@ -120,7 +120,7 @@ class Orders:
 
     async def instance_key(self, service: str, snapshot: str, location: str, instance: str) -> Key:
         """The key of the named instance. Raises NotFound: the snapshot does not name it."""
-        content = await self._contents.of(service, snapshot)
+        content = await self._contents.content_of(service, snapshot)
         found = [key for key in content.placements if key[1] == instance and location in ("", key[0])]
         if len(found) != 1:
             what = "in several locations: name one" if found else f"not named by snapshot {snapshot} of {service}"

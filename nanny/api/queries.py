@@ -10,7 +10,7 @@ from hqpb.v1 import instance_pb2
 from nanny.actions import reports
 from nanny.actions.contents import Contents
 from nanny.actions.worker import Worker
-from nanny.api.shown import Shown, by_location
+from nanny.api.shown import NannyMessages, by_location
 from nanny.automaton.states import Current
 from nanny.instances import STATES, instance_state
 from nanny.records import kinds
@@ -31,7 +31,7 @@ _NOT_IN_HQ: Final = (Current.GENERATING, Current.PARTIALLY_CREATED, Current.CREA
 class Queries:
     """Answers from memory, and from the pictures that this process has of HQ."""
 
-    def __init__(self, worker: Worker, shown: Shown, contents: Contents) -> None:
+    def __init__(self, worker: Worker, shown: NannyMessages, contents: Contents) -> None:
         self._worker, self._shown, self._contents = worker, shown, contents
         self._controller = worker.controller
 
@@ -51,7 +51,7 @@ class Queries:
             async with self._worker.subject(service) as subject:
                 for state in shown.snapshot:
                     if state.HasField("action"):
-                        content = await self._contents.of(service, state.snapshot_id)
+                        content = await self._contents.content_of(service, state.snapshot_id)
                         stored = self._shown.action_record(service, state.snapshot_id)
                         by_location(subject, content, state, stored)
         return shown
@@ -89,7 +89,7 @@ class Queries:
     async def instances(self, service: str, snapshot: str) -> pb.ListInstancesResponse:
         """The state of each instance of a snapshot, and what is wanted there."""
         record = self.record(service)
-        content = await self._contents.of(service, snapshot)
+        content = await self._contents.content_of(service, snapshot)
         answer = pb.ListInstancesResponse(snapshot_id=snapshot)
         current = next((CURRENT[one.current] for one in record.snapshot if one.snapshot_id == snapshot), None)
         async with self._worker.subject(service) as subject:

@@ -10,13 +10,13 @@ from control import Controller, Events
 from nanny.actions.activation import progress_of
 from nanny.actions.levels import Level, levels_of
 from nanny.actions.stages import stages_of
-from nanny.actions.subject import Subject
+from nanny.actions.subject import ServiceContext
 from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
 from nanny.rollout.plan import failures
-from nanny.rollout.views import Progress, Stage, Stages
+from nanny.rollout.views import RolloutProgress, Stage, Stages
 from nanny.snapshots.content import Content
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ActionRecord, ServiceEvent, TupleRecord
@@ -27,7 +27,7 @@ STATE_NUMBER: Final[Mapping[ServiceState, int]] = {
 _LEFT: Final = (Stage.SILENT, Stage.HELD, Stage.LOST, Stage.GONE, Stage.AWAY)
 
 
-class Shown:
+class NannyMessages:
     """Makes messages of records."""
 
     def __init__(self, controller: Controller, events: Events[ServiceEvent]) -> None:
@@ -104,10 +104,10 @@ class Shown:
         return self._actions.get(kinds.of_snapshot(service_id, snapshot), ActionRecord())
 
 
-def by_location(subject: Subject, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
+def by_location(subject: ServiceContext, content: Content, state: pb.SnapshotState, stored: ActionRecord) -> None:
     """Fill in the progress of a tuple's action, location by location."""
     stages = _stages(subject, content, Action(state.action.action))
-    progress = progress_of(stored) if stored.number == state.action.number else Progress()
+    progress = progress_of(stored) if stored.number == state.action.number else RolloutProgress()
     failed = failures(stages, progress) - stages.get(Stage.DONE, set())
     counts = {stage: Counter(key[0] for key in keys - failed) for stage, keys in stages.items()}
     totals, failed_in = Counter(key[0] for key in content.placements), Counter(key[0] for key in failed)
@@ -129,13 +129,13 @@ def by_location(subject: Subject, content: Content, state: pb.SnapshotState, sto
         )
 
 
-def _error(subject: Subject, location: str) -> str:
+def _error(subject: ServiceContext, location: str) -> str:
     if location in subject.policy.leave_out:
         return "left out by the roll-out policy"
     return subject.away.get(location, "")
 
 
-def _stages(subject: Subject, content: Content, action: Action) -> Stages:
+def _stages(subject: ServiceContext, content: Content, action: Action) -> Stages:
     """An action other than a roll-out has fewer stages."""
     if action is Action.ACTIVATE:
         return stages_of(subject, content)

@@ -26,7 +26,7 @@ class SnapshotState:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningAction:
     """An action that should be under way."""
 
     snapshot: str
@@ -35,7 +35,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ManagedService:
     """Everything that the next step depends on.
 
     Attributes:
@@ -58,11 +58,11 @@ class Service:
     head_on_activation: bool = False
     rolls_back: bool = False
 
-    def running(self) -> Iterator[Running]:
+    def running(self) -> Iterator[RunningAction]:
         """The actions that should be under way; none while the service is paused."""
         for snapshot, state in self.tuples.items():
             if not self.paused and state.current in ACTIONS:
-                yield Running(snapshot, ACTIONS[state.current], state.action)
+                yield RunningAction(snapshot, ACTIONS[state.current], state.action)
 
     def wanted_active(self) -> str:
         """The snapshot whose target is ACTIVE; empty: none."""
@@ -72,7 +72,7 @@ class Service:
         """Some instance may be running."""
         return any(state.current in LIVE or state.overrides for state in self.tuples.values())
 
-    def with_tuple(self, snapshot: str, state: SnapshotState | None) -> Service:
+    def with_tuple(self, snapshot: str, state: SnapshotState | None) -> ManagedService:
         """The same with one tuple changed or removed."""
         tuples = dict(self.tuples)
         if state is None:

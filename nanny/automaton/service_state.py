@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import ACTIONS, Current, Target
 
 
@@ -46,7 +46,7 @@ MEANINGS: Final[Mapping[ServiceState, str]] = {
 }
 
 
-def service_state(service: Service) -> ServiceState:
+def service_state(service: ManagedService) -> ServiceState:
     """The state of a service. Whether it is paused is shown separately."""
     shown = {_shows(state) for state in service.tuples.values()}
     return next((state for state in ServiceState if state in shown), ServiceState.OFFLINE)
@@ -59,7 +59,7 @@ def _shows(state: SnapshotState) -> ServiceState:
     return ServiceState.BROKEN if state.overrides and shows is ServiceState.OFFLINE else shows
 
 
-def at_rest(service: Service) -> bool:
+def at_rest(service: ManagedService) -> bool:
     """No action is running, and no snapshot waits for another one."""
     return all(
         state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING

@@ -47,7 +47,7 @@ class Action(enum.StrEnum):
     DESTROY = "destroy"
 
 
-class Event(enum.StrEnum):
+class SnapshotEvent(enum.StrEnum):
     """What happens to one snapshot: the columns of the table."""
 
     TO_DESTROYED = "towards DESTROYED"
@@ -73,11 +73,11 @@ ACTIONS: Final[Mapping[Current, Action]] = {
 }
 """In these states an action runs (or waits while the service is paused); in all others nothing does."""
 
-TOWARDS: Final[Mapping[Target, Event]] = {
-    Target.DESTROYED: Event.TO_DESTROYED,
-    Target.CREATED: Event.TO_CREATED,
-    Target.PREPARED: Event.TO_PREPARED,
-    Target.ACTIVE: Event.TO_ACTIVE,
+TOWARDS: Final[Mapping[Target, SnapshotEvent]] = {
+    Target.DESTROYED: SnapshotEvent.TO_DESTROYED,
+    Target.CREATED: SnapshotEvent.TO_CREATED,
+    Target.PREPARED: SnapshotEvent.TO_PREPARED,
+    Target.ACTIVE: SnapshotEvent.TO_ACTIVE,
 }
 
 LIVE: Final = frozenset(

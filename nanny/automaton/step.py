@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nanny.automaton.service import Service, SnapshotState
-from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, TOWARDS, Current, Event, Target
+from nanny.automaton.service import ManagedService, SnapshotState
+from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, TOWARDS, Current, SnapshotEvent, Target
 from nanny.automaton.table import ABSENT, TABLE, State, Table
 
 TAKES_INSTANCE_ORDERS = frozenset({Current.PREPARED, Current.ACTIVE, Current.BROKEN, Current.DEACTIVATE_PENDING})
 """Every instance has the revision, and nothing that is under way would wipe the order."""
 
-Passed = Callable[[str, State, Event, State], None]
+Passed = Callable[[str, State, SnapshotEvent, State], None]
 """Told of every row that is used: snapshot, state, event, state afterwards."""
 
 
-def _unheard(snapshot: str, before: State, event: Event, after: State) -> None:
+def _ignore_transition(snapshot: str, before: State, event: SnapshotEvent, after: State) -> None:
     return None
 
 
-class Step:
+class SnapshotAutomaton:
     """The automaton over a table.
 
     Args:
@@ -31,49 +31,55 @@ class Step:
         passed: called with every row used, in order: for history, and for exhaustive searches.
     """
 
-    def __init__(self, table: Table = TABLE, passed: Passed = _unheard) -> None:
+    def __init__(self, table: Table = TABLE, passed: Passed = _ignore_transition) -> None:
         self._table = table
         self._passed = passed
 
-    def added(self, service: Service, snapshot: str) -> Service:
+    def add_snapshot(self, service: ManagedService, snapshot: str) -> ManagedService:
         """A new snapshot was added: it is HEAD."""
         return replace(service, head=snapshot)
 
-    def paused(self, service: Service) -> Service:
+    def pause_service(self, service: ManagedService) -> ManagedService:
         return replace(service, paused=True)
 
-    def resumed(self, service: Service) -> Service:
+    def resume_service(self, service: ManagedService) -> ManagedService:
         return replace(service, paused=False)
 
-    def ordered(self, service: Service, snapshot: str, target: Target, *, fill: bool = False) -> Service:
+    def set_target(
+        self, service: ManagedService, snapshot: str, target: Target, *, fill: bool = False
+    ) -> ManagedService:
         """Somebody set a target. The order must not be refused (see `refusal`)."""
-        return self._ordered(replace(service, rolling_back=False), snapshot, target, fill=fill)
+        return self._apply_target(replace(service, rolling_back=False), snapshot, target, fill=fill)
 
-    def ended(self, service: Service, snapshot: str, number: int, outcome: Event) -> Service:
+    def end_action(self, service: ManagedService, snapshot: str, number: int, outcome: SnapshotEvent) -> ManagedService:
         """An action ended: DONE, FAILED or CANCELLED. The number of a different action changes nothing."""
         state = service.tuples.get(snapshot)
         if state is None or state.action != number or state.current not in ACTIONS:
             return service
         was = state.current
-        service = self._moved(service, snapshot, outcome)
-        if outcome is Event.DONE:
+        service = self._apply_event(service, snapshot, outcome)
+        if outcome is SnapshotEvent.DONE:
             return self._done(service, snapshot, was)
-        return self._failed(service, snapshot) if outcome is Event.FAILED and was is Current.ACTIVATING else service
+        return (
+            self._roll_back(service, snapshot)
+            if outcome is SnapshotEvent.FAILED and was is Current.ACTIVATING
+            else service
+        )
 
-    def stopped(self, service: Service) -> Service:
+    def stop_service(self, service: ManagedService) -> ManagedService:
         """Switch everything off. What is wanted ACTIVE is wanted PREPARED."""
         if active := service.wanted_active():
-            service = self._retargeted(service, active, Target.PREPARED)
+            service = self._with_target(service, active, Target.PREPARED)
         service = replace(service, last_active="", rolling_back=False)
         for snapshot, state in service.tuples.items():
             if state.current in LIVE or state.overrides:
-                service = self._moved(service, snapshot, Event.STOPPED)
-                service = self._towards(service, snapshot)
+                service = self._apply_event(service, snapshot, SnapshotEvent.STOPPED)
+                service = self._begin_next_action(service, snapshot)
             elif snapshot == active:
-                service = self._towards(service, snapshot)
+                service = self._begin_next_action(service, snapshot)
         return service
 
-    def instance_ordered(self, service: Service, snapshot: str) -> Service:
+    def override_instance_target(self, service: ManagedService, snapshot: str) -> ManagedService:
         """One instance gets its own target. The snapshot's state does not change."""
         state = service.tuples[snapshot]
         if state.overrides:
@@ -81,78 +87,86 @@ class Step:
         number = service.numbered + 1
         return replace(service, numbered=number).with_tuple(snapshot, replace(state, overrides=number))
 
-    def _ordered(self, service: Service, snapshot: str, target: Target, *, fill: bool = False) -> Service:
+    def _apply_target(
+        self, service: ManagedService, snapshot: str, target: Target, *, fill: bool = False
+    ) -> ManagedService:
         if target is Target.ACTIVE:
-            return self._activated(service, snapshot)
+            return self._activate(service, snapshot)
         again = fill and not _fill_of(service, snapshot)
-        service = self._retargeted(service, snapshot, target, fill=fill)
+        service = self._with_target(service, snapshot, target, fill=fill)
         state = service.tuples.get(snapshot)
         if again and target is Target.CREATED and state is not None and state.current is Current.CREATED:
-            return self._moved(service, snapshot, Event.AGAIN)
-        return self._towards(service, snapshot)
+            return self._apply_event(service, snapshot, SnapshotEvent.AGAIN)
+        return self._begin_next_action(service, snapshot)
 
-    def _activated(self, service: Service, snapshot: str) -> Service:
+    def _activate(self, service: ManagedService, snapshot: str) -> ManagedService:
         if service.head_on_activation:
             service = replace(service, head=snapshot)
         state = service.tuples.get(snapshot)
         is_active = state is not None and state.current is Current.ACTIVE
         if is_active and not any(other.overrides for other in service.tuples.values()):
-            return self._moved(service, snapshot, Event.TO_ACTIVE)
+            return self._apply_event(service, snapshot, SnapshotEvent.TO_ACTIVE)
         for other, other_state in service.tuples.items():
             if other != snapshot:
-                service = self._replaced(service, other, other_state)
-        service = self._retargeted(service, snapshot, Target.ACTIVE)
+                service = self._replace_active(service, other, other_state)
+        service = self._with_target(service, snapshot, Target.ACTIVE)
         service = service.with_tuple(snapshot, replace(service.tuples[snapshot], overrides=0))
-        return self._moved(service, snapshot, Event.AGAIN) if is_active else self._towards(service, snapshot)
+        return (
+            self._apply_event(service, snapshot, SnapshotEvent.AGAIN)
+            if is_active
+            else self._begin_next_action(service, snapshot)
+        )
 
-    def _replaced(self, service: Service, other: str, state: SnapshotState) -> Service:
+    def _replace_active(self, service: ManagedService, other: str, state: SnapshotState) -> ManagedService:
         """Another snapshot is ordered ACTIVE."""
         target = Target.PREPARED if state.target is Target.ACTIVE else state.target
         service = service.with_tuple(other, replace(state, target=target, overrides=0))
-        return self._moved(service, other, Event.REPLACED) if state.current in LIVE else service
+        return self._apply_event(service, other, SnapshotEvent.REPLACED) if state.current in LIVE else service
 
-    def _done(self, service: Service, snapshot: str, was: Current) -> Service:
+    def _done(self, service: ManagedService, snapshot: str, was: Current) -> ManagedService:
         if snapshot not in service.tuples:
             gone = service.last_active == snapshot
             return replace(service, last_active="") if gone else service
         if was is not Current.ACTIVATING:
-            return self._towards(service, snapshot)
+            return self._begin_next_action(service, snapshot)
         service = replace(service, last_active=snapshot, rolling_back=False)
         for other, state in service.tuples.items():
             if state.current is Current.DEACTIVATE_PENDING:
-                service = self._moved(service, other, Event.RELEASED)
-                service = self._towards(service, other)
+                service = self._apply_event(service, other, SnapshotEvent.RELEASED)
+                service = self._begin_next_action(service, other)
         return service
 
-    def _failed(self, service: Service, snapshot: str) -> Service:
+    def _roll_back(self, service: ManagedService, snapshot: str) -> ManagedService:
         """A roll-out failed: roll back once per order, if the policy says so and there is something to go back to."""
         back = service.last_active
         if not service.rolls_back or service.rolling_back or back == snapshot or back not in service.tuples:
             return replace(service, rolling_back=False)
-        return replace(self._ordered(service, back, Target.ACTIVE), rolling_back=True)
+        return replace(self._apply_target(service, back, Target.ACTIVE), rolling_back=True)
 
-    def _retargeted(self, service: Service, snapshot: str, target: Target, *, fill: bool = False) -> Service:
+    def _with_target(
+        self, service: ManagedService, snapshot: str, target: Target, *, fill: bool = False
+    ) -> ManagedService:
         state = service.tuples.get(snapshot)
         if state is not None:
             return service.with_tuple(snapshot, replace(state, target=target, fill=state.fill or fill))
-        return self._moved(service, snapshot, TOWARDS[target], new=(target, fill))
+        return self._apply_event(service, snapshot, TOWARDS[target], new=(target, fill))
 
-    def _towards(self, service: Service, snapshot: str) -> Service:
+    def _begin_next_action(self, service: ManagedService, snapshot: str) -> ManagedService:
         """Begin the next action that the target requires, unless it is already running."""
         state = service.tuples.get(snapshot)
         if state is None:
             return service
         event = TOWARDS[state.target]
         if state.current not in ACTIONS:
-            return self._moved(service, snapshot, event)
-        broken_off = self._table[state.current, Event.CANCELLED]
+            return self._apply_event(service, snapshot, event)
+        broken_off = self._table[state.current, SnapshotEvent.CANCELLED]
         if self._table[broken_off, event] is state.current:
             return service
-        return self._moved(self._moved(service, snapshot, Event.CANCELLED), snapshot, event)
+        return self._apply_event(self._apply_event(service, snapshot, SnapshotEvent.CANCELLED), snapshot, event)
 
-    def _moved(
-        self, service: Service, snapshot: str, event: Event, *, new: tuple[Target, bool] | None = None
-    ) -> Service:
+    def _apply_event(
+        self, service: ManagedService, snapshot: str, event: SnapshotEvent, *, new: tuple[Target, bool] | None = None
+    ) -> ManagedService:
         """Apply one row, and those that follow from it within the step."""
         state = service.tuples.get(snapshot)
         before: State = state.current if state is not None else ABSENT
@@ -165,14 +179,14 @@ class Step:
         if state is None:
             assert new is not None
             state = SnapshotState(after, *new)
-        service = _entered(service, snapshot, state, after)
+        service = _enter_state(service, snapshot, state, after)
         if after in NEVER_STORED:
-            last = Event.DONE if after is Current.DESTROYED else Event.CANCELLED
-            return self._moved(service, snapshot, last)
+            last = SnapshotEvent.DONE if after is Current.DESTROYED else SnapshotEvent.CANCELLED
+            return self._apply_event(service, snapshot, last)
         return service
 
 
-def refusal(service: Service, snapshot: str, target: Target) -> str:
+def refusal(service: ManagedService, snapshot: str, target: Target) -> str:
     """Why an order is refused in this state; empty: it is not."""
     if service.wanted_active() == snapshot and target is not Target.ACTIVE:
         return (
@@ -183,7 +197,7 @@ def refusal(service: Service, snapshot: str, target: Target) -> str:
     return ""
 
 
-def instance_refusal(service: Service, snapshot: str) -> str:
+def instance_refusal(service: ManagedService, snapshot: str) -> str:
     """Why an order for one instance is refused in this state; empty: it is not."""
     state = service.tuples.get(snapshot)
     if state is None or state.current not in TAKES_INSTANCE_ORDERS:
@@ -193,12 +207,12 @@ def instance_refusal(service: Service, snapshot: str) -> str:
     return ""
 
 
-def _fill_of(service: Service, snapshot: str) -> bool:
+def _fill_of(service: ManagedService, snapshot: str) -> bool:
     state = service.tuples.get(snapshot)
     return state is not None and state.fill
 
 
-def _entered(service: Service, snapshot: str, state: SnapshotState, after: Current) -> Service:
+def _enter_state(service: ManagedService, snapshot: str, state: SnapshotState, after: Current) -> ManagedService:
     """Entering a working state assigns a number and cancels orders for single instances."""
     if after not in ACTIONS:
         return service.with_tuple(snapshot, replace(state, current=after, action=0))

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nanny.automaton.states import Current, Event
+from nanny.automaton.states import Current, SnapshotEvent
 
-_C, _E = Current, Event
+_C, _E = Current, SnapshotEvent
 ABSENT: Final = None
 """A snapshot without a tuple."""
 
 State = Current | None
-Table = Mapping[tuple[State, Event], State]
+Table = Mapping[tuple[State, SnapshotEvent], State]
 
 
-def _outcomes() -> Iterator[tuple[tuple[State, Event], State]]:
+def _outcomes() -> Iterator[tuple[tuple[State, SnapshotEvent], State]]:
     """How work ends."""
     for working, done, left in (
         (_C.GENERATING, _C.CREATED, _C.PARTIALLY_CREATED),
@@ -34,7 +34,7 @@ def _outcomes() -> Iterator[tuple[tuple[State, Event], State]]:
         yield (working, _E.CANCELLED), left
 
 
-def _ways() -> Iterator[tuple[tuple[State, Event], State]]:
+def _ways() -> Iterator[tuple[tuple[State, SnapshotEvent], State]]:
     """Where a resting snapshot goes next, by its target; to itself: it has arrived, or must not be changed."""
     for resting, destroyed, created, prepared, active in (
         (_C.PARTIALLY_CREATED, _C.DESTROYING, _C.GENERATING, _C.GENERATING, _C.GENERATING),

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from control import Change, Refused, UnreadableEvent
-from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.service_state import ServiceState, service_state
-from nanny.automaton.states import Current, Event, Target
-from nanny.automaton.step import Step, instance_refusal, refusal
+from nanny.automaton.states import Current, SnapshotEvent, Target
+from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal
 from nanny.automaton.table import State
 from nanny.records import kinds
 from nanny.records.history import Story
@@ -23,21 +23,21 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord
 
 MAX_SNAPSHOTS: Final = 200
-_OUTCOMES: Final[Mapping[int, Event]] = {
-    records_pb2.OUTCOME_DONE: Event.DONE,
-    records_pb2.OUTCOME_FAILED: Event.FAILED,
-    records_pb2.OUTCOME_CANCELLED: Event.CANCELLED,
+_OUTCOMES: Final[Mapping[int, SnapshotEvent]] = {
+    records_pb2.OUTCOME_DONE: SnapshotEvent.DONE,
+    records_pb2.OUTCOME_FAILED: SnapshotEvent.FAILED,
+    records_pb2.OUTCOME_CANCELLED: SnapshotEvent.CANCELLED,
 }
 
 
 def handler(wall_ms: Callable[[], int]) -> Callable[[Change, str, ServiceEvent], None]:
     """The handler. Events carry no time of their own: the same request sent again must be the same event."""
 
-    def timed(change: Change, service_id: str, event: ServiceEvent) -> None:
+    def handle_with_time(change: Change, service_id: str, event: ServiceEvent) -> None:
         event.by.time.FromMilliseconds(wall_ms())
         handle(change, service_id, event)
 
-    return timed
+    return handle_with_time
 
 
 def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
@@ -86,7 +86,7 @@ def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRe
     snapshot = stored.snapshot.id
     made.known.append(snapshot)
     active = SnapshotState(Current.ACTIVE, Target.ACTIVE)
-    service = Service({snapshot: active}, head=snapshot, last_active=snapshot)
+    service = ManagedService({snapshot: active}, head=snapshot, last_active=snapshot)
     write_back(made, service, event.by.time.ToMilliseconds())
     made.snapshot[0].target_set.CopyFrom(event.by)
 
@@ -124,25 +124,25 @@ class _Moved:
     ) -> None:
         self.change, self.service_id, self.event, self.record, self.story = change, service_id, event, record, story
         self.before = service_of(record)
-        self.step = Step(passed=self._passed)
+        self.step = SnapshotAutomaton(passed=self._on_transition)
         self.now_ms = event.by.time.ToMilliseconds()
 
-    def to(self, service: Service, message_of: str = "", message: str = "") -> None:
+    def apply_service(self, service: ManagedService, message_of: str = "", message: str = "") -> None:
         """The automaton has moved."""
         write_back(self.record, service, self.now_ms)
         if (one := tuple_of(self.record, message_of)) is not None:
             one.message = message
 
-    def ordered(self) -> None:
+    def increment_generation(self) -> None:
         """A person's order: increment the generation that later writes to HQ carry."""
         self.record.generation += 1
 
-    def _passed(self, snapshot: str, before: State, event: Event, after: State) -> None:
+    def _on_transition(self, snapshot: str, before: State, event: SnapshotEvent, after: State) -> None:
         if after is not before:
             self.story.tell(f"{before or 'none'} -> {after or 'none'} ({event})", snapshot, by_nanny=True)
 
 
-def _updated(moved: _Moved) -> None:
+def _on_updated(moved: _Moved) -> None:
     info, fields = moved.record.info, moved.event.updated_fields
     version = moved.record.info_version or 1
     if moved.event.info_version not in (0, version):
@@ -161,7 +161,7 @@ def _updated(moved: _Moved) -> None:
         moved.story.tell(f"roll-outs leave out {', '.join(sorted(after)) or 'no location'}")
 
 
-def _snapshot(moved: _Moved) -> None:
+def _on_snapshot(moved: _Moved) -> None:
     """The snapshot is added, unless it is there already; it is HEAD now."""
     added = moved.event.snapshot
     key = kinds.of_snapshot(moved.service_id, added.snapshot.id)
@@ -176,7 +176,7 @@ def _snapshot(moved: _Moved) -> None:
         stored.snapshot.created.time.CopyFrom(moved.event.by.time)
         moved.change.put(kinds.SNAPSHOT, key, stored)
     _remember(moved, added.snapshot.id, added.chunks)
-    moved.to(moved.step.added(moved.before, added.snapshot.id))
+    moved.apply_service(moved.step.add_snapshot(moved.before, added.snapshot.id))
     moved.story.tell("is HEAD", added.snapshot.id)
 
 
@@ -193,27 +193,27 @@ def _remember(moved: _Moved, snapshot: str, chunks: int) -> None:
     moved.record.known[:] = known
 
 
-def _target(moved: _Moved) -> None:
+def _on_target(moved: _Moved) -> None:
     order = moved.event.target
     target = TARGET[order.target]
     _check_snapshot(moved, order.snapshot_id)
     if why := refusal(moved.before, order.snapshot_id, target):
         raise Refused(why)
-    moved.ordered()
+    moved.increment_generation()
     moved.story.tell(f"target {target}" + (" with the fill flag" if order.fill else ""), order.snapshot_id)
-    moved.to(moved.step.ordered(moved.before, order.snapshot_id, target, fill=order.fill))
+    moved.apply_service(moved.step.set_target(moved.before, order.snapshot_id, target, fill=order.fill))
     if (one := tuple_of(moved.record, order.snapshot_id)) is not None:
         one.target_set.CopyFrom(moved.event.by)
         one.order.CopyFrom(pb.Order(id=order.order_id, target=order.target, outcome=pb.ORDER_OUTCOME_OPEN))
 
 
-def _instance(moved: _Moved) -> None:
+def _on_instance(moved: _Moved) -> None:
     order = moved.event.instance
     _check_snapshot(moved, order.snapshot_id)
     if why := instance_refusal(moved.before, order.snapshot_id):
         raise Refused(why)
-    moved.ordered()
-    after = moved.step.instance_ordered(moved.before, order.snapshot_id)
+    moved.increment_generation()
+    after = moved.step.override_instance_target(moved.before, order.snapshot_id)
     key = kinds.of_instance(moved.service_id, (order.instance.location, order.instance.id))
     stored = records_pb2.InstanceTargetRecord(
         snapshot_id=order.snapshot_id,
@@ -226,10 +226,10 @@ def _instance(moved: _Moved) -> None:
     moved.change.put(kinds.INSTANCE_TARGET, key, stored)
     where = f"{order.instance.id} ({order.instance.location})"
     moved.story.tell(f"target {TARGET[order.target]} for instance {where}", order.snapshot_id)
-    moved.to(after)
+    moved.apply_service(after)
 
 
-def _paused(moved: _Moved) -> None:
+def _on_paused(moved: _Moved) -> None:
     if moved.event.paused:
         moved.record.paused.CopyFrom(moved.event.by)
         moved.record.generation = max(moved.record.generation, moved.event.generation)
@@ -239,22 +239,22 @@ def _paused(moved: _Moved) -> None:
         moved.story.tell("actions resumed")
 
 
-def _stopped(moved: _Moved) -> None:
+def _on_stopped(moved: _Moved) -> None:
     if service_state(moved.before) is ServiceState.OFFLINE:
         raise Refused(f"service {moved.service_id} is {ServiceState.OFFLINE}: there is nothing to stop")
-    moved.ordered()
+    moved.increment_generation()
     active = moved.before.wanted_active()
     moved.story.tell("stopped")
-    moved.to(moved.step.stopped(moved.before))
+    moved.apply_service(moved.step.stop_service(moved.before))
     if (one := tuple_of(moved.record, active)) is not None:
         one.target_set.CopyFrom(moved.event.by)
 
 
-def _ended(moved: _Moved) -> None:
+def _on_ended(moved: _Moved) -> None:
     end = moved.event.ended
     if end.message:
         moved.story.tell(end.message, end.snapshot_id, by_nanny=True)
-    after = moved.step.ended(moved.before, end.snapshot_id, end.number, _OUTCOMES[end.outcome])
+    after = moved.step.end_action(moved.before, end.snapshot_id, end.number, _OUTCOMES[end.outcome])
     if after is moved.before:
         raise Refused(f"action {end.number} is over")
     if not (after.rolling_back and moved.before.rolling_back):
@@ -262,7 +262,7 @@ def _ended(moved: _Moved) -> None:
         moved.record.ailing.extend(end.ailing if after.rolling_back else ())
     if end.HasField("health"):
         moved.record.health.CopyFrom(end.health)
-    moved.to(after, end.snapshot_id, end.message)
+    moved.apply_service(after, end.snapshot_id, end.message)
 
 
 def _check_snapshot(moved: _Moved, snapshot: str) -> None:
@@ -271,11 +271,11 @@ def _check_snapshot(moved: _Moved, snapshot: str) -> None:
 
 
 _MOVES: Final[Mapping[str, Callable[[_Moved], None]]] = {
-    "updated": _updated,
-    "snapshot": _snapshot,
-    "target": _target,
-    "instance": _instance,
-    "paused": _paused,
-    "stopped": _stopped,
-    "ended": _ended,
+    "updated": _on_updated,
+    "snapshot": _on_snapshot,
+    "target": _on_target,
+    "instance": _on_instance,
+    "paused": _on_paused,
+    "stopped": _on_stopped,
+    "ended": _on_ended,
 }

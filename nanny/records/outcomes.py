@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from nanny.automaton.service import Service
+from nanny.automaton.service import ManagedService
 from nanny.automaton.states import ACTIONS, Current, Target
 from nanny.records.services import TARGET
 from nannypb.v1 import service_pb2 as pb
@@ -29,7 +29,7 @@ class _Outcome(NamedTuple):
 _OPEN: Final = _Outcome(pb.ORDER_OUTCOME_OPEN)
 
 
-def note_outcomes(record: ServiceRecord, service: Service, event: ServiceEvent) -> None:
+def note_outcomes(record: ServiceRecord, service: ManagedService, event: ServiceEvent) -> None:
     """Note in the record what the event means for the orders that are open; `service`: as it is afterwards."""
     for one in record.snapshot:
         if one.order.outcome != pb.ORDER_OUTCOME_OPEN:
@@ -42,10 +42,10 @@ def note_outcomes(record: ServiceRecord, service: Service, event: ServiceEvent) 
             one.order.instead_snapshot_id = after.instead
 
 
-def _of_order(one: TupleRecord, service: Service, event: ServiceEvent) -> _Outcome:
+def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
     state, wanted = service.tuples[one.snapshot_id], TARGET[one.order.target]
     if state.target is not wanted:
-        return _displaced(service, event)
+        return _displaced_outcome(service, event)
     if state.current in ACTIONS:
         return _OPEN
     if state.current is _ARRIVED.get(wanted):
@@ -64,7 +64,7 @@ def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _O
     return reached
 
 
-def _displaced(service: Service, event: ServiceEvent) -> _Outcome:
+def _displaced_outcome(service: ManagedService, event: ServiceEvent) -> _Outcome:
     """Its target was changed by something else than an order for this snapshot."""
     instead = service.wanted_active()
     if event.HasField("ended"):  # it failed, and the roll-back begins: the order ends when that does
@@ -73,7 +73,7 @@ def _displaced(service: Service, event: ServiceEvent) -> _Outcome:
     return _Outcome(outcome, _by(event), instead)
 
 
-def _of_roll_back(one: TupleRecord, service: Service, event: ServiceEvent) -> _Outcome:
+def _of_roll_back(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
     back, why = one.order.instead_snapshot_id, one.order.message
     state = service.tuples.get(back)
     if state is None or state.target is not Target.ACTIVE:

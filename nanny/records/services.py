@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from control.amounts import Amount
-from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import Current, Target
 from nanny.rollout.policy import DEADLINE_S, TEN_PERCENT, Policy, default_min_ready_s, default_soak_s
 from nannypb.v1 import records_pb2, service_pb2
@@ -20,9 +20,9 @@ TARGET: Mapping[int, Target] = {
 TARGET_NUMBER = {target: number for number, target in TARGET.items()}
 
 
-def service_of(record: records_pb2.ServiceRecord) -> Service:
+def service_of(record: records_pb2.ServiceRecord) -> ManagedService:
     """What the automaton needs of a record."""
-    return Service(
+    return ManagedService(
         tuples={one.snapshot_id: _state(one) for one in record.snapshot},
         head=record.head,
         paused=record.HasField("paused"),
@@ -38,7 +38,7 @@ def _state(record: records_pb2.TupleRecord) -> SnapshotState:
     return SnapshotState(CURRENT[record.current], TARGET[record.target], record.fill, record.overrides, record.action)
 
 
-def write_back(record: records_pb2.ServiceRecord, service: Service, now_ms: int) -> None:
+def write_back(record: records_pb2.ServiceRecord, service: ManagedService, now_ms: int) -> None:
     """Bring a record to what the automaton says; `current_since` follows the state, and old messages are removed."""
     before = {one.snapshot_id: one for one in record.snapshot}
     tuples = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
+from nanny.rollout.views import SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 
 RESTARTS: Final = 3
 WITHIN_S: Final = 600.0
@@ -50,16 +50,16 @@ class Evidence:
         """Only grows: an instance whose readiness comes and goes is no progress."""
         return len(self.firsts)
 
-    def settled(self, stages: Stages, fell: Set[Key]) -> Stages:
+    def skip_proved(self, stages: Stages, fell: Set[Key]) -> Stages:
         """The same stages; who was done is not asked to have seen what is written later."""
         again = (stages.get(Stage.SETTLING, _NOBODY) & self.proved) - fell
         if not again:
             return stages
         settling = stages[Stage.SETTLING] - again
-        return {**stages, Stage.SETTLING: settling, Stage.DONE: at(stages, Stage.DONE) | again}
+        return {**stages, Stage.SETTLING: settling, Stage.DONE: keys_in(stages, Stage.DONE) | again}
 
     def update(
-        self, stages: Stages, restarts: Mapping[Key, int], progress: Progress, now_s: float, soak_s: float
+        self, stages: Stages, restarts: Mapping[Key, int], progress: RolloutProgress, now_s: float, soak_s: float
     ) -> Findings:
         """Note what is there now.
 
@@ -68,12 +68,12 @@ class Evidence:
             restarts: of containers, by instance; absent: none.
         """
         self._forget(stages)
-        for key in at(stages, *SWITCHED) - self._switched_at.keys():
+        for key in keys_in(stages, *SWITCHED) - self._switched_at.keys():
             self._switched_at[key] = now_s
             if key in restarts:
                 self._restarts[key] = restarts[key]
         restarted = self._count(restarts, now_s)
-        down = self.proved & at(stages, Stage.UNDER_WAY, Stage.UNHEARD)
+        down = self.proved & keys_in(stages, Stage.UNDER_WAY, Stage.UNHEARD)
         fell = (self.proved & restarted) | down
         done = stages.get(Stage.DONE, _NOBODY) - fell
         for key in self.done_since.keys() - done:
@@ -87,7 +87,7 @@ class Evidence:
 
     def _forget(self, stages: Stages) -> None:
         """An instance that others held, or that was silent, has to prove itself anew."""
-        for key in self._switched_at.keys() - at(stages, *_KEEPS_PROOF):
+        for key in self._switched_at.keys() - keys_in(stages, *_KEEPS_PROOF):
             del self._switched_at[key]
             self._restarts.pop(key, None)
             self._restarted_at.pop(key, None)
@@ -111,13 +111,13 @@ def _is_final(times: list[float], now_s: float) -> bool:
     return sum(now_s - time <= WITHIN_S for time in times) >= RESTARTS
 
 
-def expected(stages: Stages, progress: Progress) -> set[Key]:
+def expected_keys(stages: Stages, progress: RolloutProgress) -> set[Key]:
     """Switched instances that have to be done: not those that are lost, ailing, or counted as failures."""
     left = progress.failed | progress.fell | progress.ailing
-    return at(stages, *SWITCHED) - at(stages, Stage.LOST, Stage.GONE) - left
+    return keys_in(stages, *SWITCHED) - keys_in(stages, Stage.LOST, Stage.GONE) - left
 
 
-def is_calm(stages: Stages, progress: Progress) -> bool:
+def is_calm(stages: Stages, progress: RolloutProgress) -> bool:
     """Somebody is expected to be done, and all who are, are."""
-    due = expected(stages, progress)
-    return bool(due) and due <= at(stages, Stage.DONE)
+    due = expected_keys(stages, progress)
+    return bool(due) and due <= keys_in(stages, Stage.DONE)

@@ -6,9 +6,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from nanny.rollout.judge import expected, is_calm
+from nanny.rollout.judge import expected_keys, is_calm
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import SWITCHED, Key, Progress, Stage, Stages, at
+from nanny.rollout.views import SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 
 LARGEST_BATCH = 1_000
 
@@ -71,7 +71,7 @@ class Failed:
 Step = Begin | Switch | GiveBack | Prove | Wait | Finished | Failed
 
 
-def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float = 0.0) -> Step:
+def next_step(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float = 0.0) -> Step:
     """Decide what comes next.
 
     Args:
@@ -85,7 +85,7 @@ def next_step(policy: Policy, stages: Stages, progress: Progress, stalled_s: flo
         return _in_batch(policy, stages, progress, stalled_s)
     if hold := _hold(policy, stages, progress):
         return Wait(hold)
-    late = _due(stages, progress, at(stages, *_NOT_YET))
+    late = _due(stages, progress, keys_in(stages, *_NOT_YET))
     if late:  # switched in an earlier batch or by somebody else
         return _late(policy, stages, progress, stalled_s, late)
     if not progress.proven and (step := _soak(policy, stages, progress, stalled_s, calm_s)) is not None:
@@ -98,21 +98,21 @@ NOT_SWITCHED: Final = frozenset(Stage) - SWITCHED - {Stage.AWAY}
 _DEAD: Final = (Stage.UNHEARD, Stage.UNTOUCHED, Stage.LOST, Stage.GONE)
 
 
-def _with_lost(stages: Stages, progress: Progress) -> Stages:
+def _with_lost(stages: Stages, progress: RolloutProgress) -> Stages:
     """The same, but what was waited for in vain, without a word from its agent, is lost: it takes no room."""
     unheard = stages.get(Stage.UNHEARD, frozenset())
     lost = unheard & progress.failed
-    return {**stages, Stage.UNHEARD: unheard - lost, Stage.LOST: at(stages, Stage.LOST) | lost} if lost else stages
+    return {**stages, Stage.UNHEARD: unheard - lost, Stage.LOST: keys_in(stages, Stage.LOST) | lost} if lost else stages
 
 
-def _due(stages: Stages, progress: Progress, among: Set[Key]) -> list[Key]:
+def _due(stages: Stages, progress: RolloutProgress, among: Set[Key]) -> list[Key]:
     """Those of them that are waited for: nobody waits for what was ailing, or counts as a failure already."""
     return sorted(among - progress.failed - progress.fell - progress.ailing)
 
 
-def failures(stages: Stages, progress: Progress) -> Set[Key]:
+def failures(stages: Stages, progress: RolloutProgress) -> Set[Key]:
     """What speaks against the snapshot: not what was ailing, nor a node that says nothing."""
-    return (progress.failed | progress.fell) - progress.ailing - at(stages, *_DEAD)
+    return (progress.failed | progress.fell) - progress.ailing - keys_in(stages, *_DEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +123,25 @@ class _Excess:
     count: str
 
 
-def _excess(policy: Policy, stages: Stages, progress: Progress, late: Sequence[Key] = ()) -> _Excess | None:
+def _excess(policy: Policy, stages: Stages, progress: RolloutProgress, late: Sequence[Key] = ()) -> _Excess | None:
     """Too many failures, with these that are late; None: they are within the policy.
 
     In the first batch one that failed for good is too many; one that fell counts. Those that could not be prepared were
     in no batch.
     """
-    failed = failures(stages, progress) | (set(late) - progress.ailing - at(stages, *_DEAD))
+    failed = failures(stages, progress) | (set(late) - progress.ailing - keys_in(stages, *_DEAD))
     allowed = policy.failures(_total(stages))
     if not progress.proven:
-        final = (failed & (progress.failed | set(late))) - at(stages, Stage.UNPREPARED)
+        final = (failed & (progress.failed | set(late))) - keys_in(stages, Stage.UNPREPARED)
         failed, allowed = (final, 0) if final else (failed, allowed)
     if len(failed) <= allowed:
         return None
     return _Excess(_some(sorted(failed)), f"{len(failed)} failed, {allowed} allowed")
 
 
-def _hold(policy: Policy, stages: Stages, progress: Progress) -> str:
+def _hold(policy: Policy, stages: Stages, progress: RolloutProgress) -> str:
     """Why a revision that may kill hosts stays where it is until people look; empty: it does not."""
-    gone = sorted(at(stages, Stage.GONE) - progress.ailing)
+    gone = sorted(keys_in(stages, Stage.GONE) - progress.ailing)
     allowed = max(1, policy.failures(_total(stages)))
     if progress.trusted or len(gone) <= allowed:
         return ""
@@ -151,30 +151,35 @@ def _hold(policy: Policy, stages: Stages, progress: Progress) -> str:
     )
 
 
-def _in_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float) -> Step:
+def _in_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float) -> Step:
     batch = set(progress.batch)
-    if missing := batch.intersection(at(stages, *NOT_SWITCHED)):
+    if missing := batch.intersection(keys_in(stages, *NOT_SWITCHED)):
         return Switch(tuple(sorted(missing)))
-    if away := sorted(batch.intersection(at(stages, Stage.AWAY))):
+    if away := sorted(batch.intersection(keys_in(stages, Stage.AWAY))):
         # Switched or not, it may be down: another batch could take one too many.
         where = sorted({location for location, _ in away})
         waits = f"waits for location {', '.join(where)}, which does not answer (it has {_some(away)})"
         return Wait(f"{waits}; {policy.go_on_without(where)}")
-    late = _due(stages, progress, batch & at(stages, *_NOT_YET))
+    late = _due(stages, progress, batch & keys_in(stages, *_NOT_YET))
     return _late(policy, stages, progress, stalled_s, late) if late else GiveBack()
 
 
 def _late(
-    policy: Policy, stages: Stages, progress: Progress, stalled_s: float, waiting: Sequence[Key], to_be: str = "ready"
+    policy: Policy,
+    stages: Stages,
+    progress: RolloutProgress,
+    stalled_s: float,
+    waiting: Sequence[Key],
+    to_be: str = "ready",
 ) -> Step:
     """Wait for these, up to the deadline. One that is ready has its time to settle on top of it.
 
     No deadline ends the wait for an agent that still serves and has not seen its switch: HQ says when it is silent.
     """
     deadline_s = policy.progress_deadline_s
-    never = at(stages, Stage.UNTOUCHED)
+    never = keys_in(stages, Stage.UNTOUCHED)
     if stalled_s < deadline_s + policy.min_ready_s:
-        never = never | at(stages, Stage.SETTLING)
+        never = never | keys_in(stages, Stage.SETTLING)
     late = [key for key in waiting if key not in never]
     if stalled_s < deadline_s or not late:
         return Wait(f"waits for {_some(waiting)} to become {to_be}")
@@ -184,35 +189,35 @@ def _late(
     return GiveBack(tuple(late))
 
 
-def _soak(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step | None:
+def _soak(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step | None:
     """The first batch has to stay done for a while; None: another one begins, and as the first one if nobody was."""
-    due = expected(stages, progress)
+    due = expected_keys(stages, progress)
     is_over = stalled_s >= policy.soak_s + policy.progress_deadline_s
     if is_calm(stages, progress) and calm_s >= policy.soak_s:
         return Prove(frozenset(due))
-    fell = (progress.fell - progress.ailing - progress.failed) & at(stages, *SWITCHED)
+    fell = (progress.fell - progress.ailing - progress.failed) & keys_in(stages, *SWITCHED)
     if is_over or not (due or fell):
         return None
     seen = f"; {_some(sorted(fell))} did not stay ready" if fell else ""
     return Wait(f"watches the first instances for {policy.soak_s:g} s before it goes on ({calm_s:.0f} s calm{seen})")
 
 
-def _next_batch(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step:
+def _next_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step:
     if not progress.proven:
         well = {stage: keys if stage in SWITCHED else keys - progress.ailing for stage, keys in stages.items()}
         if (step := _candidates(policy, well, progress)) is not None:
             return step
     if (step := _candidates(policy, stages, progress)) is not None:
         return step
-    if at(stages, Stage.UP, Stage.SILENT):
+    if keys_in(stages, Stage.UP, Stage.SILENT):
         used = "because max_unavailable is used up by instances that are not ready or still changing"
         return Wait(f"waits, {used}; see `nanny instances {policy.service}`")
-    if unprepared := sorted(at(stages, Stage.UNPREPARED) - progress.failed):
+    if unprepared := sorted(keys_in(stages, Stage.UNPREPARED) - progress.failed):
         return _late(policy, stages, progress, stalled_s, unprepared, "installed")
     return _nothing_left(policy, stages, progress, stalled_s, calm_s)
 
 
-def _candidates(policy: Policy, stages: Stages, progress: Progress) -> Begin | None:
+def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress) -> Begin | None:
     """The next batch among these; None: there is none, or no room for it."""
     if down := _in_order(policy, stages, Stage.DOWN):
         return Begin(down[:LARGEST_BATCH], ())
@@ -227,43 +232,45 @@ def _candidates(policy: Policy, stages: Stages, progress: Progress) -> Begin | N
     return Begin(batch, batch)
 
 
-def _room(policy: Policy, stages: Stages, progress: Progress) -> int:
+def _room(policy: Policy, stages: Stages, progress: RolloutProgress) -> int:
     """How many more may be taken away. Who failed by itself takes none, nor does a failure that is tolerated."""
     tolerated = progress.failed | progress.fell | progress.ailing
-    taken = at(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.UNSEEN) - tolerated
-    serving = taken | at(stages, Stage.DONE, Stage.SETTLING, Stage.UP)
+    taken = keys_in(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.UNSEEN) - tolerated
+    serving = taken | keys_in(stages, Stage.DONE, Stage.SETTLING, Stage.UP)
     room = policy.unavailable(max(len(serving), 1)) - len(taken)
     return min(room, progress.at_most) if progress.at_most else room
 
 
-def _nothing_left(policy: Policy, stages: Stages, progress: Progress, stalled_s: float, calm_s: float) -> Step:
-    if at(stages, Stage.AWAY, Stage.HELD, Stage.UNSEEN):
-        where = {location for location, _ in at(stages, Stage.AWAY)}
+def _nothing_left(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step:
+    if keys_in(stages, Stage.AWAY, Stage.HELD, Stage.UNSEEN):
+        where = {location for location, _ in keys_in(stages, Stage.AWAY)}
         hint = f"; {policy.go_on_without(where)}" if where else ""
-        return Wait(f"waits for the rest: {_left(stages, progress)}{hint}")
-    done = at(stages, Stage.DONE)
+        return Wait(f"waits for the rest: {_unfinished_summary(stages, progress)}{hint}")
+    done = keys_in(stages, Stage.DONE)
     if _total(stages) and not done:
         if stalled_s < policy.progress_deadline_s:
             return Wait("waits for the first agent to report")
-        return Failed(f"no instance became ready within {policy.progress_deadline_s:g} s: {_left(stages, progress)}")
-    due = expected(stages, progress)
+        return Failed(
+            f"no instance became ready within {policy.progress_deadline_s:g} s: {_unfinished_summary(stages, progress)}"
+        )
+    due = expected_keys(stages, progress)
     if due and calm_s < policy.soak_s and stalled_s < policy.soak_s + policy.progress_deadline_s:
         return Wait(f"watches all instances for {policy.soak_s:g} s before it ends ({calm_s:.0f} s calm)")
-    return Finished(_left(stages, progress), frozenset(due))
+    return Finished(_unfinished_summary(stages, progress), frozenset(due))
 
 
-def _left(stages: Stages, progress: Progress) -> str:
-    away = at(stages, Stage.AWAY)
+def _unfinished_summary(stages: Stages, progress: RolloutProgress) -> str:
+    away = keys_in(stages, Stage.AWAY)
     where = ", ".join(sorted({location for location, _ in away}))
-    done, unprepared = at(stages, Stage.DONE), at(stages, Stage.UNPREPARED)
+    done, unprepared = keys_in(stages, Stage.DONE), keys_in(stages, Stage.UNPREPARED)
     failed = failures(stages, progress)
-    ailing = (progress.ailing & at(stages, *SWITCHED)) - done - at(stages, Stage.LOST, Stage.GONE)
+    ailing = (progress.ailing & keys_in(stages, *SWITCHED)) - done - keys_in(stages, Stage.LOST, Stage.GONE)
     parts = {
         f"in locations that do not answer ({where})": away,
-        "held by others": at(stages, Stage.HELD),
-        "whose agents have not seen the newest spec": at(stages, Stage.UNSEEN),
-        "whose agents have not reported": at(stages, Stage.LOST),
-        "whose agents are silent since they were switched": at(stages, Stage.GONE),
+        "held by others": keys_in(stages, Stage.HELD),
+        "whose agents have not seen the newest spec": keys_in(stages, Stage.UNSEEN),
+        "whose agents have not reported": keys_in(stages, Stage.LOST),
+        "whose agents are silent since they were switched": keys_in(stages, Stage.GONE),
         "not installed, so that they were not switched": unprepared,
         "not ready": failed - done - unprepared,
         "not ready as before": ailing,

@@ -39,13 +39,13 @@ Stages = Mapping[Stage, Set[Key]]
 """The instances that the snapshot names, each in one of the sets; stages without any may be absent."""
 
 
-def at(stages: Stages, *wanted: Stage) -> set[Key]:
+def keys_in(stages: Stages, *wanted: Stage) -> set[Key]:
     """The instances in these stages."""
     return set().union(*(stages.get(stage, ()) for stage in wanted))
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RolloutProgress:
     """The stored progress of the action, from which another process can continue.
 
     Attributes:

@@ -11,12 +11,12 @@ from google.protobuf.json_format import MessageToDict
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision, ResourceAllocation
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content, read_content
-from nanny.snapshots.wanted import OWNER, READY, switched
-from nannyctl.plans.held import held
+from nanny.snapshots.wanted import OWNER, READY, switched_instance
+from nannyctl.plans.held import held_instance
 from serving.errors import InvalidRequest, Violation
 
 
-def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, bytes]:
+def adopted_content(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, bytes]:
     """The content and its text; the snapshot gets the id of the revision that runs everywhere.
 
     Raises:
@@ -35,7 +35,7 @@ def adopted(service: str, instances: Mapping[Key, Instance]) -> tuple[Content, b
         f"cannot adopt {name} ({location}): the generated snapshot does not reproduce it; this is a bug in Nanny, "
         "nothing was changed"
         for (location, name), instance in instances.items()
-        if switched(content, (location, name), held(instance, ""), "") is not None
+        if switched_instance(content, (location, name), held_instance(instance, ""), "") is not None
     )
     return content, text
 

@@ -76,7 +76,7 @@ def read_content(
     value = _value(text)
     faults: list[str] = []
     description = parse_description(value, "content", faults)
-    placements = _placed(description, sorted(locations), faults)
+    placements = _placements_by_key(description, sorted(locations), faults)
     faults += _not_here(value, description, service)
     if faults:
         raise InvalidRequest(*(_violation(fault) for fault in faults))
@@ -137,7 +137,7 @@ def _violation(fault: str) -> Violation:
     return Violation(f"content.{path}", what) if named else Violation("content", fault.removeprefix("content: "))
 
 
-def _placed(description: Description, locations: list[str], faults: list[str]) -> dict[Key, Placement]:
+def _placements_by_key(description: Description, locations: list[str], faults: list[str]) -> dict[Key, Placement]:
     placed: dict[Key, Placement] = {}
     for number, placement in enumerate(description.placements):
         location = placement.installation or (locations[0] if len(locations) == 1 else "")

@@ -12,8 +12,8 @@ from typing import Final
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
-from nannyctl.plans.desired import OWNED, desired
-from nannyctl.plans.held import Held
+from nannyctl.plans.desired import OWNED, desired_instance
+from nannyctl.plans.held import HeldInstance
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
@@ -41,7 +41,7 @@ def is_between(
 
 
 def with_revision(
-    content: Content, key: Key, held: Held | None, target: int, stamp: str
+    content: Content, key: Key, held: HeldInstance | None, target: int, stamp: str
 ) -> instance_pb2.Instance | None:
     """Ensure that the snapshot's revision is there with at least this target. What runs is not touched.
 
@@ -49,9 +49,9 @@ def with_revision(
     switched.
     """
     if held is None:
-        made = desired(content.description, content.placements[key], None)
+        made = desired_instance(content.description, content.placements[key], None)
         _retarget(made, content.revision_id, target)
-        return _owned(made, stamp)
+        return _stamp_owner(made, stamp)
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == content.revision_id), None)
     if there is None:
@@ -60,20 +60,24 @@ def with_revision(
         there.target = target  # type: ignore[assignment]
     elif rank_of(there.target) < rank_of(target):
         there.target = target  # type: ignore[assignment]
-    return _changed(held, wanted, stamp)
+    return _stamp_if_different(held, wanted, stamp)
 
 
-def switched(content: Content, key: Key, held: Held | None, stamp: str) -> instance_pb2.Instance | None:
+def switched_instance(
+    content: Content, key: Key, held: HeldInstance | None, stamp: str
+) -> instance_pb2.Instance | None:
     """Make the snapshot's revision the READY one, with its labels and ports."""
-    wanted = desired(content.description, content.placements[key], held)
+    wanted = desired_instance(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
         if revision.id != content.revision_id and revision.target == READY:
             revision.target = INSTALLED
     _retarget(wanted, content.revision_id, READY)
-    return _owned(wanted, stamp) if held is None else _changed(held, wanted, stamp)
+    return _stamp_owner(wanted, stamp) if held is None else _stamp_if_different(held, wanted, stamp)
 
 
-def lowered(revision_id: str, held: Held, target: int | None, stamp: str) -> instance_pb2.Instance | None:
+def lowered_instance(
+    revision_id: str, held: HeldInstance, target: int | None, stamp: str
+) -> instance_pb2.Instance | None:
     """Lower a revision to at most this target; None: remove it."""
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == revision_id), None)
@@ -85,7 +89,7 @@ def lowered(revision_id: str, held: Held, target: int | None, stamp: str) -> ins
         wanted.spec.revision.extend(kept)
     elif rank_of(there.target) > rank_of(target):
         there.target = target  # type: ignore[assignment]
-    return _changed(held, wanted, stamp)
+    return _stamp_if_different(held, wanted, stamp)
 
 
 def stamp_of(service: str, created_ms: int, generation: int) -> str:
@@ -118,11 +122,11 @@ def _retarget(instance: instance_pb2.Instance, snapshot: str, target: int) -> No
             revision.target = target  # type: ignore[assignment]
 
 
-def _changed(held: Held, wanted: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance | None:
-    return _owned(wanted, stamp) if wanted != _comparable(held, wanted) else None
+def _stamp_if_different(held: HeldInstance, wanted: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance | None:
+    return _stamp_owner(wanted, stamp) if wanted != _comparable(held, wanted) else None
 
 
-def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
+def _comparable(held: HeldInstance, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
     """As held, without differences in secret descriptors that a write leaves unchanged."""
     if held.knows_secrets:
         return held.instance
@@ -134,7 +138,7 @@ def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Insta
     return same
 
 
-def _owned(instance: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance:
+def _stamp_owner(instance: instance_pb2.Instance, stamp: str) -> instance_pb2.Instance:
     instance.meta.annotations[OWNER] = stamp
     return instance
 

@@ -15,7 +15,7 @@ from cmspb.v1 import cms_stubs
 from hqclient import Credentials
 from hqclient.links import insecure_channel
 from nanny.rollout.views import Key
-from nanny.world.leave import GRANTED, Answer, Hold
+from nanny.world.leave import GRANTED, ApprovalAnswer, Hold
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -43,18 +43,18 @@ class CmsLeave:
         self._channels = [open_channel(address) for address in addresses]
         self._stubs = [cms_stubs.CmsServiceStub(channel) for channel in self._channels]
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
+    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True)
         try:
             answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=wanted))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
-                return _refused(error)
+                return _error_answer(error)
             return await self._look(task)  # it was declared: the same work under another description
         found = _answer(answer.state)
         return found if found.granted or len(instances) < 2 else await self._with_budgets(task, found)
 
-    async def _with_budgets(self, task: str, answer: Answer) -> Answer:
+    async def _with_budgets(self, task: str, answer: ApprovalAnswer) -> ApprovalAnswer:
         """The refusal, with what its budgets have to do with it."""
         try:
             why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
@@ -65,11 +65,11 @@ class CmsLeave:
         most = min((max(0, one.total - one.floor) for one in too_much), default=0)
         return replace(answer, at_most=most, by_budget=any(one.blocks for one in why.budget))
 
-    async def confirm(self, task: str) -> Answer:
+    async def confirm(self, task: str) -> ApprovalAnswer:
         try:
             answer = await self._call(lambda stub: stub.ConfirmTask, pb.ConfirmTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:
-            return _refused(error)
+            return _error_answer(error)
         return _answer(answer.state)
 
     async def give_back(self, task: str) -> bool:
@@ -124,11 +124,11 @@ class CmsLeave:
             await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=hold.task))
             await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=task))
 
-    async def _look(self, task: str) -> Answer:
+    async def _look(self, task: str) -> ApprovalAnswer:
         try:
             answer = await self._call(lambda stub: stub.GetTask, pb.GetTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:
-            return _refused(error)
+            return _error_answer(error)
         return _answer(answer.state)
 
     async def close(self) -> None:
@@ -156,12 +156,12 @@ def _hold(task: pb.Task) -> Hold:
     return Hold(task.id, frozenset((one.location, one.id) for one in task.instance), frozenset(task.host))
 
 
-def _answer(state: pb.TaskState) -> Answer:
+def _answer(state: pb.TaskState) -> ApprovalAnswer:
     if state.status == pb.TASK_STATUS_OK:
         return GRANTED
-    return Answer(granted=False, why=state.message, retry_s=float(state.retry_after_seconds or 2))
+    return ApprovalAnswer(granted=False, why=state.message, retry_s=float(state.retry_after_seconds or 2))
 
 
-def _refused(error: grpc.aio.AioRpcError) -> Answer:
+def _error_answer(error: grpc.aio.AioRpcError) -> ApprovalAnswer:
     where = "the CMS does not answer" if error.code() in _AWAY else "the CMS refuses"
-    return Answer(granted=False, why=f"{where}: {error.details()}", retry_s=2.0)
+    return ApprovalAnswer(granted=False, why=f"{where}: {error.details()}", retry_s=2.0)

@@ -10,7 +10,7 @@ from nanny.rollout.views import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApprovalAnswer:
     """Whether the instances may be taken away; `why` says what prevents it, and `retry_s` when to ask again.
 
     Attributes:
@@ -25,7 +25,7 @@ class Answer:
     by_budget: bool = False
 
 
-GRANTED = Answer(granted=True)
+GRANTED = ApprovalAnswer(granted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class Hold:
         return key in self.instances or host in self.hosts
 
 
-class Leave(Protocol):
+class ApprovalPort(Protocol):
     """Grants leave. Tasks are identified by id: requesting one twice is idempotent."""
 
     address: str
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
+    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         """Create the task unless it is there, and return its state. Provisional until `confirm`."""
         ...
 
-    async def confirm(self, task: str) -> Answer:
+    async def confirm(self, task: str) -> ApprovalAnswer:
         """Call directly before the first effect: the decision is made again."""
         ...
 
@@ -71,10 +71,10 @@ class NoCms:
 
     address = ""
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
+    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         return GRANTED
 
-    async def confirm(self, task: str) -> Answer:
+    async def confirm(self, task: str) -> ApprovalAnswer:
         return GRANTED
 
     async def give_back(self, task: str) -> bool:

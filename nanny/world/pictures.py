@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from hqclient import Changes, Client, HqApiError, Interrupted, Resync, Shown, SnapshotPart, WatchItem
 from hqpb.v1 import instance_pb2, service_pb2
 from nanny.rollout.views import Key
-from nanny.world.tally import Tally
+from nanny.world.tally import VerdictTally
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _MOST_TALLIES: Final = 16
 UNREAD: Final = "has not been read yet"
 
 
-class Seen:
+class LocationView:
     """One service in one location. `changed(id, instance)` is called for every instance that changed or (None) is gone.
 
     Attributes:
@@ -46,23 +46,23 @@ class Seen:
         return -1.0 if since is None else self._clock.now() - since
 
     def took(self, item: WatchItem) -> None:
-        self._shown.took(item)
+        self._shown.apply_item(item)
         if isinstance(item, Interrupted):
             self.error = f"does not answer: {item.error.message}"
             return
         for source in getattr(item, "sources", ()):
-            self._sourced(source)
+            self._update_source(source)
         match item:
             case SnapshotPart(instances):
-                self._put(instances)
+                self._on_put(instances)
             case Changes(events):
                 self._change(events)
             case Resync():
                 for name in list(self._ready_since):
-                    self._gone(name)
-                self._put(self._shown.instances.values())
+                    self._on_gone(name)
+                self._on_put(self._shown.instances.values())
 
-    def _sourced(self, source: service_pb2.Source) -> None:
+    def _update_source(self, source: service_pb2.Source) -> None:
         if source.epoch:
             self.epoch = source.epoch
         doubted = source.trust == service_pb2.EPOCH_TRUST_DOUBTED
@@ -73,15 +73,15 @@ class Seen:
     def _change(self, events: Iterable[service_pb2.WatchEvent]) -> None:
         for event in events:
             if event.HasField("put"):
-                self._put([event.put])
+                self._on_put([event.put])
             else:
-                self._gone((event.delete if event.HasField("delete") else event.left).id)
+                self._on_gone((event.delete if event.HasField("delete") else event.left).id)
 
-    def _gone(self, name: str) -> None:
+    def _on_gone(self, name: str) -> None:
         self._ready_since.pop(name, None)
         self._changed(name, None)
 
-    def _put(self, instances: Iterable[instance_pb2.Instance]) -> None:
+    def _on_put(self, instances: Iterable[instance_pb2.Instance]) -> None:
         now = self._clock.now()
         for instance in instances:
             known = self._ready_since.get(instance.meta.id, {})
@@ -90,7 +90,7 @@ class Seen:
             self._changed(instance.meta.id, instance)
 
 
-class Picture:
+class ServiceView:
     """One service everywhere.
 
     Attributes:
@@ -99,25 +99,25 @@ class Picture:
     """
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
-        self.seen = {name: Seen(clock, self._taker(name)) for name in locations}
+        self.seen = {name: LocationView(clock, self._taker(name)) for name in locations}
         self.instances: dict[Key, instance_pb2.Instance] = {}
-        self._tallies: OrderedDict[Hashable, Tally[Any]] = OrderedDict()
+        self._tallies: OrderedDict[Hashable, VerdictTally[Any]] = OrderedDict()
         self.moved = asyncio.Event()
 
-    def tally(self, name: Hashable, judge: Callable[[Key], V | None], keys: Iterable[Key] = ()) -> Tally[V]:
+    def tally(self, name: Hashable, judge: Callable[[Key], V | None], keys: Iterable[Key] = ()) -> VerdictTally[V]:
         """The verdicts of `judge` on these and all known instances; cached under its name and kept up to date.
 
         `judge` depends on nothing but its name, what `instances` and `ready_s` say of the key, and the epoch.
         """
         tally = self._tallies.get(name)
         if tally is None:
-            tally = self._tallies[name] = Tally(judge, {*keys, *self.instances})
+            tally = self._tallies[name] = VerdictTally(judge, {*keys, *self.instances})
             if len(self._tallies) > _MOST_TALLIES:
                 self._tallies.popitem(last=False)
         self._tallies.move_to_end(name)
         return tally
 
-    def put(self, key: Key, instance: instance_pb2.Instance | None) -> None:
+    def put_instance(self, key: Key, instance: instance_pb2.Instance | None) -> None:
         """An instance changed, or is gone."""
         if instance is None:
             self.instances.pop(key, None)
@@ -127,7 +127,7 @@ class Picture:
             tally.stale.add(key)
 
     def _taker(self, location: str) -> Callable[[str, instance_pb2.Instance | None], None]:
-        return lambda name, instance: self.put((location, name), instance)
+        return lambda name, instance: self.put_instance((location, name), instance)
 
     def version(self, key: Key) -> int | None:
         """The version of an instance; None: it is not known."""
@@ -156,7 +156,7 @@ class Picture:
             pass
 
 
-class Pictures:
+class ServiceViews:
     """The pictures that are needed. `changed(service)` is called whenever one of them has changed."""
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
@@ -180,7 +180,7 @@ class Pictures:
         return found
 
     @asynccontextmanager
-    async def of(self, service: str) -> AsyncIterator[Picture]:
+    async def view_of(self, service: str) -> AsyncIterator[ServiceView]:
         """The picture of a service; it is followed for a while longer, in case it is needed again."""
         held = self._held.get(service)
         if held is None:
@@ -192,7 +192,7 @@ class Pictures:
         finally:
             held.users -= 1
             if not held.users:
-                held.end_in(_LINGER_S, lambda: self._drop(service))
+                held.schedule_end(_LINGER_S, lambda: self._drop(service))
 
     async def close(self) -> None:
         """End all watches."""
@@ -204,15 +204,15 @@ class Pictures:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._held.clear()
 
-    def _picture(self, service: str) -> tuple[Picture, list[asyncio.Task[None]]]:
-        picture = Picture(self._locations, self._clock)
+    def _picture(self, service: str) -> tuple[ServiceView, list[asyncio.Task[None]]]:
+        picture = ServiceView(self._locations, self._clock)
         tasks = [
             asyncio.create_task(self._follow(service, client, picture, location), name=f"{service} in {location}")
             for location, client in self._locations.items()
         ]
         return picture, tasks
 
-    async def _follow(self, service: str, client: Client, picture: Picture, location: str) -> None:
+    async def _follow(self, service: str, client: Client, picture: ServiceView, location: str) -> None:
         seen = picture.seen[location]
         while True:
             try:
@@ -226,7 +226,7 @@ class Pictures:
                 self._tell(service, picture)
                 await asyncio.sleep(5.0)
 
-    def _tell(self, service: str, picture: Picture) -> None:
+    def _tell(self, service: str, picture: ServiceView) -> None:
         moved, picture.moved = picture.moved, asyncio.Event()
         moved.set()
         self.changed(service)
@@ -238,12 +238,12 @@ class Pictures:
 
 
 class _Held:
-    def __init__(self, made: tuple[Picture, list[asyncio.Task[None]]]) -> None:
+    def __init__(self, made: tuple[ServiceView, list[asyncio.Task[None]]]) -> None:
         self.picture, self.tasks = made
         self.users = 0
         self._ending: asyncio.TimerHandle | None = None
 
-    def end_in(self, delay_s: float, end: Callable[[], None]) -> None:
+    def schedule_end(self, delay_s: float, end: Callable[[], None]) -> None:
         self._ending = asyncio.get_running_loop().call_later(delay_s, end)
 
     def cancel_end(self) -> None:

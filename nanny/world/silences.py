@@ -23,7 +23,7 @@ async def silent_instances(locations: Mapping[str, Client], service: str, keys: 
     for location in {key[0] for key in keys}:
         asked = {key for key in keys if key[0] == location}
         try:
-            silent |= asked - {(location, name) for name in await _heard(locations[location], service)}
+            silent |= asked - {(location, name) for name in await _heard_instances(locations[location], service)}
         except HqApiError as error:
             if error.code is grpc.StatusCode.UNIMPLEMENTED:
                 continue  # an older HQ: its timeout has to do
@@ -32,7 +32,7 @@ async def silent_instances(locations: Mapping[str, Client], service: str, keys: 
     return silent
 
 
-async def _heard(client: Client, service: str) -> set[str]:
+async def _heard_instances(client: Client, service: str) -> set[str]:
     heard: set[str] = set()
     async for page in client.silences(service_pb2.InstanceFilter(service_id=[service])):
         interval_ms = page.report_interval.ToMilliseconds()

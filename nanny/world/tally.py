@@ -10,7 +10,7 @@ from nanny.rollout.views import Key
 V = TypeVar("V", bound=Hashable)
 
 
-class Tally(Generic[V]):
+class VerdictTally(Generic[V]):
     """Instances by verdict.
 
     Args:

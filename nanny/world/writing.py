@@ -36,7 +36,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class InstanceWrite:
     """One instance to be stored, or (`after` None) deleted; `version` 0 only where it shall be created."""
 
     key: Key
@@ -79,7 +79,7 @@ class _Pause:
     until: float
 
 
-class Writer:
+class InstanceWriter:
     """Sends writes to the locations. One that could not store them is asked again after 1 s, then ever less often."""
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
@@ -87,7 +87,7 @@ class Writer:
         self._pauses: dict[str, _Pause] = {}
         self.sent = 0
 
-    async def send(self, writes: Sequence[Write]) -> Written:
+    async def send(self, writes: Sequence[InstanceWrite]) -> Written:
         """Store each independently. Writes with an unknown outcome are seen in HQ later."""
         written = self.pauses_of(writes)
         together = asyncio.Semaphore(_PARALLEL)
@@ -99,7 +99,7 @@ class Writer:
             self._note_outcome(location, written.waits.get(location, ""))
         return self.pauses_of(writes, written)
 
-    def pauses_of(self, writes: Iterable[Write], written: Written | None = None) -> Written:
+    def pauses_of(self, writes: Iterable[InstanceWrite], written: Written | None = None) -> Written:
         """The result with the locations that are to be left alone for a while."""
         written = written or Written()
         pauses = [self._pauses[name] for name in self.paused_locations() & {write.key[0] for write in writes}]
@@ -119,7 +119,7 @@ class Writer:
             self._pauses[location] = _Pause(location, why, seconds, self._clock.now() + seconds)
             log.warning("HQ in %s took no writes, trying again in %g s: %s", location, seconds, why)
 
-    async def _send(self, batch: list[Write], written: Written, together: asyncio.Semaphore) -> None:
+    async def _send(self, batch: list[InstanceWrite], written: Written, together: asyncio.Semaphore) -> None:
         client = self._locations[batch[0].key[0]]
         async with together:
             self.sent += len(batch)
@@ -136,7 +136,7 @@ class Writer:
                 for write in batch:
                     _note_failure(written, write.key, code, error.reason, error.message)
 
-    async def _apply(self, client: Client, batch: list[Write], written: Written) -> None:
+    async def _apply(self, client: Client, batch: list[InstanceWrite], written: Written) -> None:
         answer = await client.apply([write.after for write in batch if write.after is not None], epoch=batch[0].epoch)
         for write, result in zip(batch, answer.result, strict=True):
             error = result.error
@@ -145,7 +145,7 @@ class Writer:
             else:
                 written.versions[write.key] = result.version
 
-    async def _create(self, client: Client, write: Write, written: Written) -> None:
+    async def _create(self, client: Client, write: InstanceWrite, written: Written) -> None:
         assert write.after is not None
         try:
             stored = (await client.create(write.after)).instance
@@ -158,7 +158,7 @@ class Writer:
                 raise
         written.versions[write.key] = stored.meta.version
 
-    async def _delete(self, client: Client, write: Write, written: Written) -> None:
+    async def _delete(self, client: Client, write: InstanceWrite, written: Written) -> None:
         await client.delete(write.key[1], version=write.version, epoch=write.epoch)
         written.deleted.add(write.key)
 
@@ -173,9 +173,9 @@ def _note_failure(written: Written, key: Key, code: int, reason: str, message: s
         written.waits.setdefault(key[0], message)
 
 
-def _batches(writes: Iterable[Write]) -> Iterator[list[Write]]:
+def _batches(writes: Iterable[InstanceWrite]) -> Iterator[list[InstanceWrite]]:
     """Updates of one location and epoch together; the others one by one."""
-    together: defaultdict[tuple[str, str], list[Write]] = defaultdict(list)
+    together: defaultdict[tuple[str, str], list[InstanceWrite]] = defaultdict(list)
     for write in writes:
         if write.after is None or not write.version:
             yield [write]
@@ -185,8 +185,8 @@ def _batches(writes: Iterable[Write]) -> Iterator[list[Write]]:
         yield from _portions(alike)
 
 
-def _portions(writes: Iterable[Write]) -> Iterator[list[Write]]:
-    batch: list[Write] = []
+def _portions(writes: Iterable[InstanceWrite]) -> Iterator[list[InstanceWrite]]:
+    batch: list[InstanceWrite] = []
     size_bytes = 0
     for write in writes:
         own_bytes = write.after.ByteSize() if write.after is not None else 0

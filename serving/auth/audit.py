@@ -18,7 +18,7 @@ _LONGEST: Final = 512  # characters of a word that a caller chose
 _MAX_OWED: Final = 10_000
 
 
-class Line(NamedTuple):
+class AuditLine(NamedTuple):
     """What is recorded of a call; times and kinds are added. Nothing of what requests and answers hold.
 
     Attributes:
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     calls: int = 1
 
 
-class Sink(Protocol):
+class AuditSink(Protocol):
     """Where lines go.
 
     Attributes:
@@ -74,7 +74,7 @@ class Audit:
         chain: which line was the last, also of those that were written before this process began.
     """
 
-    def __init__(self, sink: Sink, clock: Clock) -> None:
+    def __init__(self, sink: AuditSink, clock: Clock) -> None:
         self._sink, self._clock = sink, clock
         self.fault = ""
         self.lines = self.lost = 0
@@ -85,7 +85,7 @@ class Audit:
             log.error("the last line of the audit log was not written by HQ: a new chain begins after it")
         self.tell()
 
-    def record(self, line: Line) -> bool:
+    def record(self, line: AuditLine) -> bool:
         """Append a line about what has happened, at once or as soon as possible; return whether it was at once."""
         self._owed.append(self._fields(line))
         if len(self._owed) > _MAX_OWED:
@@ -101,7 +101,7 @@ class Audit:
             self._owed.popleft()
         return True
 
-    def require(self, line: Line) -> None:
+    def require(self, line: AuditLine) -> None:
         """Append a line without which the call must not go on. Raises AuditUnavailable."""
         if not (self.pay() and self._append(self._fields(line))):
             self.lost += 1
@@ -124,10 +124,10 @@ class Audit:
 
     def _append(self, fields: dict[str, Any]) -> bool:
         try:
-            bound = self.chain.bound(fields, self._sink.ready())
+            bound = self.chain.next_line(fields, self._sink.ready())
             self._sink.write(bound)
         except (OSError, ValueError) as error:
-            self._failed(str(error))
+            self._on_write_failed(str(error))
             return False
         if self.fault:
             log.warning("the audit log can be written again; %d lines were lost", self.lost)
@@ -136,14 +136,14 @@ class Audit:
         self.chain.wrote(bound)
         return True
 
-    def _fields(self, line: Line) -> dict[str, Any]:
+    def _fields(self, line: AuditLine) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
         fields: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
         for name, value in line._asdict().items():
             fields[name] = value[:_LONGEST] if isinstance(value, str) else value
         return fields
 
-    def _failed(self, fault: str) -> None:
+    def _on_write_failed(self, fault: str) -> None:
         if not self.fault:
             log.error(
                 "the audit log cannot be written: %s; until it can, writes and orders are refused, except those that "
@@ -185,7 +185,7 @@ class _Sum:
 
     def __init__(self, began: float) -> None:
         self.began, self.more = began, 0
-        self.last: Line | None = None
+        self.last: AuditLine | None = None
 
 
 class Denials:
@@ -194,7 +194,7 @@ class Denials:
     Of one caller, method and outcome, the first of a minute at once, then one line with the number of the others.
     """
 
-    def __init__(self, write: Callable[[Line], object], clock: Clock) -> None:
+    def __init__(self, write: Callable[[AuditLine], object], clock: Clock) -> None:
         self._write, self._clock = write, clock
         self._sums: dict[tuple[str, str, str], _Sum] = {}  # the one that began first is first
 
@@ -202,7 +202,7 @@ class Denials:
         """Those that were denied recently."""
         return {caller for caller, _, _ in self._sums}
 
-    def record(self, caller: str, line: Line) -> None:
+    def record(self, caller: str, line: AuditLine) -> None:
         """A call of this caller (an identity, else a peer), or an item of it, was denied or refused."""
         key, now = (caller, line.method, line.outcome), self._clock.now()
         found = self._sums.get(key)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 _NAME_BYTES: Final = 6
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """What a line says about its place.
 
     Attributes:
@@ -35,7 +35,7 @@ def hash_of(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def link_of(line: bytes) -> Link | None:
+def link_of(line: bytes) -> ChainLink | None:
     """The place of a line; None: it is not a line of an audit log."""
     try:
         told: Any = json.loads(line)
@@ -47,7 +47,7 @@ def link_of(line: bytes) -> Link | None:
     words: list[Any] = [told.get("chain"), told.get("previous"), told.get("broken_off", "")]
     if type(sequence) is not int or sequence < 1 or not all(isinstance(word, str) for word in words):
         return None
-    return Link(words[0], sequence, *words[1:])
+    return ChainLink(words[0], sequence, *words[1:])
 
 
 class Chain:
@@ -71,7 +71,7 @@ class Chain:
         """The last line, as `hq audit verify --expect` takes it."""
         return f"{self.sequence}:{self.last}"
 
-    def bound(self, fields: Mapping[str, Any], broken_off: bytes = b"") -> str:
+    def next_line(self, fields: Mapping[str, Any], broken_off: bytes = b"") -> str:
         """The next line, with these fields."""
         place: dict[str, Any] = {"chain": self.name, "sequence": self.sequence + 1, "previous": self.last}
         if broken_off:

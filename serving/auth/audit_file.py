@@ -45,7 +45,7 @@ class FileSink:
                 self._size += os.write(self._descriptor, b"\n")
                 self._found, self._broken_off = self._broken_off, b""
             self.last = self._found
-            if not self.last and self._is_regular and (before := self._numbered(1)).exists():
+            if not self.last and self._is_regular and (before := self._numbered_path(1)).exists():
                 self.last = _tail(before)[0]
         except OSError as error:
             self.close()
@@ -122,9 +122,9 @@ class FileSink:
     def _rotate(self) -> None:
         try:
             for number in range(self._kept - 1, 0, -1):
-                if (older := self._numbered(number)).exists():
-                    older.replace(self._numbered(number + 1))
-            self._path.replace(self._numbered(1))
+                if (older := self._numbered_path(number)).exists():
+                    older.replace(self._numbered_path(number + 1))
+            self._path.replace(self._numbered_path(1))
         except OSError as error:  # say, a directory that is another user's: better a long file than lost lines
             self._full_at = self._size + self._max_bytes
             log.warning("the audit log %s is full and cannot be renamed, so it grows: %s", self._path, error)
@@ -133,7 +133,7 @@ class FileSink:
         self.close()
         self._open()
 
-    def _numbered(self, number: int) -> Path:
+    def _numbered_path(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
 
 

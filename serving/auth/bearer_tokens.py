@@ -17,7 +17,7 @@ from serving.auth.audiences import COMMON, audiences_in, how_to_sign
 from serving.auth.watched_files import BadSecurity
 from serving.clock import Clock
 from serving.errors import Unauthenticated
-from serving.rights.access import Identity, Kind
+from serving.rights.access import Identity, ProofKind
 
 Keys = Mapping[str, jwt.PyJWK]
 
@@ -126,14 +126,14 @@ class Tokens:
         """Whether the key that signed its token is still in force."""
         return identity.key in self._fingerprints.values()
 
-    def remembered(self, key: str) -> Identity | None:
+    def cached_identity(self, key: str) -> Identity | None:
         """The identity of the token that was remembered under this key, if it has not expired since."""
         known = self._known.get(key)
         return known if known is not None and known.expires_at * 1000 >= self._clock.wall_ms() else None
 
     def identity(self, token: str, remember_as: str = "") -> Identity:
         """Whose token it is. Raises Unauthenticated; its message never contains the token."""
-        found = self._verified(token)
+        found = self._verify_token(token)
         if found.expires_at * 1000 < self._clock.wall_ms():
             self._known.pop(remember_as, None)
             raise Unauthenticated(f"the token of {found.name} has expired: get a new one")
@@ -143,7 +143,7 @@ class Tokens:
             self._known[remember_as] = found
         return found
 
-    def _verified(self, token: str) -> Identity:
+    def _verify_token(self, token: str) -> Identity:
         if len(token) > _LONGEST:
             raise Unauthenticated(f"the token is longer than {_LONGEST} characters")
         key, demands = self._key(token), self._demands
@@ -183,7 +183,7 @@ class Tokens:
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the token is not valid yet (nbf): check the clocks, or wait")
         token_id = claims.get("jti", "")
-        return Identity(name, Kind.TOKEN, expires_at + skew_s, key, token_id if isinstance(token_id, str) else "")
+        return Identity(name, ProofKind.TOKEN, expires_at + skew_s, key, token_id if isinstance(token_id, str) else "")
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

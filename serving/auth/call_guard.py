@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 from serving.auth.gate import Admit, Gate
-from serving.calls.methods import Call, Duplex, Method, Unary
+from serving.calls.methods import Call, Duplex, Method, UnaryMethod
 from serving.errors import OutOfReach, PermissionDenied, ServiceError
 from serving.limiting.admission import Admission
 from serving.rights.reach import Check, Reach
@@ -32,7 +32,7 @@ def _charging(admit: Admit, admission: Admission) -> Admit:
 def _checking(
     check: Check, run: Callable[[Any, Call], Any], subject: Callable[[Any], str]
 ) -> Callable[[Any, Call], Any]:
-    def checked(request: Any, call: Call) -> Any:
+    def run_checked(request: Any, call: Call) -> Any:
         try:
             check(request, call.access)
         except (PermissionDenied, OutOfReach) as error:
@@ -40,10 +40,10 @@ def _checking(
             raise
         return run(request, call)
 
-    return checked
+    return run_checked
 
 
-class Guard:
+class CallGuard:
     """The gate, for one method or page.
 
     Attributes:
@@ -69,17 +69,17 @@ class Guard:
         if isinstance(method, Duplex) and method.reach is not None and method.reach.check is not None:
             raise ValueError(f"{method.path}: requests of a stream come one by one, to itself: it has to compare each")
         run: Callable[[Any, Call], Any] = method.run
-        if self._gate is not None and isinstance(method, Unary):
-            run = self._gate.recorded(method)
+        if self._gate is not None and isinstance(method, UnaryMethod):
+            run = self._gate.audited_run(method)
         if self._check is None:
             return run
-        return _checking(self._check, run, method.subject if isinstance(method, Unary) else lambda _: "")
+        return _checking(self._check, run, method.subject if isinstance(method, UnaryMethod) else lambda _: "")
 
     def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
         """How long a stream may go on."""
         return _NO_LEASE if self._gate is None else self._gate.lease(call)
 
-    def refused(self, call: Call, error: ServiceError) -> None:
+    def on_call_refused(self, call: Call, error: ServiceError) -> None:
         """The call ended with this error."""
         if self._gate is not None:
-            self._gate.refused(call, self._path, self._rule, error)
+            self._gate.record_refusal(call, self._path, self._rule, error)

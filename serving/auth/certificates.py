@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from serving.clock import Clock
 from serving.errors import Unauthenticated
-from serving.rights.access import Identity, Kind
+from serving.rights.access import Identity, ProofKind
 
 _REMEMBERED: Final = 16_384
 _MAX_ID: Final = 2_048
@@ -60,9 +60,11 @@ class Certificates:
         """
         if pem in self._clear:
             return
-        uris, _ = _read(pem)
+        uris, _ = _read_certificate(pem)
         if len(uris) > 1:
-            raise Unauthenticated(_wanted(f"this one has {len(uris)}, and is refused even beside a valid token"))
+            raise Unauthenticated(
+                _wrong_san_message(f"this one has {len(uris)}, and is refused even beside a valid token")
+            )
         if len(self._clear) >= _REMEMBERED:
             del self._clear[next(iter(self._clear))]
         self._clear[pem] = None
@@ -75,7 +77,7 @@ class Certificates:
         """
         known = self._known.get(pem)
         if known is None:
-            known = self._named(pem)
+            known = self._parse_identity(pem)
             if len(self._known) >= _REMEMBERED:
                 del self._known[next(iter(self._known))]
             self._known[pem] = known
@@ -83,15 +85,15 @@ class Certificates:
             raise Unauthenticated(f"the certificate of {known.name} has expired: reconnect with a new one")
         return known
 
-    def _named(self, pem: bytes) -> Identity:
-        uris, expires_at = _read(pem)
+    def _parse_identity(self, pem: bytes) -> Identity:
+        uris, expires_at = _read_certificate(pem)
         if len(uris) != 1:
-            raise Unauthenticated(_wanted(f"this one has {len(uris) or 'none'}"))
+            raise Unauthenticated(_wrong_san_message(f"this one has {len(uris) or 'none'}"))
         name, authority = spiffe_id(uris[0], self._trust_domain), self._authority(pem)
         if self._authorities and not authority:
             raise Unauthenticated(f"the CA of the certificate of {name} was withdrawn: reconnect with a new one")
         serial = x509.load_pem_x509_certificate(pem).serial_number
-        return Identity(name, Kind.CERTIFICATE, expires_at, authority, f"{serial:x}")
+        return Identity(name, ProofKind.CERTIFICATE, expires_at, authority, f"{serial:x}")
 
     def _authority(self, pem: bytes) -> str:
         """The fingerprint of the CA above a certificate, if it is in force."""
@@ -116,7 +118,7 @@ def _is_issuer(authority: x509.Certificate, certificate: x509.Certificate) -> bo
     return True
 
 
-def _read(pem: bytes) -> tuple[list[str], float]:
+def _read_certificate(pem: bytes) -> tuple[list[str], float]:
     """The URIs in a certificate, and when it expires. Raises Unauthenticated."""
     expires_at = 0.0
     try:
@@ -134,11 +136,11 @@ def spiffe_id(uri: str, trust_domain: str) -> str:
     """The uri itself. Raises Unauthenticated: it is not a SPIFFE id, or is one of another trust domain."""
     found = _SPIFFE.fullmatch(uri) if len(uri) <= _MAX_ID else None
     if found is None or {".", ".."}.intersection(found[2].split("/")):
-        raise Unauthenticated(_wanted("this one has a different URI"))
+        raise Unauthenticated(_wrong_san_message("this one has a different URI"))
     if found[1] != trust_domain:
         raise Unauthenticated(f"the client certificate is not from trust domain {trust_domain}")
     return uri
 
 
-def _wanted(instead: str) -> str:
+def _wrong_san_message(instead: str) -> str:
     return f"a client certificate needs exactly one URI SAN, spiffe://TRUST-DOMAIN/PATH; {instead}"

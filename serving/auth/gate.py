@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from serving.auth.audit import Audit, Denials, Line
+from serving.auth.audit import Audit, AuditLine, Denials
 from serving.auth.bearer_tokens import Keys, Tokens
 from serving.auth.certificates import Certificates
-from serving.auth.policy import Policy
+from serving.auth.policy import AccessPolicy
 from serving.auth.revocations import Revocations
-from serving.calls.methods import CHANGED, Answer, Call, Touch, Unary, settled
+from serving.calls.methods import CHANGED, Answer, Call, Touch, UnaryMethod, maybe_await
 from serving.clock import Clock
 from serving.errors import FailedPrecondition, OutOfReach, PermissionDenied, ServiceError, Unauthenticated
-from serving.rights.access import Access, Grants, Identity, Kind, Scope
-from serving.rights.rules import Record, Role, Rule
+from serving.rights.access import Access, Grants, Identity, ProofKind, Scope
+from serving.rights.rules import AuditLevel, Role, Rule
 
 _REMEMBERED: Final = 65_536
 _SPREAD_S: Final = 60.0
@@ -44,7 +44,7 @@ class Gate:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: AccessPolicy,
         tokens: Tokens | None,
         certificates: Certificates | None,
         audit: Audit,
@@ -75,7 +75,7 @@ class Gate:
             return None
 
         def admit(call: Call) -> None:
-            call.let_in(self.access(self.identify(call), rule))
+            call.set_access(self.access(self.identify(call), rule))
 
         return admit
 
@@ -92,7 +92,7 @@ class Gate:
         if sent:
             if pem and self.certificates is not None:
                 self.certificates.check_clear(pem)
-            known = self.tokens.remembered(sent[0]) if self.tokens is not None and len(sent) == 1 else None
+            known = self.tokens.cached_identity(sent[0]) if self.tokens is not None and len(sent) == 1 else None
             return known or self._by_token(sent)
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
@@ -109,7 +109,7 @@ class Gate:
         if access is None or access.identity is not identity:
             if access is None and len(decided) >= _REMEMBERED:
                 decided.clear()
-            grants = self._granted(identity, rule) if access is None else access.grants
+            grants = self._matching_grants(identity, rule) if access is None else access.grants
             access = decided[identity.name] = Access(identity, rule, grants)
         return access
 
@@ -126,7 +126,7 @@ class Gate:
             raise Unauthenticated(f"the authorization header holds no token: {_BRING}")
         return self.tokens.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])
 
-    def _granted(self, identity: Identity, rule: Rule) -> Grants:
+    def _matching_grants(self, identity: Identity, rule: Rule) -> Grants:
         scopes = self._policy.scopes(identity.name, self._cluster)
         granted = {role: found for role, found in scopes.items() if role in rule.roles}
         if not granted:
@@ -179,9 +179,9 @@ class Gate:
         proof = identity.kind.value
         if identity.expires_at * 1000 < self._clock.wall_ms():
             raise Unauthenticated(f"the {proof} of {identity.name} has expired: retry with a new one")
-        proofs = self.tokens if identity.kind is Kind.TOKEN else self.certificates
+        proofs = self.tokens if identity.kind is ProofKind.TOKEN else self.certificates
         if proofs is not None and not proofs.accepts(identity):
-            signer = "key that signed the token" if identity.kind is Kind.TOKEN else "CA of the certificate"
+            signer = "key that signed the token" if identity.kind is ProofKind.TOKEN else "CA of the certificate"
             raise Unauthenticated(f"the {signer} of {identity.name} was withdrawn: get a new {proof}")
         if self._revoked is not None:
             self._revoked.check(identity)
@@ -204,46 +204,46 @@ class Gate:
 
     # --- what is in force ---------------------------------------------------------------------------------------------
 
-    def use(self, policy: Policy) -> None:
+    def use(self, policy: AccessPolicy) -> None:
         """Put another policy in force."""
         self._policy = policy
-        self._changed()
+        self._on_rights_changed()
 
     def use_keys(self, keys: Keys) -> None:
         """Put other keys of tokens in force."""
         if self.tokens is not None:
             self.tokens.use(keys)
-        self._changed()
+        self._on_rights_changed()
 
     def use_authorities(self, bundle: bytes) -> None:
         """Put other CAs of clients' certificates in force."""
         if self.certificates is not None:
             self.certificates.use(bundle)
-        self._changed()
+        self._on_rights_changed()
 
     def use_revoked(self, revoked: Revocations) -> None:
         """Accept no longer what this lists."""
         self._revoked = revoked
-        self._changed()
+        self._on_rights_changed()
 
-    def _changed(self) -> None:
+    def _on_rights_changed(self) -> None:
         self._decided.clear()
         self.revision += 1
 
     # --- the record ---------------------------------------------------------------------------------------------------
 
-    def recorded(self, method: Unary) -> Run:
+    def audited_run(self, method: UnaryMethod) -> Run:
         """The method's `run`, with a line in the audit log for each write."""
-        if method.rule.record is Record.NOTHING:
+        if method.rule.record is AuditLevel.NOTHING:
             return method.run
-        if method.rule.record is Record.DENIALS:
+        if method.rule.record is AuditLevel.DENIALS:
             return self._only_denied(method)
 
         async def run(request: Any, call: Call) -> Answer:
             key = method.subject(request)
             self._begin(call, method, key, only_stops=method.only_stops(request))
             try:
-                answer = await settled(method.run(request, call))
+                answer = await maybe_await(method.run(request, call))
             except BaseException as error:
                 if isinstance(error, ServiceError) and self._is_denial(error):
                     # The transport records it, as it does for calls that came no further than the gate.
@@ -257,19 +257,19 @@ class Gate:
 
         return run
 
-    def _begin(self, call: Call, method: Unary, key: str, *, only_stops: bool) -> None:
+    def _begin(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
         """Raises AuditUnavailable: it changes something, and could not be recorded."""
         line = self._line(call, method.path, method.rule, "allow", "begun")._replace(key=key)
-        if method.rule.record is Record.ORDERS and only_stops:
+        if method.rule.record is AuditLevel.ORDERS and only_stops:
             self._audit.record(line)
-        elif method.rule.record is Record.ORDERS or (method.rule.record is Record.WRITES and self._audit.fault):
+        elif method.rule.record is AuditLevel.ORDERS or (method.rule.record is AuditLevel.WRITES and self._audit.fault):
             self._audit.require(line)
 
-    def _only_denied(self, method: Unary) -> Run:
+    def _only_denied(self, method: UnaryMethod) -> Run:
         """The method's `run`, with a line for each item of a batch that was denied."""
 
         async def run(request: Any, call: Call) -> Answer:
-            answer = await settled(method.run(request, call))
+            answer = await maybe_await(method.run(request, call))
             for touch in call.touches:
                 if touch.outcome == CHANGED:
                     line = self._line(call, method.path, method.rule, "allow", CHANGED)
@@ -281,7 +281,7 @@ class Gate:
 
         return run
 
-    def refused(self, call: Call, path: str, rule: Rule, error: ServiceError) -> None:
+    def record_refusal(self, call: Call, path: str, rule: Rule, error: ServiceError) -> None:
         """A call ended with this error; if it is a denial, it is recorded, and counted if the policy denied it."""
         if not self._is_denial(error):
             return
@@ -294,10 +294,10 @@ class Gate:
             key = error.subject.partition("/")[0]  # of a part, the instance that it belongs to
         line = self._line(call, path, rule, "deny", outcome)
         if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
-            line = line._replace(identity=self._claimed(call))
+            line = line._replace(identity=self._claimed_identity(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
 
-    def _wrote(self, call: Call, method: Unary, key: str, outcome: str) -> None:
+    def _wrote(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> None:
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
             came_to = touch.outcome or outcome
@@ -310,12 +310,12 @@ class Gate:
             else:
                 self.denials.record(line.identity or call.host, line)
 
-    def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
+    def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> AuditLine:
         identity = call.access.identity
         name = identity.name if identity else ""
-        return Line(name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
+        return AuditLine(name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
 
-    def _claimed(self, call: Call) -> str:
+    def _claimed_identity(self, call: Call) -> str:
         try:
             return self.identify(call).name
         except Unauthenticated:  # it expired since

@@ -53,7 +53,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AccessPolicy:
     """All grants. An identity that is in none has no rights at all."""
 
     grants: tuple[Grant, ...] = ()
@@ -71,7 +71,7 @@ class Policy:
         return found
 
 
-def parse(text: bytes) -> Policy:
+def parse(text: bytes) -> AccessPolicy:
     """Read the YAML of a policy.
 
     Raises:
@@ -85,7 +85,7 @@ def parse(text: bytes) -> Policy:
     grants = tuple(_grants(loaded, faults))
     if faults:
         raise BadSecurity("; ".join(faults[:_MAX_FAULTS]))
-    return Policy(grants)
+    return AccessPolicy(grants)
 
 
 def _grants(loaded: Any, faults: list[str]) -> Iterator[Grant]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from serving import yamltext
 from serving.auth.watched_files import BadSecurity
 from serving.errors import Unauthenticated
-from serving.rights.access import Identity, Kind
+from serving.rights.access import Identity, ProofKind
 
 _LISTS: Final = ("tokens", "subjects", "serials")
 
@@ -28,7 +28,7 @@ class Revocations:
 
     def check(self, identity: Identity) -> None:
         """Raises Unauthenticated: the proof was withdrawn."""
-        ids = self.tokens if identity.kind is Kind.TOKEN else self.serials
+        ids = self.tokens if identity.kind is ProofKind.TOKEN else self.serials
         if identity.id in ids or identity.name in self.subjects:
             raise Unauthenticated(f"the {identity.kind.value} of {identity.name} was revoked: get a new one")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from serving.auth.audiences import COMMON
-from serving.auth.audit import Audit, Line, LogSink
+from serving.auth.audit import Audit, AuditLine, LogSink
 from serving.auth.audit_file import FileSink
 from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
@@ -24,7 +24,9 @@ from serving.sockets import is_loopback
 from serving.telemetry.metrics import Declared
 
 _REREAD_S: Final = 1.0
-_START: Final = Line("", "", "start", "", "allow", "start", "OK", 0, "")  # also shows whether the log can be written
+_START: Final = AuditLine(
+    "", "", "start", "", "allow", "start", "OK", 0, ""
+)  # also shows whether the log can be written
 _MARK_EVERY_S: Final = 300.0
 
 Reloading = tuple[WatchedFiles[Any], Callable[[], None]]
@@ -86,7 +88,7 @@ class Security:
         """By flag: 1 for a file whose current contents are not in force."""
         return {(file.name,): float(bool(file.fault)) for file, _ in self._files}
 
-    def denied(self) -> dict[tuple[str, ...], float]:
+    def denial_counts(self) -> dict[tuple[str, ...], float]:
         """Calls that were denied, by the code that they got."""
         counted = self.gate.denied if self.gate is not None else {}
         return {(code,): counted.get(code, 0) for code in DENIALS}
@@ -106,7 +108,7 @@ METRICS: Final[tuple[Declared[Security], ...]] = (
         "counter",
         "hq_denied_total",
         "Calls rejected by authentication or authorization, by code.",
-        Security.denied,
+        Security.denial_counts,
         ("code",),
     ),
     Declared("gauge", "hq_security_file_fault", _FILE_TEXT, Security.file_faults, ("file",)),

@@ -62,12 +62,15 @@ class ServerTls:
             nonlocal context, made_of
             state = self._state()
             if context is None or state != made_of:
-                context, made_of = self._made(ssl.CERT_REQUIRED if require_clients else ssl.CERT_OPTIONAL), state
+                context, made_of = (
+                    self._create_context(ssl.CERT_REQUIRED if require_clients else ssl.CERT_OPTIONAL),
+                    state,
+                )
             return context
 
         return newest
 
-    def _made(self, clients: ssl.VerifyMode) -> ssl.SSLContext:
+    def _create_context(self, clients: ssl.VerifyMode) -> ssl.SSLContext:
         """A context of what is in force. `clients`: must they show certificates, where there is a CA for them."""
         context, pair = _context(), self._pair.current
         context.set_alpn_protocols(["h2", "http/1.1"])
@@ -93,7 +96,7 @@ def _context() -> ssl.SSLContext:
 
 
 def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], Pair]:
-    def read(contents: Sequence[bytes]) -> Pair:
+    def read_pair(contents: Sequence[bytes]) -> Pair:
         expires_at = _check_time(contents[0], clock.wall_ms() / 1000)
         try:
             _context().load_cert_chain(cert, key, password=_NO_PASSWORD)
@@ -107,7 +110,7 @@ def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], 
             raise BadSecurity("the files changed while being read")
         return Pair(contents[0], contents[1], expires_at)
 
-    return read
+    return read_pair
 
 
 def _check_time(chain: bytes, now_s: float) -> float:

@@ -39,8 +39,8 @@ class WatchedFiles(Generic[T]):
         self.fault = ""
         self._refused: tuple[bytes, ...] | None = None
         try:
-            self._contents = self._read()
-            self.current = self._made(self._contents)
+            self._contents = self._read_files()
+            self.current = self._parse_contents(self._contents)
         except BadSecurity as error:
             raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
 
@@ -48,11 +48,11 @@ class WatchedFiles(Generic[T]):
         """Read the files again; return whether `current` has changed."""
         contents: tuple[bytes, ...] = ()
         try:
-            contents = self._read()
+            contents = self._read_files()
             if contents == self._contents:
                 self._blame("")
                 return False
-            self.current = self._made(contents)
+            self.current = self._parse_contents(contents)
         except BadSecurity as error:
             # Files that belong together are put in place one after the other: halfway is not a fault yet.
             is_halfway = len(self._paths) > 1 and contents != self._refused
@@ -65,7 +65,7 @@ class WatchedFiles(Generic[T]):
         log.info("--%s: %s is loaded and in force", self.name, ", ".join(map(str, self._paths)))
         return True
 
-    def _made(self, contents: Sequence[bytes]) -> T:
+    def _parse_contents(self, contents: Sequence[bytes]) -> T:
         try:
             return self._make(contents)
         except BadSecurity:
@@ -73,7 +73,7 @@ class WatchedFiles(Generic[T]):
         except Exception as error:  # a library that fails on a file must not end a running replica
             raise BadSecurity(f"cannot be parsed ({type(error).__name__})") from error
 
-    def _read(self) -> tuple[bytes, ...]:
+    def _read_files(self) -> tuple[bytes, ...]:
         try:
             return tuple(path.read_bytes() for path in self._paths)
         except OSError as error:

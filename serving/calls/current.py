@@ -39,7 +39,7 @@ def trace_id() -> str:
     return match[1] if match else ""
 
 
-def passed_on(call: Call | None = None) -> tuple[tuple[str, str], ...]:
+def forwarded_metadata(call: Call | None = None) -> tuple[tuple[str, str], ...]:
     """Metadata for calls made on behalf of `call`; by default, of the current one."""
     call = call or CURRENT.get()
     if call is None:

@@ -14,7 +14,7 @@ from serving.errors import ServiceError
 from serving.limiting.peers import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.reach import Reach
-from serving.rights.rules import NOBODY, Record, Rule
+from serving.rights.rules import NOBODY, AuditLevel, Rule
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def never_pushed(_payload: bytes) -> bool:
     return False
 
 
-async def settled(result: T | Awaitable[T]) -> T:
+async def maybe_await(result: T | Awaitable[T]) -> T:
     """The result, awaited if it did not come at once."""
     return await result if isinstance(result, Awaitable) else result
 
@@ -108,11 +108,11 @@ class Call:
         """A function that sends one more answer, in protobuf, while the stream waits for its next one."""
         return never_pushed
 
-    def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
+    def note_write(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""
         object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))
 
-    def let_in(self, access: Access) -> None:
+    def set_access(self, access: Access) -> None:
         """The gate has decided."""
         object.__setattr__(self, "access", access)
 
@@ -130,7 +130,7 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class UnaryMethod:
     """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises ServiceError.
 
     `run` answers at once what memory can answer; for anything else it returns an awaitable, and gets a task.
@@ -176,7 +176,7 @@ class Duplex:
     one_answer: bool = False
 
 
-Method = Unary | Streaming | Duplex
+Method = UnaryMethod | Streaming | Duplex
 
 
 M = TypeVar("M", bound=Message)
@@ -184,10 +184,10 @@ M = TypeVar("M", bound=Message)
 
 def _is_safe(rule: Rule) -> bool:
     """Whether calls under the rule change nothing."""
-    return rule.record is Record.NOTHING
+    return rule.record is AuditLevel.NOTHING
 
 
-class Service:
+class ServiceTable:
     """Makes rows of the table; a call is named like its request, without `Request`."""
 
     def __init__(self, name: str, subject: Callable[[Any], str] = lambda _: "") -> None:
@@ -202,24 +202,24 @@ class Service:
         reach: Reach,
         turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None,
         only_stops: Callable[[M], bool] = lambda _: False,
-    ) -> Unary:
+    ) -> UnaryMethod:
         """A call with one answer."""
         parsers = parse_proto(request), parse_json(request)
         path, is_safe = self._path(request), _is_safe(rule)
-        return Unary(path, *parsers, run, rule, reach, self._subject, is_safe, turned_away, only_stops)
+        return UnaryMethod(path, *parsers, run, rule, reach, self._subject, is_safe, turned_away, only_stops)
 
-    def memoized(
+    def memoized_unary(
         self,
         request: type[M],
         compiled: Callable[[M], Any],
         run: Callable[[Any, Call], Answer | Awaitable[Answer]],
         rule: Rule,
         reach: Reach,
-    ) -> Unary:
+    ) -> UnaryMethod:
         """A call whose requests repeat: what `compiled` makes of one is kept by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)
         parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
-        return Unary(self._path(request), *parsers, run, rule, reach, safe=_is_safe(rule))
+        return UnaryMethod(self._path(request), *parsers, run, rule, reach, safe=_is_safe(rule))
 
     def streaming(
         self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule, reach: Reach

@@ -78,4 +78,4 @@ def gunzip(encoding: str, payload: bytes, max_bytes: int) -> bytes:
     """A compressed message. Raises UnexpectedCompression, InvalidRequest, TooLarge."""
     if encoding != "gzip":
         raise UnexpectedCompression("a message is marked compressed, but no header names the encoding")
-    return gzipping.decompressed(payload, max_bytes)
+    return gzipping.decompress_sync(payload, max_bytes)

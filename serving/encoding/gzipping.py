@@ -16,8 +16,8 @@ _LONG_BYTES: Final = 256 * 1024  # takes milliseconds: done in a thread, where z
 async def compress(data: bytes, level: int) -> bytes:
     """The data as one gzip member."""
     if len(data) < _LONG_BYTES:
-        return compressed(data, level)
-    return await asyncio.to_thread(compressed, data, level)
+        return compress_sync(data, level)
+    return await asyncio.to_thread(compress_sync, data, level)
 
 
 async def decompress(data: bytes, max_bytes: int) -> bytes:
@@ -29,16 +29,16 @@ async def decompress(data: bytes, max_bytes: int) -> bytes:
     """
     if not data:
         return data
-    return await asyncio.to_thread(decompressed, data, max_bytes)
+    return await asyncio.to_thread(decompress_sync, data, max_bytes)
 
 
-def compressed(data: bytes, level: int) -> bytes:
+def compress_sync(data: bytes, level: int) -> bytes:
     """As `compress`, in this thread."""
     compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
     return compressor.compress(data) + compressor.flush()
 
 
-def decompressed(data: bytes, max_bytes: int) -> bytes:
+def decompress_sync(data: bytes, max_bytes: int) -> bytes:
     """As `decompress`, in this thread."""
     parts: list[bytes] = []
     left_bytes = max_bytes

@@ -28,7 +28,7 @@ class Begun(NamedTuple):
     expects_continue: bool
 
 
-class Fault(Exception):
+class Http1Fault(Exception):
     """Why nothing more is read. `limit`: the one that was hit; empty: the bytes are malformed."""
 
     def __init__(self, text: str, limit: str = "") -> None:
@@ -36,7 +36,7 @@ class Fault(Exception):
         self.limit = limit
 
 
-class Machine:
+class Http1Machine:
     """Reads requests, one after the other. Nothing raises but on_..., to the parser; a FAULT is the last event.
 
     Clients say the same head over and over: it is remembered by all of its bytes with what the parser made of it.
@@ -82,22 +82,22 @@ class Machine:
         try:
             self._parser.feed_data(data)
             if not self.is_reading_body and self._raw_bytes > self._max_header_bytes and self.is_reading_head:
-                self._fault(Fault("", "max_header_bytes"))
+                self._fault(Http1Fault("", "max_header_bytes"))
         except httptools.HttpParserUpgrade:
             self._is_over = True  # the parser stops there: the answer is the last on this connection
         except httptools.HttpParserCallbackError as error:  # what they raise is its context
             cause = error.__context__
             if isinstance(cause, AmbiguousHead):
-                cause = Fault(str(cause))
-            self._fault(cause if isinstance(cause, Fault) else Fault("cannot parse the request"))
+                cause = Http1Fault(str(cause))
+            self._fault(cause if isinstance(cause, Http1Fault) else Http1Fault("cannot parse the request"))
         except httptools.HttpParserError as error:
             if not (self._was_last and not self.is_reading_body):
-                self._fault(Fault(str(error)))
+                self._fault(Http1Fault(str(error)))
             self._is_over = True
         events, self._events = self._events, []
         return events
 
-    def _fault(self, fault: Fault) -> None:
+    def _fault(self, fault: Http1Fault) -> None:
         self._is_over = True
         self._events.append((FAULT, fault, True))
 
@@ -111,7 +111,7 @@ class Machine:
     def on_message_begin(self) -> None:
         self._in_this += 1
         if self._in_this > _MOST_WAITING:
-            raise Fault("too many pipelined requests")
+            raise Http1Fault("too many pipelined requests")
         self._begin()
         self.is_reading_head = True
 
@@ -159,25 +159,25 @@ class Machine:
     def _check_head(self, more: int) -> None:
         self._head_bytes += more
         if self._head_bytes > self._max_header_bytes:
-            raise Fault("", "max_header_bytes")
+            raise Http1Fault("", "max_header_bytes")
 
     def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
         """The authority. Raises Fault."""
         if version not in ("1.0", "1.1"):
-            raise Fault("not HTTP/1.0 or HTTP/1.1")
+            raise Http1Fault("not HTTP/1.0 or HTTP/1.1")
         names = [name for name, _ in self._fields]
         if names.count(b"host") > 1 or (b"host" not in named and version != "1.0"):
-            raise Fault("send exactly one Host header")
+            raise Http1Fault("send exactly one Host header")
         coding = named.get(b"transfer-encoding")
         has_body = coding is not None or named.get(b"content-length", b"0") != b"0"
         if coding is not None and (coding.lower() != b"chunked" or names.count(b"transfer-encoding") > 1):
-            raise Fault("transfer-encoding must be chunked")
+            raise Http1Fault("transfer-encoding must be chunked")
         if coding is not None and version == "1.0":
-            raise Fault("transfer-encoding is not allowed in HTTP/1.0")
+            raise Http1Fault("transfer-encoding is not allowed in HTTP/1.0")
         if has_upgrade and has_body:
-            raise Fault("protocol upgrades are not supported: send no Upgrade header")
+            raise Http1Fault("protocol upgrades are not supported: send no Upgrade header")
         if method == b"CONNECT":
-            raise Fault("CONNECT is not supported")
+            raise Http1Fault("CONNECT is not supported")
         return self._check_target(method, named.get(b"host", b""))
 
     def _check_target(self, method: bytes, host: bytes) -> bytes:
@@ -186,6 +186,6 @@ class Machine:
             return host
         found = urlsplit(target)
         if found.scheme not in (b"http", b"https") or not found.netloc or (host and found.netloc != host):
-            raise Fault("the request target is not a path")
+            raise Http1Fault("the request target is not a path")
         self._target = (found.path or b"/") + (b"?" + found.query if found.query else b"")
         return found.netloc

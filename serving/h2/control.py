@@ -6,12 +6,12 @@ from typing import Final
 
 from serving.h2 import frames
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
-from serving.h2.state import BY_PEER, GOAWAY, PONG, RESET, State
+from serving.h2.state import BY_PEER, GOAWAY, PONG, RESET, Http2State
 
 _RAPID: Final = 5  # what the reset of a stream costs that was opened in the same turn
 
 
-class Control(State):
+class Http2Control(Http2State):
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._pay(1)
         if not stream_id:
@@ -103,7 +103,7 @@ class Control(State):
         more = frames.WORD.unpack(payload)[0] & frames.MAX_WINDOW
         stream = self.streams.get(stream_id)
         has_ended = stream is None and stream_id
-        if more and (has_ended or self.outgoing.opened(stream, more)):
+        if more and (has_ended or self.outgoing.widen_window(stream, more)):
             return
         code = ErrorCode.FLOW_CONTROL_ERROR if more else ErrorCode.PROTOCOL_ERROR
         kind = StreamFault if stream_id else ConnectionFault

@@ -48,7 +48,7 @@ class ErrorCode(IntEnum):
     HTTP_1_1_REQUIRED = 13
 
 
-class Fault(Exception):
+class Http2Fault(Exception):
     """The peer broke the protocol."""
 
     def __init__(self, text: str, code: ErrorCode = ErrorCode.PROTOCOL_ERROR) -> None:
@@ -56,11 +56,11 @@ class Fault(Exception):
         self.code = code
 
 
-class ConnectionFault(Fault):
+class ConnectionFault(Http2Fault):
     """In a way that ends the connection."""
 
 
-class StreamFault(Fault):
+class StreamFault(Http2Fault):
     """In a way that ends one stream."""
 
 
@@ -89,7 +89,7 @@ def goaway(last_id: int, code: int, text: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, GOAWAY_HEAD.pack(last_id, code) + text.encode()[:200])
 
 
-def unpadded(flags: int, payload: bytes) -> bytes:
+def strip_padding(flags: int, payload: bytes) -> bytes:
     """The payload of DATA or HEADERS without its padding. Raises ConnectionFault."""
     if not flags & PADDED:
         return payload

@@ -65,7 +65,7 @@ _STATIC: Final = ((b"", b"", REFUSED, 0), *(field(*text.encode().partition(b" ")
 _DYNAMIC: Final = len(_STATIC)  # the first index into the dynamic table: its newest field
 
 
-class Decoder:
+class HpackDecoder:
     """The peer's side of the compression of one connection; blocks must be decoded in the order in which they came."""
 
     def __init__(self, most_table_bytes: int = 4_096) -> None:
@@ -177,14 +177,14 @@ def encode(fields: Iterable[tuple[bytes, bytes]]) -> bytes:
             parts.append(0x80 | index)
             continue
         if index := _NAMES.get(name):
-            parts += _prefixed(index, 0x0F)
+            parts += _encode_integer(index, 0x0F)
         else:
-            parts += b"\0" + _prefixed(len(name), 0x7F) + name
-        parts += _prefixed(len(value), 0x7F) + value
+            parts += b"\0" + _encode_integer(len(name), 0x7F) + name
+        parts += _encode_integer(len(value), 0x7F) + value
     return bytes(parts)
 
 
-def _prefixed(value: int, mask: int) -> bytes:
+def _encode_integer(value: int, mask: int) -> bytes:
     if value < mask:
         return bytes((value,))
     parts = bytearray((mask,))

@@ -77,10 +77,10 @@ def _row(state: int) -> Row:
 
 def decode(data: bytes) -> bytes:
     """The string. Raises HpackError: it holds the end-of-string code, or its padding is not a beginning of that."""
-    return _remembered(data) if len(data) <= _LONGEST else _decoded(data)
+    return _remembered(data) if len(data) <= _LONGEST else _decode_uncached(data)
 
 
-def _decoded(data: bytes) -> bytes:
+def _decode_uncached(data: bytes) -> bytes:
     state = 0
     parts = []
     for byte in data:
@@ -96,4 +96,4 @@ def _decoded(data: bytes) -> bytes:
 
 
 # By all of its bytes: what comes out depends on nothing else, so it may be shared by all connections.
-_remembered = lru_cache(_REMEMBERED)(_decoded)
+_remembered = lru_cache(_REMEMBERED)(_decode_uncached)

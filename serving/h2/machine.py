@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import Final
 
 from serving.h2 import frames, heads, hpack
-from serving.h2.control import Control
+from serving.h2.control import Http2Control
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
 from serving.h2.huffman import HpackError
 from serving.h2.state import BY_US, DATA, HEADERS, REFUSED, TRAILERS, Event
-from serving.h2.stream import Stream
+from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 
 
-class Machine(Control):
+class Http2Machine(Http2Control):
     def receive(self, data: bytes) -> None:
         """More bytes from the peer; `events` says what they mean."""
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
@@ -89,7 +89,7 @@ class Machine(Control):
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if flags & (frames.PADDED | frames.WITH_PRIORITY):
-            payload = self._stripped(flags, stream_id, payload)
+            payload = self._strip_padding_and_priority(flags, stream_id, payload)
         if not stream_id & 1 or (self.is_client and stream_id >= self._next_id):
             raise ConnectionFault(f"stream {stream_id} is not for requests")
         if flags & frames.END_HEADERS:
@@ -98,9 +98,9 @@ class Machine(Control):
             self._block = stream_id, flags, bytearray(payload)
             self._is_between = False
 
-    def _stripped(self, flags: int, stream_id: int, payload: bytes) -> bytes:
+    def _strip_padding_and_priority(self, flags: int, stream_id: int, payload: bytes) -> bytes:
         """Without padding and priority."""
-        payload = frames.unpadded(flags, payload)
+        payload = frames.strip_padding(flags, payload)
         if not flags & frames.WITH_PRIORITY:
             return payload
         if len(payload) < 5:
@@ -141,7 +141,7 @@ class Machine(Control):
         else:
             self._on_trailers(stream, fields, end=end)
 
-    def _on_trailers(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
+    def _on_trailers(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> None:
         if not end:
             raise StreamFault("trailers must end the stream")
         self._check_length(stream, 0, end=True)
@@ -156,7 +156,7 @@ class Machine(Control):
             return
         if len(self.streams) >= self.settings.max_streams:
             raise StreamFault("too many concurrent streams", ErrorCode.REFUSED_STREAM)
-        stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
+        stream = Http2Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
         kind: int = REFUSED
         what: Head | AmbiguousHead | None = None
         if fields is not None:
@@ -168,14 +168,14 @@ class Machine(Control):
         self.streams[stream_id] = stream
         self._events.append((kind, stream, what, end))
 
-    def _head(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> Head:
+    def _head(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> Head:
         head = heads.request(fields)
         if b"content-length" in head.named:
             stream.expected = heads.content_length(head)
             self._check_length(stream, 0, end=end)
         return head
 
-    def _on_answer(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
+    def _on_answer(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> None:
         head = heads.response(fields)
         if 100 <= head.status < 200:
             self._pay(1)
@@ -193,7 +193,7 @@ class Machine(Control):
         self._unread += size
         if self._unread > self._half_window:
             self._open_window()
-        data = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
+        data = frames.strip_padding(flags, payload) if flags & frames.PADDED else payload
         stream = self.streams.get(stream_id)
         if stream is None or stream.is_received or (self.is_client and not stream.has_head):
             self._on_stray(stream, stream_id)
@@ -205,12 +205,12 @@ class Machine(Control):
         if stream.expected >= 0:
             self._check_length(stream, len(data), end=end)
         if size > len(data):
-            self.consumed(stream, size - len(data))
+            self.acknowledge_bytes(stream, size - len(data))
         if not data and not end:
             self._pay(1)
         self._event(DATA, stream, data, end=end)
 
-    def _on_stray(self, stream: Stream | None, stream_id: int) -> None:
+    def _on_stray(self, stream: Http2Stream | None, stream_id: int) -> None:
         if stream is not None:
             raise StreamFault("DATA on a stream that is closed, or has no headers yet", ErrorCode.STREAM_CLOSED)
         if not stream_id:
@@ -226,8 +226,8 @@ class Machine(Control):
         self._unread = 0
 
 
-_M = Machine
-_HANDLERS: Final[tuple[Callable[[Machine, int, int, bytes], None], ...]] = (
+_M = Http2Machine
+_HANDLERS: Final[tuple[Callable[[Http2Machine, int, int, bytes], None], ...]] = (
     *(_M._on_data, _M._on_headers, _M._on_priority, _M._on_reset, _M._on_settings),  # noqa: SLF001
     *(_M._on_push, _M._on_ping, _M._on_goaway, _M._on_window, _M._on_continuation),  # noqa: SLF001
     *(_M._on_unknown,) * 246,  # noqa: SLF001

@@ -7,7 +7,7 @@ from typing import Final
 
 from serving.h2 import frames
 from serving.h2.frames import CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, head
-from serving.h2.stream import NOT_ENDING, Stream
+from serving.h2.stream import NOT_ENDING, Http2Stream
 
 _TURN_BYTES: Final = 65_536
 _SHORT_BYTES: Final = 256
@@ -28,10 +28,10 @@ class Outgoing:
         self.room = 0  # bytes of DATA that may become frames until the driver says more: its transport is full now
         self.waiting = 0  # bytes that wait in streams
         self.earned = 0  # frames that the peer may send for what it was sent
-        self._ready: OrderedDict[Stream, None] = OrderedDict()
+        self._ready: OrderedDict[Http2Stream, None] = OrderedDict()
         self.must_shrink = False  # the peer's table is smaller than what we might use; we use none, but must say so
-        self.ended: list[Stream] = []  # their last frame was made
-        self.drained: list[Stream] = []  # nothing waits in them any more
+        self.ended: list[Http2Stream] = []  # their last frame was made
+        self.drained: list[Http2Stream] = []  # nothing waits in them any more
 
     @property
     def is_ready(self) -> bool:
@@ -47,21 +47,21 @@ class Outgoing:
         self.frames.append(frame)
         self.size += len(frame)
 
-    def headers(self, stream: Stream, block: bytes, *, end: bool) -> None:
+    def headers(self, stream: Http2Stream, block: bytes, *, end: bool) -> None:
         """A list of headers, as a block of `hpack.encode`; they must be the first or the last of the stream."""
         self.control(self._header_frames(stream.id, block, END_STREAM if end else 0))
         self.earned += _EARNED
         if end:
-            self._ended(stream)
+            self._mark_sent(stream)
 
-    def data(self, stream: Stream, chunk: bytes, *, end: bool = False) -> None:
+    def data(self, stream: Http2Stream, chunk: bytes, *, end: bool = False) -> None:
         """More of the body."""
         size = len(chunk)
         if not stream.queued and (not size or (size <= self.room and size <= stream.window and size <= self.window)):
             if size or end:
                 self._emit(stream, chunk, size, END_STREAM if end else 0)
             if end:
-                self._ended(stream)
+                self._mark_sent(stream)
             return
         if size:
             if stream.queue is None:
@@ -73,14 +73,14 @@ class Outgoing:
             stream.ending = b""
         self._ready[stream] = None
 
-    def trailers(self, stream: Stream, block: bytes) -> None:
+    def trailers(self, stream: Http2Stream, block: bytes) -> None:
         """The end of the stream, behind whatever waits."""
         if stream.queued:
             stream.ending = block
         else:
             self.headers(stream, block, end=True)
 
-    def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes, lead: bytes = b"") -> None:
+    def answer(self, stream: Http2Stream, block: bytes, chunk: bytes, trailers: bytes, lead: bytes = b"") -> None:
         """All of an answer with trailers at once; `lead` is the beginning of the body, before `chunk`."""
         size = len(chunk) + len(lead)
         fits = size <= self.room and size <= stream.window and size <= self.window
@@ -112,7 +112,7 @@ class Outgoing:
         stream.is_sent = True
         self.ended.append(stream)
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: Http2Stream) -> None:
         """The stream is gone, with all that waits in it."""
         if stream.queue:
             self.waiting -= stream.queued
@@ -121,7 +121,7 @@ class Outgoing:
             self.drained.append(stream)
         stream.ending = NOT_ENDING
 
-    def opened(self, stream: Stream | None, more: int) -> bool:
+    def widen_window(self, stream: Http2Stream | None, more: int) -> bool:
         """A window was opened further, of one stream or of all together. False: it would be too large."""
         if stream is None:
             self.window += more
@@ -131,10 +131,10 @@ class Outgoing:
             self._ready[stream] = None
         return stream.window <= frames.MAX_WINDOW
 
-    def resize(self, initial_window: int, streams: list[Stream]) -> bool:
+    def resize(self, initial_window: int, streams: list[Http2Stream]) -> bool:
         """The peer has set the window of all streams, and of those to come. False: one would be too large."""
         more, self.initial_window = initial_window - self.initial_window, initial_window
-        return all(self.opened(stream, more) for stream in streams)
+        return all(self.widen_window(stream, more) for stream in streams)
 
     def pump(self) -> None:
         """Make frames of what waits, as far as windows and room allow, a portion of each stream in turn."""
@@ -145,7 +145,7 @@ class Outgoing:
                 turn = _TURN_BYTES - stream.sent % _TURN_BYTES  # what is left of it
                 self._portion(stream, min(stream.window, self.window, self.room, turn))
 
-    def _portion(self, stream: Stream, left: int) -> None:
+    def _portion(self, stream: Http2Stream, left: int) -> None:
         queue = stream.queue
         assert queue is not None
         while queue and left > 0:
@@ -168,11 +168,11 @@ class Outgoing:
             return
         self.drained.append(stream)
         if stream.ending == b"":
-            self._ended(stream)
+            self._mark_sent(stream)
         elif stream.ending != NOT_ENDING:
             self.headers(stream, stream.ending, end=True)
 
-    def _emit(self, stream: Stream, chunk: bytes | memoryview, size: int, flags: int) -> None:
+    def _emit(self, stream: Http2Stream, chunk: bytes | memoryview, size: int, flags: int) -> None:
         most, number, at = self.max_frame, stream.id, 0
         self.room -= size
         self.window -= size
@@ -188,7 +188,7 @@ class Outgoing:
         self.frames += (head(size - at, DATA, flags, number), chunk)
         self.size += size + frames.HEADER_BYTES * (at // most + 1)
 
-    def _ended(self, stream: Stream) -> None:
+    def _mark_sent(self, stream: Http2Stream) -> None:
         stream.is_sent = True
         self.ended.append(stream)
 

@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from serving.h2 import frames, hpack
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
 from serving.h2.outgoing import Outgoing
-from serving.h2.stream import Stream
+from serving.h2.stream import Http2Stream
 
 HEADERS, REFUSED, TRAILERS, DATA, RESET, GOAWAY, PONG, FAILED = range(8)
 
-Event = tuple[int, "Stream | None", Any, bool]
+Event = tuple[int, "Http2Stream | None", Any, bool]
 """Kind, stream, what it carries, and whether the stream ends with it: Head (HEADERS), AmbiguousHead or None if it is
 too large (REFUSED: a request), pairs (TRAILERS), bytes (DATA), an error code (RESET), the last stream to be served
 (GOAWAY), eight bytes (PONG), a sentence (FAILED)."""
@@ -21,7 +21,7 @@ _GONE: Final = 1_000  # streams of which is known how they ended
 BY_US, BY_PEER = True, False
 
 
-class Settings(NamedTuple):
+class Http2Settings(NamedTuple):
     """What we tell the peer at the beginning, and hold it to."""
 
     max_streams: int = 10_000
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     table_bytes: int = 4_096
     credit: int = 5_000  # frames that carry nothing, until some credit is earned
 
-    def told(self, *, is_client: bool) -> dict[int, int]:
+    def http2_settings(self, *, is_client: bool) -> dict[int, int]:
         """Those that HTTP/2 has names for."""
         return {
             frames.HEADER_TABLE_SIZE: self.table_bytes,
@@ -43,17 +43,17 @@ class Settings(NamedTuple):
         }
 
 
-class State:
+class Http2State:
     """One side of a connection; `Machine` reads for it, and what a driver does not say here it says to `outgoing`."""
 
-    def __init__(self, settings: Settings, *, is_client: bool = False) -> None:
+    def __init__(self, settings: Http2Settings, *, is_client: bool = False) -> None:
         self.settings, self.is_client = settings, is_client
         self.outgoing = Outgoing()  # the driver takes it after each turn, and says how much room there is
-        self.streams: dict[int, Stream] = {}  # those that are open, or have still something to send
+        self.streams: dict[int, Http2Stream] = {}  # those that are open, or have still something to send
         self.last_id = 0  # the highest stream that the peer opened
         self.failed = False  # nothing is read any more
         self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID  # so many may be open on a client's side
-        self._decoder = hpack.Decoder(settings.table_bytes)
+        self._decoder = hpack.HpackDecoder(settings.table_bytes)
         self._gone: dict[int, bool] = {}
         self._forgotten = 0  # of streams up to this one it may not be known any more how they ended
         self._next_id = 1
@@ -71,19 +71,19 @@ class State:
         self._is_between = False  # the next frame may be of any kind
         if is_client:
             self.outgoing.control(frames.PREFACE)
-        self.outgoing.control(frames.settings(settings.told(is_client=is_client)))
+        self.outgoing.control(frames.settings(settings.http2_settings(is_client=is_client)))
         if settings.connection_window_bytes > 65_535:
             self.outgoing.control(frames.window_update(0, settings.connection_window_bytes - 65_535))
 
-    def open(self, block: bytes, *, end: bool) -> Stream:
+    def open(self, block: bytes, *, end: bool) -> Http2Stream:
         """A client's next stream, with its headers as a block of `hpack.encode`."""
-        stream = Stream(self._next_id, self.outgoing.initial_window, self.settings.window_bytes)
+        stream = Http2Stream(self._next_id, self.outgoing.initial_window, self.settings.window_bytes)
         self._next_id += 2
         self.streams[stream.id] = stream
         self.outgoing.headers(stream, block, end=end)
         return stream
 
-    def consumed(self, stream: Stream, size: int) -> None:
+    def acknowledge_bytes(self, stream: Http2Stream, size: int) -> None:
         """So many bytes of DATA events are held no more: as many others may come."""
         stream.unread += size
         if stream.unread * 2 >= self.settings.window_bytes and not stream.is_received and stream.id in self.streams:
@@ -91,13 +91,13 @@ class State:
             stream.credit += stream.unread
             stream.unread = 0
 
-    def reset(self, stream: Stream, code: int) -> None:
+    def reset(self, stream: Http2Stream, code: int) -> None:
         """End a stream before its time; what waits in it is dropped."""
         if stream.id in self.streams:
             self._remove(stream, by=BY_US)
             self.outgoing.control(frames.reset(stream.id, code))
 
-    def abandon(self) -> list[Stream]:
+    def abandon(self) -> list[Http2Stream]:
         """All streams that were open, with nothing left in them: the connection ends."""
         streams = [*self.streams.values()]
         self.streams.clear()
@@ -140,14 +140,14 @@ class State:
         if self._credit < 0:
             raise ConnectionFault("too many empty frames", ErrorCode.ENHANCE_YOUR_CALM)
 
-    def _event(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
+    def _event(self, kind: int, stream: Http2Stream | None, what: Any, *, end: bool) -> None:
         self._events.append((kind, stream, what, end))
         if end and stream is not None and kind != RESET:
             stream.is_received = True
             if stream.is_sent:
                 self.streams.pop(stream.id, None)
 
-    def _check_length(self, stream: Stream, size: int, *, end: bool) -> None:
+    def _check_length(self, stream: Http2Stream, size: int, *, end: bool) -> None:
         left = stream.expected - size
         if stream.expected >= 0 and (left < 0 or (end and left)):
             raise StreamFault("the length of the body is not its content-length")
@@ -162,7 +162,7 @@ class State:
             self.reset(stream, code)
             self._event(RESET, stream, code, end=True)
 
-    def _remove(self, stream: Stream, *, by: bool) -> None:
+    def _remove(self, stream: Http2Stream, *, by: bool) -> None:
         self.streams.pop(stream.id, None)
         self.outgoing.forget(stream)
         self._note_gone(stream.id, by=by)

@@ -8,7 +8,7 @@ from typing import Any, Final
 NOT_ENDING: Final = b"-"  # no header block begins so
 
 
-class Stream:
+class Http2Stream:
     """State of one stream; the machine and its outgoing side change it, a driver reads it."""
 
     __slots__ = (

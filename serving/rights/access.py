@@ -215,7 +215,7 @@ UNCHECKED: Final = Access(None, NOBODY, {}, is_checked=False)
 """Security is off."""
 
 
-class Kind(StrEnum):
+class ProofKind(StrEnum):
     """How a caller proved who it is."""
 
     CERTIFICATE = "certificate"
@@ -234,7 +234,7 @@ class Identity:
     """
 
     name: str
-    kind: Kind
+    kind: ProofKind
     expires_at: float
     key: str = ""
     id: str = ""

@@ -28,7 +28,7 @@ class Of(StrEnum):
     ONESELF = "oneself"
 
 
-class Form(StrEnum):
+class ReachForm(StrEnum):
     """Where it is compared."""
 
     CHECKED = "checked"  # before the method
@@ -45,8 +45,8 @@ class Reach:
 
     __slots__ = ("check", "form", "of")
 
-    def __init__(self, of: Of, form: Form, check: Check | None = None) -> None:
-        if form is Form.CHECKED and check is None and of is not Of.ONESELF:
+    def __init__(self, of: Of, form: ReachForm, check: Check | None = None) -> None:
+        if form is ReachForm.CHECKED and check is None and of is not Of.ONESELF:
             raise ValueError(f"a reach of {of} that is {form} needs a check")
         self.of, self.form, self.check = of, form, check
 
@@ -58,27 +58,27 @@ def _nothing_left_out(_request: Any, access: Access) -> None:
     access.check_all()
 
 
-EVERYTHING: Final = Reach(Of.EVERYTHING, Form.CHECKED, _nothing_left_out)
-ONESELF: Final = Reach(Of.ONESELF, Form.CHECKED)
-SHOWN: Final = Reach(Of.LOCATION, Form.CHECKED, lambda _request, _access: None)
+EVERYTHING: Final = Reach(Of.EVERYTHING, ReachForm.CHECKED, _nothing_left_out)
+ONESELF: Final = Reach(Of.ONESELF, ReachForm.CHECKED)
+SHOWN: Final = Reach(Of.LOCATION, ReachForm.CHECKED, lambda _request, _access: None)
 """What every caller of the rule may see of the server itself, whatever its scope: no name of anybody's is in it."""
 
 
 def on_each(of: Of) -> Reach:
     """The method compares each item of a batch."""
-    return Reach(of, Form.EACH)
+    return Reach(of, ReachForm.EACH)
 
 
-def narrowed(of: Of, check: Check | None = None) -> Reach:
+def narrowed_reach(of: Of, check: Check | None = None) -> Reach:
     """The method's answer leaves out what is out of reach; `check` comes before it."""
-    return Reach(of, Form.NARROWED, check)
+    return Reach(of, ReachForm.NARROWED, check)
 
 
-def stored(of: Of, check: Check | None = None) -> Reach:
+def stored_reach(of: Of, check: Check | None = None) -> Reach:
     """The method compares the record that it reads or changes; `check` comes before it."""
-    return Reach(of, Form.STORED, check)
+    return Reach(of, ReachForm.STORED, check)
 
 
-def checked(of: Of, check: Check) -> Reach:
+def checked_reach(of: Of, check: Check) -> Reach:
     """Compared before the method."""
-    return Reach(of, Form.CHECKED, check)
+    return Reach(of, ReachForm.CHECKED, check)

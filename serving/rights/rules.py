@@ -24,7 +24,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-class Record(Enum):
+class AuditLevel(Enum):
     """Which of the calls that are let in go into the audit log; those that are denied all do."""
 
     NOTHING = auto()
@@ -45,7 +45,7 @@ class Rule:
 
     name: str
     roles: frozenset[Role] = frozenset()
-    record: Record = Record.NOTHING
+    record: AuditLevel = AuditLevel.NOTHING
     is_open: bool = False
 
 
@@ -55,12 +55,12 @@ NOBODY: Final = Rule("call this method")
 OPEN: Final = Rule("open", is_open=True)
 READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
-STOP: Final = Rule("stop or start everything", INSPECT.roles, Record.ORDERS)
-OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Record.ORDERS)
+STOP: Final = Rule("stop or start everything", INSPECT.roles, AuditLevel.ORDERS)
+OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), AuditLevel.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
 LEAVE: Final = Rule(
-    "ask for approval", frozenset({Role.UPLOADER, Role.HEALER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS
+    "ask for approval", frozenset({Role.UPLOADER, Role.HEALER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS
 )
-POLL: Final = Rule("poll approvals", LEAVE.roles, Record.DENIALS)
-BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.ORDERS)
+POLL: Final = Rule("poll approvals", LEAVE.roles, AuditLevel.DENIALS)
+BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS)
 READ_METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

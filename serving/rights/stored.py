@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from serving.rights.access import Access, Identity, Kind, Scope
+from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role, Rule
 
@@ -28,7 +28,7 @@ def encode_access(access: Access) -> str:
 def decode_access(text: str, rule: Rule) -> Access:
     """The access again, under the rule of the order. Raises ValueError, TypeError: it is of another version."""
     known = json.loads(text)
-    identity = Identity(known["name"], Kind.TOKEN, 0.0)
+    identity = Identity(known["name"], ProofKind.TOKEN, 0.0)
     grants = {Role(role): tuple(_scope(limits) for limits in scopes) for role, scopes in known["grants"].items()}
     return Access(identity, rule, grants)
 

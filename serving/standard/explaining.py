@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import json_format, struct_pb2
 
-from serving.calls.methods import Answer, Call, Method, Unary
+from serving.calls.methods import Answer, Call, Method, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.rights.access import Access, Scope
-from serving.rights.reach import Of, checked
+from serving.rights.reach import Of, checked_reach
 from serving.rights.rules import READ, Role
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _STAFF: Final = (Role.OPERATOR, Role.ADMIN)
 _LIMITS: Final = ("services", "nodes", "clusters", "checks")
 
 
-def method(table: Sequence[Method], gate: Gate | None) -> Unary:
+def method(table: Sequence[Method], gate: Gate | None) -> UnaryMethod:
     """The call, about the methods of this table."""
 
     def answer(request: Any, call: Call) -> Answer:
@@ -36,10 +36,10 @@ def method(table: Sequence[Method], gate: Gate | None) -> Unary:
         wanted = asked.get("method", "").lower()
         calls = [one for one in table if not one.rule.is_open and wanted in one.path.lower()]
         told = _STRUCT()
-        told.update({"name": name, "calls": [_explained(one, scopes, asked, gate is not None) for one in calls]})
+        told.update({"name": name, "calls": [_explain_method(one, scopes, asked, gate is not None) for one in calls]})
         return MessageAnswer(told)
 
-    return Unary(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), answer, READ, checked(Of.ONESELF, _check))
+    return UnaryMethod(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), answer, READ, checked_reach(Of.ONESELF, _check))
 
 
 def _check(request: Any, access: Access) -> None:
@@ -49,7 +49,7 @@ def _check(request: Any, access: Access) -> None:
         access.deny(f"the rights of {asked}", _STAFF, str(asked))
 
 
-def _explained(one: Method, scopes: Any, asked: dict[str, str], is_checked: bool) -> dict[str, Any]:
+def _explain_method(one: Method, scopes: Any, asked: dict[str, str], is_checked: bool) -> dict[str, Any]:
     roles = sorted(one.rule.roles)
     granted = [(role, scope) for role in roles for scope in scopes.get(role, ())]
     grants = [{"role": r, "scope": _words(s), "covers": not _lacking(s, asked)} for r, s in granted]

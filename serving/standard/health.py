@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
 
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Method, Streaming, UnaryMethod
 from serving.durations import duration_s
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.errors import NotFound
@@ -24,7 +24,7 @@ _STATUS: Final = health_pb2.HealthCheckResponse
 class HealthCalls:
     """SERVING while reads can be served, for the server as a whole ("") and for each of its services."""
 
-    def __init__(self, own: Health, services: Sequence[str]) -> None:
+    def __init__(self, own: ProcessHealth, services: Sequence[str]) -> None:
         self._own, self._services = own, frozenset(("", *services))
         self._leaving = False
         self._last, self._changed = self._now(), asyncio.Event()
@@ -32,9 +32,9 @@ class HealthCalls:
 
     def methods(self) -> list[Method]:
         """Check and Watch, which everybody may call."""
-        parsers = self._known(parse_proto(_REQUEST)), self._known(parse_json(_REQUEST))
+        parsers = self._known_service_parser(parse_proto(_REQUEST)), self._known_service_parser(parse_json(_REQUEST))
         return [
-            Unary(f"{SERVICE}/Check", *parsers, self._check, OPEN),
+            UnaryMethod(f"{SERVICE}/Check", *parsers, self._check, OPEN),
             Streaming(f"{SERVICE}/Watch", *parsers, self._watch, OPEN),
         ]
 
@@ -52,7 +52,7 @@ class HealthCalls:
         self._look()
         self._wake()  # those who know already that it does not serve: their streams end, too
 
-    def _known(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
+    def _known_service_parser(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
         """Whether the service is one of ours; its name is never kept, since it may be as long as a caller likes."""
         return lambda body: parse(body).service in self._services
 
@@ -75,7 +75,7 @@ class HealthCalls:
                 await changed.wait()
 
     def _now(self) -> int:
-        is_serving = not self._leaving and self._own.live() and self._own.loaded()
+        is_serving = not self._leaving and self._own.live() and self._own.has_loaded()
         return int(_STATUS.SERVING if is_serving else _STATUS.NOT_SERVING)
 
     def _look(self) -> None:
@@ -93,14 +93,14 @@ class HealthCalls:
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-class Health(Protocol):
+class ProcessHealth(Protocol):
     """What the process knows of its own condition."""
 
     def live(self) -> bool:
         """False: it will not recover by itself and should be restarted."""
         ...
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         """True: reads can be served."""
         ...
 
@@ -117,12 +117,12 @@ class Health(Protocol):
         ...
 
 
-def livez(health: Health) -> tuple[int, str]:
+def livez(health: ProcessHealth) -> tuple[int, str]:
     """HTTP status and text: is the process alive?"""
     return (200, "ok\n") if health.live() else (503, f"not live: {_why(health)}\n")
 
 
-def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[int, str]:
+def readyz(health: ProcessHealth, fresh: str = "", *, trusted: bool = False) -> tuple[int, str]:
     """HTTP status and text: can reads be served, and (with `fresh`) from data no older than that?
 
     With `trusted`: and was the store not replaced by one that holds far less, and that nobody has confirmed?
@@ -131,7 +131,7 @@ def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[i
         InvalidRequest: `fresh` is not a duration.
     """
     bound_s = duration_s(fresh, "fresh") if fresh else None
-    if not health.loaded():
+    if not health.has_loaded():
         return 503, f"not ready: {_why(health)}\n"
     doubt = health.doubt()
     if trusted and doubt:
@@ -143,5 +143,5 @@ def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[i
     return 503, f"stale: answers are {age}, {fresh} was requested: {_why(health)}\n"
 
 
-def _why(health: Health) -> str:
+def _why(health: ProcessHealth) -> str:
     return health.why() or "no reason given"

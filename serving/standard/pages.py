@@ -20,7 +20,7 @@ from serving.protocol_errors import MethodNotAllowed
 from serving.rights.reach import SHOWN, Reach
 from serving.rights.rules import NOBODY, OPEN, READ_METRICS, Rule
 from serving.standard import health as health_pages
-from serving.standard.health import Health
+from serving.standard.health import ProcessHealth
 
 VITAL: Final = frozenset((b"/livez", b"/readyz", b"/metrics"))
 """Pages that are answered on connections beyond the limit, too: others decide by them whether to restart us."""
@@ -66,7 +66,7 @@ class PageAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HttpPage:
     """A page: who may read it, and what makes its answer, or raises ServiceError to be answered with that error."""
 
     answer: Callable[[PageRequest], Awaitable[PageAnswer]]
@@ -77,7 +77,7 @@ class Page:
 class Pages:
     """The pages of one server by their paths, each behind its guard."""
 
-    def __init__(self, pages: Mapping[str, Page], shared: ServerContext, calls: Collection[str] = ()) -> None:
+    def __init__(self, pages: Mapping[str, HttpPage], shared: ServerContext, calls: Collection[str] = ()) -> None:
         """`calls`: paths of calls, which take POST only."""
         self._pages, self._shared, self._calls = dict(pages), shared, calls
         self._guards = {path: shared.guard(path, page.rule, page.reach) for path, page in pages.items()}
@@ -99,11 +99,11 @@ class Pages:
             told = error_statuses.as_service_error(error, call)
             self._shared.admission.count(told)
             if guard is not None:
-                guard.refused(call, told)
+                guard.on_call_refused(call, told)
             raise told from None
         return answer
 
-    def _page(self, path: str, method: str) -> Page:
+    def _page(self, path: str, method: str) -> HttpPage:
         page = self._pages.get(path)
         if path in self._calls:
             raise MethodNotAllowed(method, "POST")
@@ -114,7 +114,7 @@ class Pages:
         return page
 
 
-def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, Page]:
+def own_pages(health: ProcessHealth, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, HttpPage]:
     """The pages that every server has, by path; `note` says what an operator should know besides the health."""
 
     async def livez(_: PageRequest) -> PageAnswer:
@@ -130,10 +130,14 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
-    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, READ_METRICS, SHOWN)}
+    return {
+        "/livez": HttpPage(livez, OPEN),
+        "/readyz": HttpPage(readyz, OPEN),
+        "/metrics": HttpPage(metrics, READ_METRICS, SHOWN),
+    }
 
 
-def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
+def index_page(calls: Sequence[str], pages: Sequence[str]) -> HttpPage:
     """A list of the calls and pages, for somebody who opens the port in a browser or with curl."""
     services: dict[str, list[str]] = {}
     for call in calls:
@@ -147,7 +151,7 @@ def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
     async def index(_: PageRequest) -> PageAnswer:
         return PageAnswer(200, _TEXT, body)
 
-    return Page(index, OPEN)
+    return HttpPage(index, OPEN)
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

@@ -95,10 +95,10 @@ def _with_dependencies(file: FileDescriptor) -> list[bytes]:
         if one.name not in files:
             files[one.name] = one
             waiting += one.dependencies
-    return [_encoded(one) for one in files.values()]
+    return [_encode_file(one) for one in files.values()]
 
 
-def _encoded(file: FileDescriptor) -> bytes:
+def _encode_file(file: FileDescriptor) -> bytes:
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return proto.SerializeToString()

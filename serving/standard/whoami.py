@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from google.protobuf import json_format, struct_pb2
 
-from serving.calls.methods import Answer, Call, Method, Unary
+from serving.calls.methods import Answer, Call, Method, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.rights.access import Scope
 from serving.rights.reach import ONESELF
@@ -21,7 +21,7 @@ _STRUCT: Final = struct_pb2.Struct
 
 def methods() -> list[Method]:
     """The one call. Request: `{service, node}`, both optional; answer: `{checked, name, roles, roles_somewhere}`."""
-    return [Unary(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), _answer, READ, ONESELF)]
+    return [UnaryMethod(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), _answer, READ, ONESELF)]
 
 
 def _answer(request: Any, call: Call) -> Answer:

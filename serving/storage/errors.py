@@ -34,7 +34,7 @@ _SEEN_AS: Final[dict[type[StoreError], type[ServiceError]]] = {
 }
 
 
-def served(error: StoreError) -> ServiceError:
+def to_service_error(error: StoreError) -> ServiceError:
     """The error of the store, as one for callers."""
     if isinstance(error, Unavailable):
         kind = WriteGuarded if isinstance(error, Guarded) else StoreUnavailable

@@ -16,10 +16,10 @@ from store.port import (
     FutureRevision,
     MemberStatus,
     NoSpace,
-    Page,
     Record,
     Rejected,
     Store,
+    StorePage,
     Unavailable,
     UnknownOutcome,
     WatchStream,
@@ -60,41 +60,41 @@ class MeasuredStore:
         return str(getattr(self._store, "files_fault", ""))
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
-        commit = await self._measured("commit", self._store.commit(guards, writes, timeout_s))
+        commit = await self._measure_call("commit", self._store.commit(guards, writes, timeout_s))
         self.head = commit.revision
         return commit
 
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
-        record, self.head = await self._measured("get", self._store.get(key, revision=revision))
+        record, self.head = await self._measure_call("get", self._store.get(key, revision=revision))
         return record, self.head
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         reading = self._store.page(start, end, revision=revision, limit=limit, keys_only=keys_only)
-        page = await self._measured("page", reading)
+        page = await self._measure_call("page", reading)
         self.head = page.revision
         return page
 
     async def count(self, start: bytes, end: bytes, *, revision: int) -> int:
-        return await self._measured("count", self._store.count(start, end, revision=revision))
+        return await self._measure_call("count", self._store.count(start, end, revision=revision))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
-        count, modified, self.head = await self._measured("newest", self._store.newest(start, end))
+        count, modified, self.head = await self._measure_call("newest", self._store.newest(start, end))
         return count, modified, self.head
 
     async def compact(self, revision: int) -> None:
-        await self._measured("compact", self._store.compact(revision))
+        await self._measure_call("compact", self._store.compact(revision))
 
     async def members(self) -> list[MemberStatus]:
-        return await self._measured("members", self._store.members())
+        return await self._measure_call("members", self._store.members())
 
     def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:
-        return self._watched(self._store.watch(start, end, after=after))
+        return self._measure_watch(self._store.watch(start, end, after=after))
 
     async def close(self) -> None:
         await self._store.close()
 
     @asynccontextmanager
-    async def _watched(self, opening: AbstractAsyncContextManager[WatchStream]) -> AsyncIterator[WatchStream]:
+    async def _measure_watch(self, opening: AbstractAsyncContextManager[WatchStream]) -> AsyncIterator[WatchStream]:
         # A watch always ends with an error: which one is the outcome. An error of the reader's own is not.
         try:
             async with opening as stream:
@@ -103,7 +103,7 @@ class MeasuredStore:
             self.calls["watch", _outcome(error)] += 1
             raise
 
-    async def _measured(self, method: str, call: Awaitable[T]) -> T:
+    async def _measure_call(self, method: str, call: Awaitable[T]) -> T:
         began = self._now()
         try:
             answer = await call

@@ -36,7 +36,7 @@ class EtcdTls:
         """Why the files as they are now are not in force; empty: they are."""
         return self._files.fault
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether `current` has changed since the last call; the files are checked once a second at most."""
         now = self._now()
         if now < self._look_at:

@@ -31,7 +31,7 @@ class Histogram:
         self.counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 
-    def cumulated(self) -> list[tuple[str, float]]:
+    def cumulative_counts(self) -> list[tuple[str, float]]:
         """Upper bound and how many values do not exceed it, up to "+Inf"."""
         sums: list[tuple[str, float]] = []
         sum_ = 0
@@ -65,7 +65,7 @@ class Declared(Generic[T]):
             histogram = HistogramMetricFamily(self.name, self.text, labels=self.labels)
             for labels, value in told.items():
                 if isinstance(value, Histogram):
-                    histogram.add_metric(labels, value.cumulated(), value.total)
+                    histogram.add_metric(labels, value.cumulative_counts(), value.total)
             return histogram
         make = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         family = make(self.name, self.text, labels=self.labels)

@@ -19,7 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from serving.calls import current
 from serving.calls.answer_streams import ClosingStream
-from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary, settled
+from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, UnaryMethod, maybe_await
 from serving.errors import ServiceError
 
 _CONTEXT: Final = TraceContextTextMapPropagator()
@@ -40,26 +40,26 @@ class Tracing:
         exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
         return cls(BatchSpanProcessor(exporter), service, instance)
 
-    def traced(self, methods: Sequence[Method]) -> list[Method]:
+    def traced_methods(self, methods: Sequence[Method]) -> list[Method]:
         """The same methods, with a span for each call."""
         tracer = self._provider.get_tracer("hq")
-        return [_traced(method, tracer) for method in methods]
+        return [_traced_method(method, tracer) for method in methods]
 
     def close(self) -> None:
         """Send what is left; takes as long as the collector, some seconds at most."""
         self._provider.shutdown()
 
 
-def _traced(method: Method, tracer: Tracer) -> Method:
-    if isinstance(method, Unary):
+def _traced_method(method: Method, tracer: Tracer) -> Method:
+    if isinstance(method, UnaryMethod):
         return _unary(method, tracer)
     return method if isinstance(method, Duplex) else _streaming(method, tracer)
 
 
-def _unary(method: Unary, tracer: Tracer) -> Unary:
+def _unary(method: UnaryMethod, tracer: Tracer) -> UnaryMethod:
     async def run(request: Any, call: Call) -> Answer:
         with _span(tracer, method.path, call):
-            return await settled(method.run(request, call))
+            return await maybe_await(method.run(request, call))
 
     return replace(method, run=run)
 
@@ -86,13 +86,13 @@ def _span(tracer: Tracer, path: str, call: Call) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        _failed(span, error)
+        _record_error(span, error)
         raise
     finally:
         span.end()
 
 
-def _failed(span: Span, error: BaseException) -> None:
+def _record_error(span: Span, error: BaseException) -> None:
     if isinstance(error, ServiceError):
         span.set_attribute("hq.reason", error.reason)
         span.set_status(StatusCode.ERROR, error.code)

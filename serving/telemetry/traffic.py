@@ -30,7 +30,7 @@ class CallStats:
         self.seconds = Histogram(BOUNDS_S)
         self.answered = self.seconds.add
 
-    def ended(self, code: str) -> None:
+    def count_end(self, code: str) -> None:
         """Count a call that failed, or a stream that ended; their times mean nothing."""
         self.codes[code] += 1
 
@@ -46,7 +46,7 @@ class Traffic:
         """The counters of one method over one transport."""
         return self._stats.setdefault((transport, method), CallStats())
 
-    def refused(self) -> dict[tuple[str, ...], float]:
+    def refusal_counts(self) -> dict[tuple[str, ...], float]:
         """How often each limit refused something."""
         total: Counter[str] = Counter()
         for admission in self.admissions:
@@ -84,7 +84,7 @@ METRICS: Final = (
         "counter",
         "hq_refused_total",
         "Calls and connections refused by a limit.",
-        Traffic.refused,
+        Traffic.refusal_counts,
         ("limit",),
     ),
     D(

@@ -13,7 +13,7 @@ from serving.auth.certificates import VERIFIED_BY, fingerprint
 from serving.h2.frames import PREFACE
 from serving.limiting.peers import Peer, peer_of
 from serving.sockets import set_tcp
-from serving.transport.connection import SURPLUS_S, Connection, Core
+from serving.transport.connection import SURPLUS_S, Core, ServerConnection
 from serving.transport.h1_side import H1Side
 from serving.transport.h2_side import H2Side
 
@@ -65,12 +65,12 @@ class Arrival(asyncio.Protocol):
         if connection is not None and self._surplus:
             connection.turn_away(self._surplus)
 
-    def _begin(self, *, is_h2: bool) -> Connection | None:
+    def _begin(self, *, is_h2: bool) -> ServerConnection | None:
         self._timer.cancel()
         self._core.arrivals.discard(self._transport)
         if self._transport.is_closing():
             return None
-        side: type[Connection] = H2Side if is_h2 else H1Side
+        side: type[ServerConnection] = H2Side if is_h2 else H1Side
         connection = side(self._core, self._transport, self._peer, self._surplus)
         self._is_counted = False
         self._transport.set_protocol(cast("asyncio.Protocol", connection))

@@ -72,7 +72,7 @@ class Channel:
         call = ClientCall(b"", request, deadline, self._options.max_answer_bytes)
         try:
             common = _common(path, "localhost" if self._is_unix else self.address, self._tls is not None)
-            call.block = b"".join([common, *[_encoded(name, value) for name, value in metadata]])
+            call.block = b"".join([common, *[_encode_header(name, value) for name, value in metadata]])
             self._connection().start(call)
         except CallFailed as error:
             call.end(error)
@@ -108,7 +108,7 @@ class Channel:
             raise unsent(f"the connection to {self.address} is closed")
         if loop.time() < self._retry_at:
             raise unsent(self._failure)
-        connection = self._current = ClientConnection(self.address, self._options, self._retired)
+        connection = self._current = ClientConnection(self.address, self._options, self._retire_connection)
         self._connections[connection] = loop.create_task(self._dial(connection), name=f"connect {self.address}")
         connection.lost.add_done_callback(lambda _: self._connections.pop(connection).cancel())
         return connection
@@ -130,7 +130,7 @@ class Channel:
         except (OSError, ValueError) as error:
             connection.abort(str(error) or type(error).__name__)
 
-    def _retired(self, connection: ClientConnection, reason: str) -> None:
+    def _retire_connection(self, connection: ClientConnection, reason: str) -> None:
         if self._current is not connection:
             return
         self._current = None
@@ -162,7 +162,7 @@ def _common(path: str, authority: str, is_secure: bool) -> bytes:
 
 
 @lru_cache(256)
-def _encoded(name: str, value: str | bytes) -> bytes:
+def _encode_header(name: str, value: str | bytes) -> bytes:
     """As it is sent: the same goes to several servers, and much of it with many calls. Raises CallFailed."""
     text = b64encode(value).rstrip(b"=").decode() if isinstance(value, bytes) else value.strip(" ")
     if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _VALUE.fullmatch(text):

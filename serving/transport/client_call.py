@@ -15,7 +15,7 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-i
 
 from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
-from serving.h2.stream import Stream
+from serving.h2.stream import Http2Stream
 from serving.head import Head
 
 Trailers = Sequence[tuple[bytes, bytes]]
@@ -74,7 +74,7 @@ class Carrier(Protocol):
     """The connection, as its calls know it."""
 
     def leave(self, call: ClientCall) -> None: ...
-    def consumed(self, call: ClientCall, size: int) -> None: ...
+    def acknowledge_bytes(self, call: ClientCall, size: int) -> None: ...
 
 
 class ClientCall:
@@ -84,7 +84,7 @@ class ClientCall:
         self.block = block  # the headers, but for the deadline; dropped once sent, as the body is
         self.body = PREFIX.pack(0, len(request)) + request
         self.connection: Carrier | None = None
-        self.stream: Stream | None = None  # None: it waits until the peer takes one more
+        self.stream: Http2Stream | None = None  # None: it waits until the peer takes one more
         self.deadline = deadline  # on the loop's clock; None: it has none
         self.timer: asyncio.TimerHandle | None = None  # of the deadline
         self.is_over = False  # it has ended, or nobody waits for it any more
@@ -167,10 +167,10 @@ class ClientCall:
         while not self._queue:
             if self._error is not None:
                 raise self._error.with_traceback(None)
-            await self._changed()
+            await self._wait_for_change()
         message = self._queue.popleft()
         if self.connection is not None:
-            self.connection.consumed(self, self.free(0))
+            self.connection.acknowledge_bytes(self, self.free(0))
         return message
 
     def leave(self) -> None:
@@ -181,7 +181,7 @@ class ClientCall:
     async def only(self) -> bytes:
         """The one message of an answer that has ended. Raises CallFailed."""
         while not self.is_over and len(self._queue) < 2:
-            await self._changed()
+            await self._wait_for_change()
         if isinstance(self._error, CallFailed):
             raise self._error
         if not self._queue:
@@ -190,7 +190,7 @@ class ClientCall:
             raise CallFailed(codes.INTERNAL, "more than one response to a unary call")
         return self._queue[0]
 
-    def _changed(self) -> asyncio.Future[None]:
+    def _wait_for_change(self) -> asyncio.Future[None]:
         self.waiter = asyncio.get_running_loop().create_future()
         return self.waiter
 

@@ -11,9 +11,9 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-i
 
 from serving.h2 import frames, state
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Http2Settings
+from serving.h2.stream import Http2Stream
 from serving.sockets import probe
 from serving.transport.client_call import CallFailed, ClientCall, Options, timeout_text, unsent
 
@@ -45,7 +45,7 @@ class ClientConnection:
         self._open_at = self._heard_at  # when the window for all streams was last open, as far as was needed
         self._timer = self._loop.call_later(options.connect_timeout_s, self.abort, "no response in time")
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
-        self._machine = Machine(Settings(0, *held), is_client=True)
+        self._machine = Http2Machine(Http2Settings(0, *held), is_client=True)
 
     def start(self, call: ClientCall) -> None:
         """Send a request, now or when its turn comes."""
@@ -60,10 +60,10 @@ class ClientConnection:
         if not call.is_over:
             self._end(call, CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed"))
 
-    def consumed(self, call: ClientCall, size: int) -> None:
+    def acknowledge_bytes(self, call: ClientCall, size: int) -> None:
         """So many bytes of its messages are not held any more."""
         if call.stream is not None and size:
-            self._machine.consumed(call.stream, size)
+            self._machine.acknowledge_bytes(call.stream, size)
             if self._machine.outgoing.frames:
                 self._flush_soon()
 
@@ -133,13 +133,13 @@ class ClientConnection:
             self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
-    def _handle(self, kind: int, stream: Stream, what: Any, *, end: bool) -> None:
+    def _handle(self, kind: int, stream: Http2Stream, what: Any, *, end: bool) -> None:
         call: ClientCall = stream.owner
         self._pings = 0
         if kind == state.DATA:
             freed = call.data(what, end=end)
             if freed and not end:
-                self._machine.consumed(stream, freed)
+                self._machine.acknowledge_bytes(stream, freed)
         elif kind == state.TRAILERS:
             call.trailers(what)
         elif kind == state.HEADERS:

@@ -25,7 +25,7 @@ STREAMS: Final = Media("application/connect+json", "application/connect+proto")
 _GET_FIELDS: Final = 20
 
 
-class Form(NamedTuple):
+class ConnectForm(NamedTuple):
     """What the head of a call with one answer says of it. `message`: of a GET, which has it in its query."""
 
     json_in: bool
@@ -62,7 +62,7 @@ class ConnectUnary(Wire):
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         head, more, named = self._ok, self._more(call), self._exchange.head.named
         if len(payload) >= self._limits.gzip_min_bytes and accepts_gzip(named.get(b"accept-encoding")):
-            payload = gzipping.compressed(payload, self._limits.gzip_level)
+            payload = gzipping.compress_sync(payload, self._limits.gzip_level)
             more = [(b"content-encoding", b"gzip"), *more]
         self._exchange.answer(with_extra(head, more) if more else head, payload)
 
@@ -77,13 +77,13 @@ class ConnectUnary(Wire):
         return [*fields, (b"x-request-id", call.request_id.encode())] if has_id else fields
 
 
-def _read_headers(named: Mapping[bytes, bytes]) -> Form:
+def _read_headers(named: Mapping[bytes, bytes]) -> ConnectForm:
     media = UNARY.encodings(named.get(b"content-type"), named.get(b"accept"))
     encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
-    return Form(media.json_in, media.json_out, connect_timeout_s(named), encoding, ok_head(media.content_type))
+    return ConnectForm(media.json_in, media.json_out, connect_timeout_s(named), encoding, ok_head(media.content_type))
 
 
-def _read_query(head: Head) -> Form:
+def _read_query(head: Head) -> ConnectForm:
     timeout_s = connect_timeout_s({**head.named, b"connect-protocol-version": b"1"})
     query = head.target.partition(b"?")[2].decode("latin-1")
     try:
@@ -104,7 +104,7 @@ def _read_query(head: Head) -> Form:
             raise invalid("message", "not valid base64") from error
     encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
     media = UNARY.encodings(f"application/{told['encoding']}".encode(), None)
-    return Form(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type), message)
+    return ConnectForm(media.json_in, media.json_out, timeout_s, encoding, ok_head(media.content_type), message)
 
 
 class ConnectStream(Wire):
@@ -129,9 +129,9 @@ class ConnectStream(Wire):
         head = with_extra(ok_head(media.content_type), extra)
         exchange.answer(head, envelope(END_OF_STREAM, error_statuses.end_of_stream(error)))
 
-    def framed(self, payload: bytes) -> bytes:
+    def frame_message(self, payload: bytes) -> bytes:
         if self._gzips and len(payload) >= self._limits.gzip_min_bytes:
-            return envelope(COMPRESSED, gzipping.compressed(payload, self._limits.gzip_level))
+            return envelope(COMPRESSED, gzipping.compress_sync(payload, self._limits.gzip_level))
         return envelope(0, payload)
 
     def end(self, call: ExchangeCall, error: ServiceError | None = None) -> None:

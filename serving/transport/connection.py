@@ -32,7 +32,7 @@ class Core:
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
         self._gate = shared.security.gate if shared.security is not None else None
         self._revision = 0  # of the gate, at which connections were looked at
-        self.connections: set[Connection] = set()
+        self.connections: set[ServerConnection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
         self.accepted, self.date_line = 0, b""  # the line is for HTTP/1.1, of this second
         self.kernel_bytes = 2 * shared.limits.send_buffer_bytes  # held by the system for one whose reader does not read
@@ -78,14 +78,14 @@ class Core:
         if self._gate is None or self._gate.revision == self._revision:
             return
         self._revision = self._gate.revision
-        shown = [one for one in self.connections if one.peer.certificate]
-        ending = [one for one in shown if self._gate.has_withdrawn(one.peer.certificate)]
+        identified = [each for each in self.connections if each.peer.certificate]
+        ending = [each for each in identified if self._gate.has_withdrawn(each.peer.certificate)]
         gap_s = min(_MOST_GAP_S, _RETIRE_S / max(1, len(ending)))
         for number, connection in enumerate(ending):
             connection.retire(now + number * gap_s)
 
 
-class Connection:  # an asyncio.Protocol, but for its base, which is not compiled and would slow down each attribute
+class ServerConnection:  # an asyncio.Protocol, but for its base: that is not compiled, and slows down each attribute
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds."""
 
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
@@ -121,7 +121,7 @@ class Connection:  # an asyncio.Protocol, but for its base, which is not compile
 
     def _surplus_late(self) -> None:
         if self._is_spared:
-            self.loop.call_later(_SPARED_S, self.cut_off)
+            self.loop.call_later(_SPARED_S, self.abort_connection)
         elif not (self.is_closing or self.is_lost):
             self.turn_away(self.surplus)
 
@@ -170,7 +170,7 @@ class Connection:  # an asyncio.Protocol, but for its base, which is not compile
     def relieve(self) -> None:
         """Too much waits for this peer, or for all, and most of it here: give it up."""
         self.core.admission.refused["max_answers_bytes"] += 1
-        self.cut_off()
+        self.abort_connection()
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
@@ -192,7 +192,7 @@ class Connection:  # an asyncio.Protocol, but for its base, which is not compile
         self._stalled = self.still_taking(self._stalled, now, self._written - self._untaken)
         if self._stalled is None:
             self.core.admission.refused["stalled_write_s"] += 1
-            self.cut_off()
+            self.abort_connection()
 
     def still_taking(self, before: tuple[float, int] | None, now: float, taken: int) -> tuple[float, int] | None:
         """Since when a reader is measured, and what it had taken by then; None: it took too little since."""
@@ -216,14 +216,14 @@ class Connection:  # an asyncio.Protocol, but for its base, which is not compile
         if self.is_closing or self.is_lost:
             return
         self.is_closing = True
-        self.loop.call_later(LINGER_S, self.cut_off)  # whoever does not take it
+        self.loop.call_later(LINGER_S, self.abort_connection)  # whoever does not take it
         if lingers and self.transport.can_write_eof():
             self.transport.write_eof()
             self.transport.resume_reading()
         else:
             self.transport.close()
 
-    def cut_off(self) -> None:
+    def abort_connection(self) -> None:
         """Hang up on a peer that does not read, which would keep there what the system holds."""
         if not self.is_lost:
             sock = self.transport.get_extra_info("socket")

@@ -48,10 +48,10 @@ class Handler:
     def data(self, chunk: bytes, *, end: bool) -> None:
         """More of the body; each chunk is given back by `Exchange.consumed`."""
 
-    def late(self) -> None:
+    def on_request_timeout(self) -> None:
         """The request has not arrived in time."""
 
-    def gone(self) -> None:
+    def on_peer_gone(self) -> None:
         """Nobody waits for the answer any more."""
 
     def pusher(self) -> Push:
@@ -93,7 +93,7 @@ class Exchange:
     def abort(self) -> None:
         """Break the answer off: it cannot be ended well any more."""
 
-    def consumed(self, size: int) -> None:
+    def acknowledge_bytes(self, size: int) -> None:
         """So much of the body is not held any more."""
 
     @property
@@ -106,7 +106,7 @@ class Exchange:
         """As the peer bounds a list of headers; 0: it did not say."""
         return 0
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Return when what was sent has left, so that one message of a stream waits at a time."""
         while self.is_waiting and not self.is_over:
             self._drained = asyncio.get_running_loop().create_future()
@@ -117,7 +117,7 @@ class Exchange:
         if self.handler is not NO_HANDLER:
             self.handler.data(chunk, end=end)
         else:
-            self.consumed(len(chunk))
+            self.acknowledge_bytes(len(chunk))
 
     def wake(self) -> None:
         drained, self._drained = self._drained, None
@@ -129,5 +129,5 @@ class Exchange:
         handler, self.handler = self.handler, NO_HANDLER
         if not self.is_over:
             self.is_over = True
-            handler.gone()
+            handler.on_peer_gone()
         self.wake()

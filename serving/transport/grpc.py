@@ -95,14 +95,14 @@ class GrpcWeb(Grpc):
             text = self._partial + chunk
             cut = len(text) if end else len(text) // 4 * 4
             text, self._partial = text[:cut], text[cut:]
-            chunk = _decoded(text)
+            chunk = _decode_base64(text)
         return super().take(chunk, end=end)
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         self._answer(call, envelope(0, payload) + _last([_OK_STATUS, *call.trailer_fields]))
 
-    def framed(self, payload: bytes) -> bytes:
-        return self._coded(envelope(0, payload))
+    def frame_message(self, payload: bytes) -> bytes:
+        return self._encode_text(envelope(0, payload))
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         ended = [*status_fields(error, _MOST_WEB_TRAILER_BYTES), *call.trailer_fields]
@@ -112,20 +112,20 @@ class GrpcWeb(Grpc):
             self._answer(call, _last(ended))
 
     def _finish(self, fields: list[tuple[bytes, bytes]]) -> None:
-        self._exchange.send(self._coded(_last(fields)))
+        self._exchange.send(self._encode_text(_last(fields)))
         self._exchange.finish()
 
     def _answer(self, call: ExchangeCall, body: bytes) -> None:
-        self._exchange.answer(with_extra(self._ok, call.head_fields), self._coded(body))
+        self._exchange.answer(with_extra(self._ok, call.head_fields), self._encode_text(body))
 
-    def _coded(self, data: bytes) -> bytes:
+    def _encode_text(self, data: bytes) -> bytes:
         return base64.b64encode(data) if self._is_text else data
 
 
 def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
     """The error as trailers; its details are left out where the peer takes no more."""
     status = error_statuses.status_of(error)
-    fields = [(b"grpc-status", b"%d" % status.code), (b"grpc-message", escaped(status.message))]
+    fields = [(b"grpc-status", b"%d" % status.code), (b"grpc-message", percent_encode(status.message))]
     size = sum(len(name) + len(value) + 32 for name, value in fields)
     for name, value in error_statuses.grpc_trailers(error, status):
         encoded = base64.b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value.encode()
@@ -135,7 +135,7 @@ def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes,
     return fields
 
 
-def escaped(text: str) -> bytes:
+def percent_encode(text: str) -> bytes:
     """As grpc-message has it: percent-encoded but for printable ASCII."""
     raw = text.encode("utf-8", "replace")
     if raw.isascii() and b"%" not in raw and text.isprintable():
@@ -147,7 +147,7 @@ def _last(fields: list[tuple[bytes, bytes]]) -> bytes:
     return envelope(_TRAILERS, b"".join([name + b": " + value + b"\r\n" for name, value in fields]))
 
 
-def _decoded(text: bytes) -> bytes:
+def _decode_base64(text: bytes) -> bytes:
     """Base64 of several pieces in a row, each with a padding of its own."""
     try:
         pieces = text.replace(b"=", b"= ").replace(b"= = ", b"== ").split()

@@ -9,21 +9,21 @@ from typing import Final
 from serving.calls.current import CURRENT
 from serving.errors import ServiceError, TooLarge
 from serving.h1 import machine
-from serving.h1.machine import Begun, Event, Fault, Machine
+from serving.h1.machine import Begun, Event, Http1Fault, Http1Machine
 from serving.limiting.peers import Peer
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
-from serving.transport.connection import Connection, Core
+from serving.transport.connection import Core, ServerConnection
 from serving.transport.exchange import NO_HANDLER, AnswerHead, Exchange, Fields, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = (204, 304)
 
 
-class H1Side(Connection):
+class H1Side(ServerConnection):
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
-        self._machine = Machine(core.limits.max_header_bytes)
+        self._machine = Http1Machine(core.limits.max_header_bytes)
         self._route = core.router.open if peer.is_secure or peer.is_local else core.router.open_plain
         self._events: deque[Event] = deque()
         self._exchange: H1Exchange | None = None
@@ -132,7 +132,7 @@ class H1Side(Connection):
         is_held_back = size > 0 and exchange.begun.expects_continue and not exchange.is_continued
         return not is_held_back and b"transfer-encoding" not in named and size <= self._most_unwanted_bytes
 
-    def put(self, parts: list[bytes]) -> None:
+    def write_parts(self, parts: list[bytes]) -> None:
         """Write, at the end of this turn of the loop where one is going on."""
         self._out += parts
         if not self._is_advancing:
@@ -177,7 +177,7 @@ class H1Side(Connection):
         super().turn_away(limit)
         self._refuse(TooManyConnections(""))  # it was counted
 
-    def _refuse_fault(self, fault: Fault) -> None:
+    def _refuse_fault(self, fault: Http1Fault) -> None:
         self._refuse(HeadersTooLarge(self.core.limits.max_header_bytes) if fault.limit else MalformedHttp(str(fault)))
 
     def _refuse(self, error: ServiceError) -> None:
@@ -214,7 +214,7 @@ class H1Side(Connection):
         elif not exchange.is_received:
             self._begun_at = None
             exchange.ends_soon()
-            exchange.handler.late()
+            exchange.handler.on_request_timeout()
 
     def shut_down(self) -> None:
         self._is_leaving = True
@@ -262,7 +262,7 @@ class H1Exchange(Exchange):
         length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         body = b"" if self.head.method == b"HEAD" else body
         head = with_extra(head, self.extra) if self.extra else head
-        side.put([head.lines, side.core.date_line, length, self._ending(), body])
+        side.write_parts([head.lines, side.core.date_line, length, self._ending(), body])
         side.over(self)
 
     def begin(self, head: AnswerHead) -> None:
@@ -273,17 +273,17 @@ class H1Exchange(Exchange):
         if not self._is_chunked:
             self.ends_soon()  # nothing else tells where the answer ends
         chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
-        self._side.put([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
+        self._side.write_parts([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
 
     def send(self, chunk: bytes) -> None:
         if not self.is_over and chunk:
-            self._side.put([b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._is_chunked else [chunk])
+            self._side.write_parts([b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._is_chunked else [chunk])
 
     def finish(self, trailers: Fields | None = None) -> None:
         if not self.is_over:
             self.is_over = True
             if self._is_chunked:
-                self._side.put([b"0\r\n\r\n"])
+                self._side.write_parts([b"0\r\n\r\n"])
             self._side.over(self)
 
     def abort(self) -> None:

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from serving.h2 import hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.stream import Http2Stream
 from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
@@ -16,7 +16,7 @@ from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
 class Side(Protocol):
     """The connection, as its exchanges know it."""
 
-    machine: Machine
+    machine: Http2Machine
     peer: Peer
 
     def over(self, exchange: Exchange) -> None: ...
@@ -26,7 +26,7 @@ class Side(Protocol):
 class H2Exchange(Exchange):
     is_h2 = True
 
-    def __init__(self, side: Side, stream: Stream, head: Head) -> None:
+    def __init__(self, side: Side, stream: Http2Stream, head: Head) -> None:
         self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
     def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
@@ -74,9 +74,9 @@ class H2Exchange(Exchange):
             self._side.machine.reset(self._stream, ErrorCode.INTERNAL_ERROR)
             self._side.over(self)
 
-    def consumed(self, size: int) -> None:
+    def acknowledge_bytes(self, size: int) -> None:
         machine = self._side.machine
-        machine.consumed(self._stream, size)
+        machine.acknowledge_bytes(self._stream, size)
         if machine.outgoing.frames:
             self._side.flush_soon()
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 from serving.calls.current import CURRENT
 from serving.h2 import hpack, state
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import Event, Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Event, Http2Settings
+from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 from serving.limiting.peers import Peer
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp
-from serving.transport.connection import Connection, Core
+from serving.transport.connection import Core, ServerConnection
 from serving.transport.exchange import NO_HANDLER, Exchange
 from serving.transport.h2_exchange import H2Exchange
 
@@ -27,13 +27,13 @@ _CONTINUE: Final = hpack.encode([(b":status", b"100")])
 _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 
 
-class H2Side(Connection):
+class H2Side(ServerConnection):
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         limits = core.limits
-        self.machine = Machine(Settings(limits.max_streams_per_connection, limits.max_header_bytes))
+        self.machine = Http2Machine(Http2Settings(limits.max_streams_per_connection, limits.max_header_bytes))
         self._incomplete: dict[Exchange, float] = {}
-        self._blocked: dict[Stream, tuple[float, int]] = {}
+        self._blocked: dict[Http2Stream, tuple[float, int]] = {}
         self._in_turn = self._is_flushing = self._is_full = self._is_heard = False
         self._is_leaving = self._has_left = False
         self._heard_at = self._busy_at = self.loop.time()
@@ -86,7 +86,7 @@ class H2Side(Connection):
             elif kind == state.REFUSED:
                 self._refuse(stream, what)
 
-    def _open(self, stream: Stream, head: Head, *, end: bool) -> None:
+    def _open(self, stream: Http2Stream, head: Head, *, end: bool) -> None:
         if self.surplus and self.has_no_place(head):
             return
         exchange = stream.owner = H2Exchange(self, stream, head)
@@ -98,7 +98,7 @@ class H2Side(Connection):
         if end:
             exchange.receive(b"", end=True)
 
-    def _refuse(self, stream: Stream, fault: AmbiguousHead | None) -> None:
+    def _refuse(self, stream: Http2Stream, fault: AmbiguousHead | None) -> None:
         """Answer a request without a head that could be served; None: it is over the limit."""
         head = _NO_HEAD if fault is None else fault.head
         if self.surplus and self.has_no_place(head):
@@ -107,7 +107,7 @@ class H2Side(Connection):
         limit = self.core.limits.max_header_bytes
         self.core.router.refuse(stream.owner, HeadersTooLarge(limit) if fault is None else MalformedHttp(str(fault)))
 
-    def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
+    def _handle_rest(self, kind: int, stream: Http2Stream | None, what: Any) -> None:
         if stream is not None and stream.owner is not None:
             self._incomplete.pop(stream.owner, None)
             stream.owner.leave()
@@ -175,7 +175,7 @@ class H2Side(Connection):
         else:
             self._give_up(slowest, "max_answers_bytes")
 
-    def _give_up(self, stream: Stream, limit: str) -> None:
+    def _give_up(self, stream: Http2Stream, limit: str) -> None:
         self.core.admission.refused[limit] += 1
         self.machine.reset(stream, ErrorCode.ENHANCE_YOUR_CALM)
         stream.owner.leave()
@@ -206,7 +206,7 @@ class H2Side(Connection):
         oldest = now - self.core.limits.slow_request_s
         for exchange in [one for one, since in self._incomplete.items() if since < oldest]:
             self._incomplete.pop(exchange, None)
-            exchange.handler.late()
+            exchange.handler.on_request_timeout()
 
     def _check_blocked(self, now: float) -> None:
         """Streams whose reader opens no window, while the connection goes on."""
@@ -220,7 +220,7 @@ class H2Side(Connection):
     def _check_alive(self, now: float) -> None:
         limits = self.core.limits
         if self._pinged_at is not None and now - self._pinged_at > limits.ping_timeout_s:
-            self.cut_off()
+            self.abort_connection()
         elif self._pinged_at is None and now - self._heard_at > limits.ping_interval_s and not self.is_closing:
             self._pinged_at = now
             self.machine.ping(_ALIVE)

@@ -31,12 +31,12 @@ class _TaskHandler(Handler):
         self._path, self._method = path.decode("latin-1"), exchange.head.method[:20].decode("latin-1")
         exchange.handler = self
 
-    def gone(self) -> None:
+    def on_peer_gone(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
     def expire(self) -> None:
-        self.gone()
+        self.on_peer_gone()
 
     def _begin(self) -> asyncio.Task[None]:
         if self._task is None:
@@ -58,11 +58,11 @@ class PageHandler(_TaskHandler):
             self._begin()
 
     def data(self, chunk: bytes, *, end: bool) -> None:
-        self._exchange.consumed(len(chunk))
+        self._exchange.acknowledge_bytes(len(chunk))
         if end:
             self._begin()
 
-    def late(self) -> None:
+    def on_request_timeout(self) -> None:
         self._begin()
 
     async def _answer(self) -> None:
@@ -84,7 +84,7 @@ class SiteHandler(_TaskHandler):
         self._most_bytes: int = getattr(site, "max_body_bytes", MAX_FORM_BYTES)
 
     def data(self, chunk: bytes, *, end: bool) -> None:
-        self._exchange.consumed(len(chunk))
+        self._exchange.acknowledge_bytes(len(chunk))
         if self._task is not None or self._exchange.is_over:
             return
         try:
@@ -98,12 +98,12 @@ class SiteHandler(_TaskHandler):
         if end:
             self._begin().add_done_callback(lambda _: self._forget_body())
 
-    def late(self) -> None:
+    def on_request_timeout(self) -> None:
         if self._task is None:
             self._refuse(SlowRequest(self._shared.limits.slow_request_s))
 
-    def gone(self) -> None:
-        super().gone()
+    def on_peer_gone(self) -> None:
+        super().on_peer_gone()
         if self._task is None:
             self._forget_body()
 
@@ -124,7 +124,7 @@ class SiteHandler(_TaskHandler):
                 async with aclosing(answer.stream) as pieces:
                     async for piece in pieces:
                         exchange.send(piece)
-                        await exchange.drained()
+                        await exchange.wait_until_drained()
                 exchange.finish()
             finally:
                 admission.close_stream(exchange.peer.host)

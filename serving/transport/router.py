@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from serving import error_statuses
-from serving.calls.methods import Duplex, Method, Streaming, Unary
+from serving.calls.methods import Duplex, Method, Streaming, UnaryMethod
 from serving.context import ServerContext
 from serving.errors import ServiceError, UnknownMethod
 from serving.head import Head
 from serving.protocol_errors import GrpcNeedsHttp2, MethodNotAllowed, UnknownHost, UnsupportedMediaType
 from serving.standard.hosts import AllowedHosts
-from serving.standard.pages import VITAL, Page, Pages
+from serving.standard.pages import VITAL, HttpPage, Pages
 from serving.standard.site import Site
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
@@ -20,12 +20,12 @@ from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.exchange import AnswerHead, Exchange, Fields
 from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
 from serving.transport.page_handlers import PageHandler, SiteHandler
-from serving.transport.rpc import Endpoint, Rpc
+from serving.transport.rpc import Rpc, RpcEndpoint
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.unary import UnaryRpc
 from serving.transport.wire import Wire
 
-_KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
+_KINDS: Final[dict[type[Any], type[Rpc]]] = {UnaryMethod: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
 UNKNOWN_FORM: Final = (UnsupportedMediaType, MethodNotAllowed)
 _GRPC_KINDS: Final = frozenset(
     b"application/grpc" + form + codec for form in (b"", b"-web", b"-web-text") for codec in (b"", b"+proto", b"+json")
@@ -46,7 +46,7 @@ class Router:
     def __init__(
         self,
         methods: Sequence[Method],
-        pages: Mapping[str, Page],
+        pages: Mapping[str, HttpPage],
         shared: ServerContext,
         cors: Cors | None = None,
         site: Site | None = None,
@@ -55,12 +55,12 @@ class Router:
         """`hosts`: by which callers may name it over plain HTTP/1.1; None: by any."""
         self._cors, self._site, self._hosts = cors, site, hosts
         self._shared, self._limits = shared, shared.limits
-        self._endpoints = {b"/" + one.path.encode(): Endpoint(one, shared, _KINDS[type(one)]) for one in methods}
+        self._endpoints = {b"/" + one.path.encode(): RpcEndpoint(one, shared, _KINDS[type(one)]) for one in methods}
         self._pages, self._page_paths = Pages(pages, shared), frozenset(path.encode() for path in pages)
 
     def open(self, exchange: Exchange) -> None:
         """A request has begun: from now on it has a handler, or is answered."""
-        if self._cors is not None and self._cors.answered(exchange):
+        if self._cors is not None and self._cors.answer_preflight(exchange):
             return
         head = exchange.head
         endpoint = self._endpoints.get(head.target)
@@ -70,7 +70,7 @@ class Router:
         elif kind.startswith(b"application/grpc"):
             self._other_grpc(endpoint, exchange, kind)
         elif endpoint is not None and head.method == b"POST":
-            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
+            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is UnaryMethod else ConnectStream)
         else:
             self._get(exchange)
 
@@ -98,7 +98,7 @@ class Router:
         fields = [(b"content-type", b"application/grpc"), *status_fields(error)]
         exchange.answer(AnswerHead(error_statuses.http_status(error), fields), b"")
 
-    def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Wire]) -> None:
+    def _open(self, endpoint: RpcEndpoint, exchange: Exchange, protocol: type[Wire]) -> None:
         try:
             spoken = protocol(exchange, self._limits)
         except ServiceError as error:
@@ -106,7 +106,7 @@ class Router:
             return
         endpoint.kind(endpoint, exchange, spoken).start()
 
-    def _other_grpc(self, endpoint: Endpoint | None, exchange: Exchange, kind: bytes) -> None:
+    def _other_grpc(self, endpoint: RpcEndpoint | None, exchange: Exchange, kind: bytes) -> None:
         main = kind.partition(b";")[0].strip().lower()
         is_web = main.startswith(b"application/grpc-web")
         if main in _GRPC and not exchange.is_h2 and exchange.head.method == b"POST":
@@ -129,18 +129,18 @@ class Router:
         head = exchange.head
         path = head.target.partition(b"?")[0]
         endpoint = self._endpoints.get(path)
-        is_safe = endpoint is not None and isinstance(endpoint.method, Unary) and endpoint.method.safe
+        is_safe = endpoint is not None and isinstance(endpoint.method, UnaryMethod) and endpoint.method.safe
         if self._site is not None and endpoint is None and path not in self._page_paths:
             SiteHandler(exchange, self._site, self._shared)
         elif endpoint is None:
             PageHandler(exchange, self._pages, self._shared)
         elif head.method == b"POST" or (is_safe and head.method == b"GET"):  # a query says nothing to a POST
-            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
+            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is UnaryMethod else ConnectStream)
         else:
             error = MethodNotAllowed(_text(head.method), "GET, POST" if is_safe else "POST")
             self._refuse(exchange, endpoint, error)
 
-    def _refuse(self, exchange: Exchange, endpoint: Endpoint | None, error: ServiceError) -> None:
+    def _refuse(self, exchange: Exchange, endpoint: RpcEndpoint | None, error: ServiceError) -> None:
         """A request that no protocol could read: told as the protocol that it seems to be."""
         call = ExchangeCall(exchange, self._shared.ids)
         error.request_id = call.request_id
@@ -148,7 +148,7 @@ class Router:
         kind = exchange.head.named.get(b"content-type", b"")
         is_grpc = kind.startswith(b"application/grpc")
         if endpoint is not None:
-            endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
+            endpoint.stats["grpc" if is_grpc else "http"].count_end(error.code)
         if isinstance(error, GrpcNeedsHttp2):
             self._refuse_plainly(exchange, error, status_fields(error))  # these are for a client behind a proxy
         elif isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
@@ -174,7 +174,7 @@ class Cors:
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origin.encode() for origin in origins)
 
-    def answered(self, exchange: Exchange) -> bool:
+    def answer_preflight(self, exchange: Exchange) -> bool:
         """Note what the answer must say; whether the request was only a browser's question, and is answered."""
         named = exchange.head.named
         origin = named.get(b"origin")

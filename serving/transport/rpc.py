@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from serving import error_statuses
 from serving.calls.current import CURRENT
-from serving.calls.methods import Method, Unary
+from serving.calls.methods import Method, UnaryMethod
 from serving.context import ServerContext
 from serving.encoding.envelopes import PREFIX_BYTES, Message
 from serving.encoding.jsonio import refuse_deep
@@ -23,7 +23,7 @@ from serving.transport.wire import Wire
 LONG_JSON_BYTES: Final = 32 * 1024
 
 
-class Endpoint:
+class RpcEndpoint:
     """One method, with what each call of it needs; made once."""
 
     def __init__(self, method: Method, shared: ServerContext, kind: type[Rpc]) -> None:
@@ -34,14 +34,14 @@ class Endpoint:
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
         self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
-        self.turned_away = method.turned_away if isinstance(method, Unary) else None
-        self.is_stream = not isinstance(method, Unary)
+        self.turned_away = method.turned_away if isinstance(method, UnaryMethod) else None
+        self.is_stream = not isinstance(method, UnaryMethod)
         self.parse = method.parse, self._parse_json  # by whether it is JSON
         counted = self.admission
         self.count_in = counted.open_stream if self.is_stream else counted.open_call
         self.count_out = counted.close_stream if self.is_stream else counted.close_call
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
-        self.is_free = method.rule.is_open and isinstance(method, Unary)
+        self.is_free = method.rule.is_open and isinstance(method, UnaryMethod)
 
     def _parse_json(self, payload: bytes) -> Any:
         refuse_deep(payload, self.limits.max_json_depth)
@@ -61,7 +61,7 @@ class Rpc(Handler):
     _is_gone = False
     _is_closed = False
 
-    def __init__(self, endpoint: Endpoint, exchange: Exchange, spoken: Wire) -> None:
+    def __init__(self, endpoint: RpcEndpoint, exchange: Exchange, spoken: Wire) -> None:
         self._endpoint, self._exchange, self._wire = endpoint, exchange, spoken
         self._call = ExchangeCall(exchange, endpoint.ids)
         exchange.handler = self
@@ -84,16 +84,16 @@ class Rpc(Handler):
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         if not end:
-            self._exchange.consumed(len(chunk))
+            self._exchange.acknowledge_bytes(len(chunk))
         if self._is_closed or self._task is not None:
             return
         CURRENT.set(self._call)  # others' headers may have come since ours
         try:
-            self._read(chunk, end=end)
+            self._read_chunk(chunk, end=end)
         except BaseException as error:
             self._fail(error)
 
-    def _read(self, chunk: bytes, *, end: bool) -> None:
+    def _read_chunk(self, chunk: bytes, *, end: bool) -> None:
         message = self._message
         for one in self._wire.take(chunk, end=end):
             if message is not None:
@@ -110,12 +110,12 @@ class Rpc(Handler):
             self._message = None
         self._run(*message)
 
-    def late(self) -> None:
+    def on_request_timeout(self) -> None:
         CURRENT.set(self._call)
         if not self._is_closed and self._task is None:
             self._fail(SlowRequest(self._endpoint.limits.slow_request_s))
 
-    def gone(self) -> None:
+    def on_peer_gone(self) -> None:
         self._is_gone = True
         if self._task is not None:
             self._cancel(self._task)
@@ -131,9 +131,9 @@ class Rpc(Handler):
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
         task.cancel()
-        task.add_done_callback(self._cancelled)
+        task.add_done_callback(self._on_task_done)
 
-    def _cancelled(self, _task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, _task: asyncio.Task[None]) -> None:
         # A task that is cancelled before its first step does nothing, not even what stands behind `finally`.
         self._fail(asyncio.CancelledError())
         if isinstance(self._result, CoroutineType) and inspect.getcoroutinestate(self._result) == inspect.CORO_CREATED:
@@ -188,7 +188,7 @@ class Rpc(Handler):
         self._is_closed = True
         self._message = None
         self._release()
-        self._endpoint.stats[self._wire.transport].ended(code)
+        self._endpoint.stats[self._wire.transport].count_end(code)
 
     def _fail(self, error: BaseException) -> None:
         """The call ends with this error, unless nobody is there to be told."""
@@ -202,7 +202,7 @@ class Rpc(Handler):
             error = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         told = error_statuses.as_service_error(error, call)
         endpoint.admission.count(told)
-        endpoint.guard.refused(call, told)
+        endpoint.guard.on_call_refused(call, told)
         if endpoint.turned_away is not None and not self._has_run:
             endpoint.turned_away(self._read_at_last(), call, told)
         self._close(told.code)

@@ -13,15 +13,15 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Method
 from serving.context import ServerContext
-from serving.sockets import bound, bound_unix
+from serving.sockets import bind_socket, bind_unix_socket
 from serving.standard import explaining, reflection, whoami
 from serving.standard import health as health_calls
-from serving.standard.health import Health
+from serving.standard.health import ProcessHealth
 from serving.standard.hosts import AllowedHosts
-from serving.standard.pages import Page, index_page, own_pages
+from serving.standard.pages import HttpPage, index_page, own_pages
 from serving.standard.site import Site
 from serving.transport.arrival import Acceptor
-from serving.transport.connection import Connection, Core
+from serving.transport.connection import Core, ServerConnection
 from serving.transport.router import Cors, Router
 
 _BACKLOG: Final = 4_096
@@ -35,10 +35,10 @@ class Server:
     def __init__(
         self,
         methods: Sequence[Method],
-        health: Health,
+        health: ProcessHealth,
         shared: ServerContext,
         registry: CollectorRegistry,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, HttpPage],
         *,
         reuse_port: bool = False,
         cors: Sequence[str] = (),
@@ -73,10 +73,12 @@ class Server:
         core = self._core
         is_unix, path = address.startswith("unix:"), Path(address.removeprefix("unix:"))
         if is_unix:
-            sock = bound_unix(str(path))
+            sock = bind_unix_socket(str(path))
             self._ends.append(lambda: path.unlink(missing_ok=True))
         else:
-            sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=core.limits.send_buffer_bytes)
+            sock = await bind_socket(
+                address, reuse_port=self._reuse_port, send_buffer_bytes=core.limits.send_buffer_bytes
+            )
         sock.listen(_BACKLOG)
         self._ends += (Acceptor(core, sock, tls).close, sock.close)
         return 0 if is_unix else int(sock.getsockname()[1])
@@ -99,7 +101,7 @@ class Server:
             await self._ticking
         self._ticking = None
 
-    async def _end_all(self, end: Callable[[Connection], None], patience_s: float) -> None:
+    async def _end_all(self, end: Callable[[ServerConnection], None], patience_s: float) -> None:
         core = self._core
         for connection in [*core.connections]:
             end(connection)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from serving.calls.answer_streams import ClosingStream, StreamTimeout
 from serving.calls.current import CURRENT
-from serving.calls.methods import Answer, Push, settled
+from serving.calls.methods import Answer, Push, maybe_await
 from serving.encoding.envelopes import Message
 from serving.transport.rpc import Rpc
 
@@ -39,7 +39,7 @@ class StreamRpc(Rpc):
         limit = StreamTimeout(spoken.timeout_s, endpoint.limits.max_stream_age_s)
         async with limit, endpoint.guard.lease(self._call), ClosingStream(answers):
             async for answer in answers:
-                payload = await settled(answer.json()) if spoken.json_out else answer.proto()
+                payload = await maybe_await(answer.json()) if spoken.json_out else answer.proto()
                 if len(payload) >= endpoint.large_bytes:
                     self._check_size(payload)
                 if not exchange.sent_any:
@@ -47,7 +47,7 @@ class StreamRpc(Rpc):
                 spoken.message(payload)
                 del answer, payload  # while it waits it is held once, in the stream's queue
                 if exchange.is_waiting:
-                    await exchange.drained()
+                    await exchange.wait_until_drained()
         self._begin()
         self._close("OK")
         spoken.end(self._call)
@@ -91,11 +91,11 @@ class DuplexRpc(StreamRpc):
         if end:
             self._backlog.put_nowait(None)
 
-    def late(self) -> None:
+    def on_request_timeout(self) -> None:
         """Requests may come for as long as the stream lives."""
 
     def _give_back(self) -> None:
-        self._exchange.consumed(self._unread_bytes)
+        self._exchange.acknowledge_bytes(self._unread_bytes)
         self._unread_bytes = 0
 
     async def _duplex(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from serving.calls.methods import Answer, settled
+from serving.calls.methods import Answer, maybe_await
 from serving.limiting.admission import LARGE_BYTES
 from serving.transport.rpc import LONG_JSON_BYTES, Rpc
 
@@ -42,15 +42,15 @@ class UnaryRpc(Rpc):
         if not self._endpoint.is_free:
             self._enter()
         self._result = result
-        self._task = asyncio.get_running_loop().create_task(self._awaited(result))
+        self._task = asyncio.get_running_loop().create_task(self._await_result(result))
 
     async def _read_and_run(self, is_compressed: bool, payload: bytes) -> Answer:
         request = await self._request(is_compressed, payload)
         self._has_run = True
-        answer: Answer = await settled(self._endpoint.run(request, self._call))
+        answer: Answer = await maybe_await(self._endpoint.run(request, self._call))
         return answer
 
-    async def _awaited(self, result: Awaitable[Answer | bytes]) -> None:
+    async def _await_result(self, result: Awaitable[Answer | bytes]) -> None:
         timeout_s = self._wire.timeout_s
         try:
             async with asyncio.timeout(None if timeout_s is None else timeout_s + _DEADLINE_GRACE_S):
@@ -63,7 +63,7 @@ class UnaryRpc(Rpc):
         answer = await result
         if isinstance(answer, bytes):
             return answer
-        return await settled(answer.json()) if self._wire.json_out else answer.proto()
+        return await maybe_await(answer.json()) if self._wire.json_out else answer.proto()
 
     def _answer(self, payload: bytes) -> None:
         endpoint, spoken = self._endpoint, self._wire

@@ -42,13 +42,13 @@ class Wire:
         """Answers will come."""
         self._exchange.begin(with_extra(self._ok, call.head_fields))
 
-    def framed(self, payload: bytes) -> bytes:
+    def frame_message(self, payload: bytes) -> bytes:
         """One of the answers, as the body has it."""
         return envelope(0, payload)
 
     def message(self, payload: bytes) -> None:
         """One of the answers."""
-        self._exchange.send(self.framed(payload))
+        self._exchange.send(self.frame_message(payload))
 
     def push(self, payload: bytes) -> bool:
         """One more answer, in protobuf, where nothing of the last waits. False: it cannot be sent now."""

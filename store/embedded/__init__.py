@@ -2,7 +2,7 @@
 
 from store.embedded.binary import EtcdBinary, EtcdNotFound, built_etcd, etcd_of_wheel, etcd_on_path, find_etcd
 from store.embedded.embedded_etcd import DataDirInUse, EmbeddedEtcd, free_ports
-from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
+from store.embedded.process import AddressInUse, EtcdFailed, EtcdMember, EtcdProcess
 
 __all__ = [
     "AddressInUse",
@@ -10,9 +10,9 @@ __all__ = [
     "EmbeddedEtcd",
     "EtcdBinary",
     "EtcdFailed",
+    "EtcdMember",
     "EtcdNotFound",
     "EtcdProcess",
-    "Member",
     "built_etcd",
     "etcd_of_wheel",
     "etcd_on_path",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from store.embedded.binary import EtcdBinary, can_read, find_etcd
-from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
+from store.embedded.process import AddressInUse, EtcdFailed, EtcdMember, EtcdProcess
 
 Ports = Callable[[], tuple[int, int]]
 PORT_ATTEMPTS = 5
@@ -106,7 +106,7 @@ class EmbeddedEtcd:
         # A single member tolerates that, and that the member list keeps its first peer address.
         name = f"embedded-{secrets.token_hex(8)}"
         data_dir = self.data_dir / "etcd"
-        member = Member(
+        member = EtcdMember(
             name,
             data_dir,
             client_port,
@@ -161,7 +161,7 @@ class EmbeddedEtcd:
                 f"etcd cannot store its data there ({error}): choose another directory (--data)"
             ) from error
         give_up = time.monotonic() + self._lock_wait_s
-        while not _locked(fd):
+        while not _try_lock(fd):
             if time.monotonic() > give_up:
                 holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
                 os.close(fd)
@@ -178,7 +178,7 @@ class EmbeddedEtcd:
             self._lock_fd = -1
 
 
-def _locked(fd: int) -> bool:
+def _try_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

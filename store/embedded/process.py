@@ -31,7 +31,7 @@ class AddressInUse(EtcdFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class EtcdMember:
     """What makes an etcd member; loopback only. Its data directory is made with mode 0700."""
 
     name: str
@@ -77,7 +77,7 @@ class EtcdProcess:
     def __init__(
         self,
         binary: EtcdBinary,
-        member: Member,
+        member: EtcdMember,
         log_path: Path,
         *,
         grace_s: float = 3.0,
@@ -164,7 +164,7 @@ class EtcdProcess:
             return False
         return (self.member.name, self.member.client_url) in members
 
-    async def died(self) -> EtcdFailed:
+    async def wait_for_exit(self) -> EtcdFailed:
         """Wait until etcd has ended without having been told to; return why."""
         while self.is_running:
             await asyncio.sleep(4 * POLL_S)

@@ -14,9 +14,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.backup.archive import verified
+from hq.backup.archive import verify_backups
 from hq.backup.restore import Restore
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
@@ -140,9 +140,9 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
         assert (await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, str(file)))[0] == 0
         store = EtcdStore(EtcdConfig((etcd.endpoint,)))
         with file.open("rb") as opened:
-            unfinished = Restore(store, Keys(etcd.prefix), verified(opened)[0], random.Random(1))
+            unfinished = Restore(store, HqKeys(etcd.prefix), verify_backups(opened)[0], random.Random(1))
         await unfinished._begin(replace=True)
-        await unfinished._clear(Keys(etcd.prefix).of("spec", ""))
+        await unfinished._clear(HqKeys(etcd.prefix).of("spec", ""))
 
         async def refused() -> bool:
             status, words = await replica.get("/readyz")

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
@@ -56,7 +56,7 @@ async def test_the_id_of_a_write_over_a_gateway_lies_in_etcd_and_comes_back(
                 return True
 
             await eventually(created, what="a stored instance")
-            record, _ = await store.get(Keys(etcd.prefix).spec("a-1"))
+            record, _ = await store.get(HqKeys(etcd.prefix).spec("a-1"))
             assert record is not None
             assert storage_pb2.SpecRecord.FromString(record.value).call_id == "deploy-42"
             call = direct.UpdateInstance(

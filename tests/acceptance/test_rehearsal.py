@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cmspb.storage.v1 import ledger_pb2
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from store.etcd import EtcdConfig, EtcdStore
@@ -38,7 +38,7 @@ class Saved:
         others = {f"{name}_PREFIX": f"{etcd.prefix}{name}/" for name in ("NANNY", "WALLE")}
         self._variables: dict[str, Any] = {**self.prefixes, **others}
         self._endpoint = etcd.endpoint
-        self._all = Keys(etcd.prefix)
+        self._all = HqKeys(etcd.prefix)
         self.file, self.temporary = tmp_path / "backup", tmp_path / "temporary"
         self.temporary.mkdir()
 

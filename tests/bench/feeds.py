@@ -19,13 +19,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.memory.cache import Cache
 from hq.memory.fanout import Fanout
-from hq.memory.history import Step, WatchedEvent
+from hq.memory.history import VersionEvents, WatchedEvent
 from hq.memory.query import Query
 from hqpb.v1 import instance_pb2, service_pb2
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 from tests.bench import raw
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT
@@ -84,23 +84,23 @@ def _concerned(field: str) -> int:
     return _CHANGES * _PER_NODE // _PER_SERVICE if field == "service" else _CHANGES
 
 
-def _made(commits: Iterator[Step], rounds: int) -> Iterator[float]:
+def _made(commits: Iterator[VersionEvents], rounds: int) -> Iterator[float]:
     for _ in range(rounds):
         began = time.perf_counter()
         next(commits)
         yield (time.perf_counter() - began) * 1000
 
 
-def _commits() -> Iterator[Step]:
+def _commits() -> Iterator[VersionEvents]:
     """One commit after the other to the same instances."""
-    keys = Keys()
+    keys = HqKeys()
     cache = Cache(keys)
     changing = [*itertools.islice(Population(_CHANGES * _PER_NODE, _CLUSTER), 0, None, _PER_NODE)]
     created = {stored.id: number for number, stored in enumerate(changing, 1)}
     for version in itertools.count(len(changing) + 1):
-        changes = [Change(keys.spec(s.id), _spec(s, version), created[s.id], version) for s in changing]
+        changes = [KeyChange(keys.spec(s.id), _spec(s, version), created[s.id], version) for s in changing]
         events = cache.apply(Batch(version, changes))
-        yield Step(version, [WatchedEvent(event) for event in events])
+        yield VersionEvents(version, [WatchedEvent(event) for event in events])
 
 
 def _spec(stored: Stored, version: int) -> bytes:

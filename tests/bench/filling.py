@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from itertools import islice
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from tests.bench.population import Population, puts
@@ -17,7 +17,7 @@ _UNDER_WAY = 4
 
 async def fill(endpoint: str, population: Population, prefix: str, *, with_raw: bool = True) -> int:
     """Return the bytes of the instances' values."""
-    store, keys = EtcdStore(EtcdConfig((endpoint,), read_timeout_s=30)), Keys(prefix)
+    store, keys = EtcdStore(EtcdConfig((endpoint,), read_timeout_s=30)), HqKeys(prefix)
     pairs = _pairs(population, keys, with_raw=with_raw)
     sizes = await asyncio.gather(*(_put_all(store, pairs) for _ in range(_UNDER_WAY)))
     await store.close()
@@ -32,7 +32,7 @@ async def _put_all(store: EtcdStore, pairs: Iterator[tuple[bytes, bytes]]) -> in
     return size
 
 
-def _pairs(population: Population, keys: Keys, *, with_raw: bool) -> Iterator[tuple[bytes, bytes]]:
+def _pairs(population: Population, keys: HqKeys, *, with_raw: bool) -> Iterator[tuple[bytes, bytes]]:
     for stored in population:
         pairs = puts(keys, stored)
         yield from pairs if with_raw and stored.service.startswith("lookup-") else pairs[:2]

@@ -20,7 +20,7 @@ from typing import Any, Final
 import psutil
 
 from gateways.xds.ads import PATH
-from gateways.xds.resources import Type
+from gateways.xds.resources import ResourceType
 from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from tests.bench.bench import Bench
@@ -110,7 +110,7 @@ class _Stream(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._streams.transports.append(transport)
-        wants = pb.DiscoveryRequest(type_url=Type.ENDPOINTS.value, resource_names=["web"])
+        wants = pb.DiscoveryRequest(type_url=ResourceType.ENDPOINTS.value, resource_names=["web"])
         transport.write(
             frames.PREFACE
             + frames.settings({frames.INITIAL_WINDOW_SIZE: _PLENTY})

@@ -12,7 +12,7 @@ from functools import partial
 
 from aetcd import rpc
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from store.etcd import EtcdConfig, EtcdStore
@@ -92,7 +92,7 @@ async def _more_at_once(bench: Bench, made: Stand, empty: load.Target) -> None:
 async def check_heartbeats(made: Stand, one: bytes, fifty: bytes) -> None:
     """These requests are heartbeats: no status is written. Raises AssertionError."""
     store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
-    status = Keys(PREFIX).of("status", "")
+    status = HqKeys(PREFIX).of("status", "")
     before = await store.newest(status, status + b"\xff")
     await made.ask("ReportStatus", one)
     answer = service_pb2.ReportStatusesResponse.FromString(await made.ask("ReportStatuses", fifty))
@@ -127,7 +127,7 @@ class Watched:
 
     def __init__(self, made: Stand) -> None:
         self._store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
-        self._keys = Keys(PREFIX)
+        self._keys = HqKeys(PREFIX)
         self.transactions: Counter[str] = Counter()
         self.size: Counter[str] = Counter()
         self.changes: Counter[str] = Counter()

@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from cms.desk import Desk, Settings
-from cms.hqview.locations import Locations
-from cms.leave import Leave
-from cms.ledger.book import Book, Rules
+from cms.desk import CmsController, CmsSettings
+from cms.hqview.locations import HqFollower
+from cms.leave import TaskService
+from cms.ledger.book import Rules, TaskLedger
 from cms.ledger.decide import decide
 from cms.ledger.instances import Instance, InstanceKey
-from cms.ledger.limits import DomainLimit, Limits, Site
+from cms.ledger.limits import DomainLimit, DomainLimits, Site
 from cms.records import TASK
-from cms.wire.answers import encoded, verdict
+from cms.wire.answers import json_bytes, verdict
 from cmspb.storage.v1 import ledger_pb2
-from control import Config, Controller
+from control import ControlConfig, Controller
 from serving.clock import SystemClock
 from serving.process import relax_gc
 from store.memory import MemoryStore
@@ -40,7 +40,7 @@ POLL: Final = "a poll of a task that waits, with its details, p99"
 NEW: Final = "a new task, stored and decided, p99"
 
 
-class StillLocations(Locations):
+class StillLocations(HqFollower):
     """They say nothing new, and can be relied on."""
 
     def look(self) -> None:
@@ -56,8 +56,8 @@ async def run(bench: Bench) -> None:
     clock, rng = SystemClock(), random.Random(1)
     book = _book(clock.now(), rng)
     store = MemoryStore()
-    controller = Controller(Config("/cms/v1/", "bench", 5.0), store, clock, rng)
-    leave = Leave(Desk(controller, book, StillLocations({}, book.picture, clock), Settings()))
+    controller = Controller(ControlConfig("/cms/v1/", "bench", 5.0), store, clock, rng)
+    leave = TaskService(CmsController(controller, book, StillLocations({}, book.picture, clock), CmsSettings()))
     running = asyncio.create_task(controller.run())
     try:
         await asyncio.wait_for(controller.loaded.wait(), 10)
@@ -70,19 +70,21 @@ async def run(bench: Bench) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-def _book(now: float, rng: random.Random) -> Book:
-    book = Book.empty(Rules(patience_s=3_600), [LOCATION])
+def _book(now: float, rng: random.Random) -> TaskLedger:
+    book = TaskLedger.empty(Rules(patience_s=3_600), [LOCATION])
     book.picture.believe([LOCATION])
     for number in range(HOSTS * PER_HOST):
         key = InstanceKey(LOCATION, f"i{number}")
-        book.picture.put(Instance(key, f"s{number % SERVICES}", f"h{number // PER_HOST}", is_ready=rng.random() < 0.97))
-        book.picture.heard(key, now)
+        book.picture.put_instance(
+            Instance(key, f"s{number % SERVICES}", f"h{number // PER_HOST}", is_ready=rng.random() < 0.97)
+        )
+        book.picture.record_report(key, now)
     sites = {f"h{number}": Site(rack=f"r{number // 40}") for number in range(HOSTS)}
-    book.limit(Limits([DomainLimit("racks", "rack", 100), DomainLimit("hosts", "host", 200)], sites))
+    book.limit(DomainLimits([DomainLimit("racks", "rack", 100), DomainLimit("hosts", "host", 200)], sites))
     return book
 
 
-async def _fill(leave: Leave, rng: random.Random) -> None:
+async def _fill(leave: TaskService, rng: random.Random) -> None:
     """Until as many wait as shall wait."""
     numbers = itertools.count()
     while sum(task.state == "waiting" for task in leave.desk.book.tasks.values()) < WAITING:
@@ -95,7 +97,7 @@ async def _fill(leave: Leave, rng: random.Random) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _measure(bench: Bench, leave: Leave, rng: random.Random) -> None:
+async def _measure(bench: Bench, leave: TaskService, rng: random.Random) -> None:
     desk, count = leave.desk, 40 if bench.quick else 200
     waiting = [task.id for task in desk.book.tasks.values() if task.state == "waiting"]
     note = f"{len(desk.book.picture.instances):,} instances, {len(waiting):,} tasks wait, {desk.grants:,} granted"
@@ -105,7 +107,7 @@ async def _measure(bench: Bench, leave: Leave, rng: random.Random) -> None:
 
     async def poll() -> None:
         record, why = await leave.look(rng.choice(waiting), "")
-        encoded(verdict(record, why, desk.clock))
+        json_bytes(verdict(record, why, desk.clock))
 
     async def dry_run() -> None:
         await leave.dry_run(_task("dry", rng))

@@ -22,14 +22,14 @@ from typing import Any
 
 import uvloop
 
-from hqclient.clock import SystemClock
+from hqclient.clock import MonotonicClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.calls import LINGER_S
 from instancectl.hostagent.gathering import Gathering
-from instancectl.hostagent.picture import Picture
-from instancectl.hostagent.upstream import Failed, Upstream
+from instancectl.hostagent.picture import NodeInstances
+from instancectl.hostagent.upstream import Upstream, UpstreamError
 from serving.clock import SystemClock as ServingClock
 
 _POINTS = 2_000  # of the distribution that is told
@@ -63,7 +63,7 @@ class Party:
 
     def __init__(self, address: str, reports: list[bytes], query: dict[str, list[str]], tally: Tally) -> None:
         self.tally, self._reports = tally, reports
-        self.upstream = Upstream([address], Credentials(CredentialFiles()), SystemClock(), random.Random())
+        self.upstream = Upstream([address], Credentials(CredentialFiles()), MonotonicClock(), random.Random())
         self._query = query
 
     async def follow(self) -> None:
@@ -104,7 +104,7 @@ class Node(Party):
 
     def __init__(self, address: str, reports: list[bytes], node: str, tally: Tally) -> None:
         super().__init__(address, reports, {}, tally)
-        self._picture = Picture(node, self.upstream.watch, SystemClock(), random.Random())
+        self._picture = NodeInstances(node, self.upstream.watch, MonotonicClock(), random.Random())
         self._gathering = Gathering(self._send_all, self._read, ServingClock(), LINGER_S)
         self._turn = 0
 
@@ -148,7 +148,7 @@ async def follow(party: Party) -> None:
     while True:
         try:
             await party.follow()
-        except Failed as failed:
+        except UpstreamError as failed:
             party.tally.why = f"watch: {failed}"
         await asyncio.sleep(1.0)
 

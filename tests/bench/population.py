@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.memory import statuses
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2, service_pb2
@@ -80,7 +80,7 @@ def change_of(stored: Stored, sequence: int) -> service_pb2.ReportStatusRequest:
     return report
 
 
-def puts(keys: Keys, stored: Stored) -> list[tuple[bytes, bytes]]:
+def puts(keys: HqKeys, stored: Stored) -> list[tuple[bytes, bytes]]:
     """The instance as it lies in etcd; and, for raw etcd to be asked, as much under one key that is none of HQ's."""
     plain = (f"/raw/{stored.id}".encode(), stored.spec + stored.status)
     return [(keys.spec(stored.id), stored.spec), (keys.status(stored.id), stored.status), plain]
@@ -97,7 +97,7 @@ def _report() -> instance_pb2.RevisionStatus:
 
 
 def _status_template() -> storage_pb2.StatusRecord:
-    report, heard = _report(), statuses.Heard("replica-0", _WALL_MS)
+    report, heard = _report(), statuses.ReportReceipt("replica-0", _WALL_MS)
     draft = statuses.StatusDraft(1, instance_pb2.InstanceStatus(), ())
     draft.begin(_REVISION, _INCARNATION, heard)
     draft.report(report, heard, statuses.digest(report))

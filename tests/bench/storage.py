@@ -11,7 +11,7 @@ import asyncio
 import random
 import time
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from store.embedded import EmbeddedEtcd, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
@@ -66,7 +66,7 @@ class _Hour:
     """Writes what a replica writes, one transaction at a time."""
 
     def __init__(self, store: Store, stored: list[Stored], scale: float) -> None:
-        self._store, self._stored, self._keys, self._rng = store, stored, Keys(PREFIX), random.Random(2)
+        self._store, self._stored, self._keys, self._rng = store, stored, HqKeys(PREFIX), random.Random(2)
         self.heartbeats_per_s, self.changes_per_s = _HEARTBEATS_PER_S * scale, _CHANGES_PER_S * scale
         self.took_s = self.written_per_heartbeat = 0.0
 

@@ -14,7 +14,7 @@ from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store.port import Change, Record
+from store.port import KeyChange, Record
 from tests.checker.history import Item, Raw, Seen, Stored
 
 ANNOTATION, VARIABLE = "marker", "MARKER"
@@ -82,12 +82,12 @@ def by_revision(mark: str) -> dict[str, str]:
 # --- what lies in etcd ------------------------------------------------------------------------------------------------
 
 
-def raw_of(revision: int, changes: list[Change], keys: k.Keys, seen_ns: int = 0) -> Raw:
+def raw_of(revision: int, changes: list[KeyChange], keys: k.HqKeys, seen_ns: int = 0) -> Raw:
     """One revision of etcd: the changes of it."""
     return Raw(revision, tuple(stored_of(change, keys) for change in changes), seen_ns)
 
 
-def stored_of(change: Change | Record, keys: k.Keys) -> Stored:
+def stored_of(change: KeyChange | Record, keys: k.HqKeys) -> Stored:
     """One key. The name is the one below the prefix, e.g. `spec/web-1`."""
     name = change.key[len(keys.prefix) :].decode("utf-8", "replace")
     if change.value is None:

@@ -74,7 +74,7 @@ def test_a_token_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, ad
 
 
 def test_the_environment_names_the_files_and_flags_come_first() -> None:
-    found = CredentialFiles.of_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TOKEN_FILE": "t"})
+    found = CredentialFiles.from_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TOKEN_FILE": "t"})
     assert found == CredentialFiles("ca", "c", "k", "t")
     assert CredentialFiles(cert="mine").over(found) == CredentialFiles("ca", "mine", "", "t")
     assert CredentialFiles(token_file="mine").over(found) == CredentialFiles("ca", "c", "k", "mine")

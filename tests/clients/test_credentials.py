@@ -150,12 +150,12 @@ async def test_a_renewed_certificate_makes_a_new_channel_and_leaves_the_old_one_
     address = replica.addresses.grpc_mtls
     async with Client([address], credentials=credentials) as client:
         link = client._pool._links[address]
-        stubs = await link.connected(10)
+        stubs = await link.connected_stubs(10)
         stream = stubs.instances.WatchInstances(pb.WatchInstancesRequest())
         await stream.read()
         lay_down(tmp_path, stranger)
         assert await code_of(client) is grpc.StatusCode.PERMISSION_DENIED
-        assert (await link.connected(10)) is not stubs
+        assert (await link.connected_stubs(10)) is not stubs
         bookmark = await asyncio.wait_for(stream.read(), 20)
         assert isinstance(bookmark, pb.WatchInstancesResponse), "the stream on the old channel goes on"
         lay_down(tmp_path, reader)

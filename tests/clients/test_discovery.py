@@ -235,7 +235,7 @@ async def test_uses_are_counted_and_failures_are_passed_over(history: History, t
         assert failed in web.endpoints
         other = use_and_raise(web, KeyError())
         assert other in {web.pick() for _ in range(6)}
-        web.succeeded(failed)
+        web.record_success(failed)
         assert failed in {web.pick() for _ in range(6)}
 
 

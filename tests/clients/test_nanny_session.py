@@ -8,8 +8,8 @@ import grpc
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.exits import Exit
-from nannyctl.session import Session
+from nannyctl.exits import NannyExit
+from nannyctl.session import NannyctlSession
 from tests.clients.deeds import cut, hang
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.nanny.uploads import start
@@ -20,17 +20,17 @@ from tests.clients.process import ended
 async def test_an_installation_that_is_late_is_away_and_no_agent_is_blamed(replicas: list[FakeReplica]) -> None:
     slow = replicas[0]
     slow.order("CountInstances", hang)
-    session = Session({}, {}, (), timeout_s=3.0)
+    session = NannyctlSession({}, {}, (), timeout_s=3.0)
     [asked] = await session.each({"default": (slow.address,)}, lambda _, client: client.count())
     next_step = "See `hqctl status`, or raise --timeout"
-    assert asked.exit is Exit.UNAVAILABLE
+    assert asked.exit is NannyExit.UNAVAILABLE
     assert asked.error == f"{slow.address} did not respond in time. {next_step}"
 
 
 async def test_something_that_is_no_hq_is_told_with_a_next_step(replicas: list[FakeReplica]) -> None:
     other = replicas[0]
     other.order("CountInstances", cut(grpc.StatusCode.UNIMPLEMENTED))
-    session = Session({}, {}, (), timeout_s=3.0)
+    session = NannyctlSession({}, {}, (), timeout_s=3.0)
     [asked] = await session.each({"default": (other.address,)}, lambda _, client: client.count())
     next_step = f"Is {other.address} the gRPC address of an HQ? --installation or HQ_SERVER names others"
     assert asked.error == f"Socket closed. {next_step}"
@@ -54,5 +54,5 @@ async def test_an_hq_that_is_lost_while_somebody_waits_is_away_and_no_agent_is_b
     else:
         await lost.stop()
     done = await ended(waiting)
-    assert done.code == Exit.UNAVAILABLE, done.out
+    assert done.code == NannyExit.UNAVAILABLE, done.out
     assert lost.address in done.err

@@ -179,7 +179,7 @@ async def test_a_watch_starts_over_now_and_then_so_that_nothing_that_was_lost_st
         shown = Shown()
         async with asyncio.timeout(30):
             async for item in items:
-                shown.took(item)
+                shown.apply_item(item)
                 if isinstance(item, Synced) and item.resume_token == "t2":
                     break
     assert {name for _, name in shown.instances} == {"a", "lost"}

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cms.desk import Settings
-from cms.ledger.book import Book, Rules
+from cms.desk import CmsSettings
+from cms.ledger.book import Rules, TaskLedger
 from cms.ledger.budgets import Budgets
-from cms.ledger.limits import DomainLimit, Limits, Site
-from cms.server import Server
+from cms.ledger.limits import DomainLimit, DomainLimits, Site
+from cms.server import CmsServer
 from cms.sites import sites_file
-from control import Config
+from control import ControlConfig
 from hq.config import ReplicaConfig
-from hq.process.server import Server as HqServer
+from hq.process.server import ReplicaServer as HqServer
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -90,7 +90,7 @@ class Crew:
 class Cms:
     """One process of the CMS. Its calls over the wire are real HTTP."""
 
-    server: Server
+    server: CmsServer
     port: int = 0
     task: asyncio.Task[None] | None = None
 
@@ -200,12 +200,12 @@ class Cloud:
     ) -> Cms:
         """Start a process of the CMS."""
         clients = {name: Client([address]) for name, address in self.addresses.items()}
-        book = Book.empty(rules or Rules(settle_s=0.5), self.addresses, Budgets())
+        book = TaskLedger.empty(rules or Rules(settle_s=0.5), self.addresses, Budgets())
         file = sites_file(sites_path) if sites_path else None
-        book.limit(file.current if file else Limits(limits, sites))
+        book.limit(file.current if file else DomainLimits(limits, sites))
         shared = ServerContext(ServingLimits(), SystemClock(), RequestIds(process), security)
-        config = Config("/cms/v1/", process, term_s)
-        server = Server(
+        config = ControlConfig("/cms/v1/", process, term_s)
+        server = CmsServer(
             config,
             store or self.store,
             random.Random(process),
@@ -213,7 +213,7 @@ class Cloud:
             ANYWHERE,
             clients,
             book,
-            Settings({name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()}, 0.5),
+            CmsSettings({name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()}, 0.5),
             0.1,
             file,
         )

@@ -9,13 +9,13 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from cms.ledger.book import Book, Rules
+from cms.ledger.book import Rules, TaskLedger
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.claim_cache import ClaimCache
-from cms.ledger.decide import Change, confirm, decide, poll, withdrawals
+from cms.ledger.decide import TaskChange, confirm, decide, poll, withdrawals
 from cms.ledger.instances import Instance, InstanceKey
-from cms.ledger.limits import DomainLimit, Limits, Site
-from cms.ledger.states import Event, State
+from cms.ledger.limits import DomainLimit, DomainLimits, Site
+from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Task
 from control.amounts import Amount
 from tests.cms import oracle
@@ -51,7 +51,7 @@ class History:
         self.heard: dict[InstanceKey, float] = {}
         self.work_ended: list[tuple[tuple[str, ...], tuple[InstanceKey, ...], float]] = []
         self.stuck: dict[tuple[str, str, str], float] = {}
-        self.book = Book.empty(RULES, LOCATIONS)
+        self.book = TaskLedger.empty(RULES, LOCATIONS)
         self.clients = [Client(f"client-{n}", confirms=rng.random() < 0.5) for n in range(3)]
         self.hosts = [f"h{n}" for n in range(rng.randint(2, 8))]
         self.sites = {h: Site(rack=f"r{n // 2}") for n, h in enumerate(self.hosts) if rng.random() < 0.9}
@@ -104,7 +104,7 @@ class History:
             self._apply(changes)
         raise AssertionError(f"seed {self.seed}: decisions do not come to an end")
 
-    def _decide_once(self) -> list[Change]:
+    def _decide_once(self) -> list[TaskChange]:
         """What is kept between decisions changes none of them."""
         decision, kept = decide(self.book, self.now), self.book.claims
         self.book.claims = ClaimCache()
@@ -114,17 +114,17 @@ class History:
         assert decision.waiting == anew.waiting, f"seed {self.seed} at {self.now}: the cache says why"
         return decision.changes
 
-    def _check_floors(self, facts: Facts, changes: list[Change]) -> None:
+    def _check_floors(self, facts: Facts, changes: list[TaskChange]) -> None:
         """No grant of one round, all together, takes a floor with it."""
-        granted = [self.book.tasks[c.task_id] for c in changes if c.event in (Event.GRANT, Event.OFFER)]
+        granted = [self.book.tasks[c.task_id] for c in changes if c.event in (TaskEvent.GRANT, TaskEvent.OFFER)]
         working = [t for t in granted if t.action != "prepare"]
         assert not working or not facts.breaks(working, facts.all_touched(working)), f"seed {self.seed}"
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[TaskChange]) -> None:
         for change in changes:
             self.events[str(change.event)] += 1
-            self.grants += change.event in (Event.GRANT, Event.OFFER)
-            self.book.put(self.book.tasks[change.task_id].moved(change.event, self.now))
+            self.grants += change.event in (TaskEvent.GRANT, TaskEvent.OFFER)
+            self.book.put_task(self.book.tasks[change.task_id].after_event(change.event, self.now))
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class History:
             instances: tuple[InstanceKey, ...] = ()
             if rng.random() < 0.2 and self.book.picture.instances:
                 hosts, instances = (), (rng.choice(list(self.book.picture.instances)),)
-            self.book.put(
+            self.book.put_task(
                 Task(
                     f"t{self.orders}",
                     self.orders,
@@ -178,7 +178,7 @@ class History:
         if isinstance(answer, str):
             assert facts.closed or facts.certain != facts.locations, f"seed {self.seed}: {answer}"
             return
-        if any(change.event is Event.CONFIRM for change in answer):
+        if any(change.event is TaskEvent.CONFIRM for change in answer):
             gone = {c.task_id for c in withdrawals(self.book)}
             later = [t for u in oracle.units(facts, "provisional") for t in u if t.order > unit[0].order]
             without = replace(facts, tasks=[t for t in facts.tasks if t not in unit and t.id not in gone])
@@ -189,7 +189,7 @@ class History:
     def _end(self, task: Task) -> None:
         if task.state is State.GRANTED and task.action not in ("prepare", "roll-out"):
             self.work_ended.append((task.hosts, task.instances, self.now))
-        self.book.drop(task.id, self.now)
+        self.book.drop_task(task.id, self.now)
 
     # --- the cloud ----------------------------------------------------------------------------------------------------
 
@@ -208,12 +208,12 @@ class History:
         )
 
     def _put(self, instance: Instance) -> None:
-        self.book.picture.put(instance)
+        self.book.picture.put_instance(instance)
         self._hear(instance)
 
     def _hear(self, instance: Instance) -> None:
         self.heard[instance.key] = self.now
-        self.book.picture.heard(instance.key, self.now)
+        self.book.picture.record_report(instance.key, self.now)
 
     def _some(self) -> Instance | None:
         instances = list(self.book.picture.instances.values())
@@ -228,7 +228,7 @@ class History:
         if self.rng.random() < 0.2:
             self.book.picture.believe(self.rng.sample(LOCATIONS, self.rng.randint(0, 1)))
         elif (some := self._some()) is not None:
-            self.book.picture.put(replace(some, is_ready=False))
+            self.book.picture.put_instance(replace(some, is_ready=False))
 
     def _repair_something(self) -> None:
         self.book.picture.believe(LOCATIONS)
@@ -240,9 +240,9 @@ class History:
         if some is None or self.rng.random() < 0.4:
             self._put(self._random_instance(InstanceKey(self.rng.choice(LOCATIONS), f"n{self.rng.randint(0, 5)}")))
         elif self.rng.random() < 0.6:
-            self.book.picture.put(replace(some, host=self.rng.choice(self.hosts)))
+            self.book.picture.put_instance(replace(some, host=self.rng.choice(self.hosts)))
         else:
-            self.book.picture.drop(some.key)
+            self.book.picture.drop_instance(some.key)
             self.heard.pop(some.key, None)
 
     def _change_rules(self) -> None:
@@ -279,7 +279,7 @@ class History:
     def _change_limits(self) -> None:
         kinds = self.rng.sample(("host", "rack"), self.rng.randint(0, 2))
         self.limits = [DomainLimit(kind, kind, self.rng.randint(1, 3)) for kind in kinds]
-        self.book.limit(Limits(self.limits, self.sites))
+        self.book.limit(DomainLimits(self.limits, self.sites))
 
     def _facts(self) -> Facts:
         return Facts(

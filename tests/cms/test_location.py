@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cms.hqview.location import Location
-from cms.hqview.reading import read
+from cms.hqview.location import HqLocationFollower
+from cms.hqview.reading import ledger_instance
 from cms.ledger.budgets import Budgets
 from cms.ledger.instances import InstanceKey, Standing
-from cms.ledger.picture import Picture
+from cms.ledger.picture import InstanceIndex
 from hqclient import Bookmark, Changes, Client, Interrupted, Resync, SnapshotPart, Synced
 from hqclient.errors import HqApiError
 from hqpb.v1 import instance_pb2 as model
@@ -24,8 +24,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.picture = Picture(Budgets(), 270.0)
-        self.location = Location("ams", Client(["127.0.0.1:9"]), self.picture, self.clock, lambda: None)
+        self.picture = InstanceIndex(Budgets(), 270.0)
+        self.location = HqLocationFollower("ams", Client(["127.0.0.1:9"]), self.picture, self.clock, lambda: None)
 
     def synced(self, *instances: model.Instance, epoch: str = "e1") -> None:
         self.location._take(SnapshotPart(instances))
@@ -34,7 +34,7 @@ class Scene:
 
     def heard(self) -> None:
         for key in self.picture.instances:
-            self.picture.heard(key, self.clock.now())
+            self.picture.record_report(key, self.clock.now())
 
     def standing(self) -> tuple[Standing, str]:
         self.picture.age(self.clock.now())
@@ -141,10 +141,10 @@ async def test_of_an_instance_on_a_suspended_node_the_suspension_is_the_reason(s
 
 
 def test_an_instance_that_appears_counts_once_it_was_ready() -> None:
-    new = read("ams", said(model.CONDITION_STATUS_UNKNOWN), None, is_new=True)
-    starting = read("ams", said(model.CONDITION_STATUS_FALSE), new, is_new=True)
-    ready = read("ams", said(), starting, is_new=True)
-    broken = read("ams", said(model.CONDITION_STATUS_FALSE), ready, is_new=True)
+    new = ledger_instance("ams", said(model.CONDITION_STATUS_UNKNOWN), None, is_new=True)
+    starting = ledger_instance("ams", said(model.CONDITION_STATUS_FALSE), new, is_new=True)
+    ready = ledger_instance("ams", said(), starting, is_new=True)
+    broken = ledger_instance("ams", said(model.CONDITION_STATUS_FALSE), ready, is_new=True)
     assert [one.counts for one in (new, starting, ready, broken)] == [False, False, True, True]
 
 
@@ -153,11 +153,11 @@ def test_after_a_restart_what_may_have_been_ready_counts() -> None:
     rolled = said(model.CONDITION_STATUS_UNKNOWN)
     rolled.meta.modification_time.FromSeconds(60)
     broken = said(model.CONDITION_STATUS_FALSE)
-    found = [read("ams", one, None, is_new=False).counts for one in (untouched, rolled, broken)]
+    found = [ledger_instance("ams", one, None, is_new=False).counts for one in (untouched, rolled, broken)]
     assert found == [False, True, True]
 
 
 def test_what_nobody_wants_ready_does_not_count() -> None:
     unwanted = said()
     unwanted.spec.revision[0].target = model.REVISION_TARGET_INSTALLED
-    assert not read("ams", unwanted, None, is_new=False).counts
+    assert not ledger_instance("ams", unwanted, None, is_new=False).counts

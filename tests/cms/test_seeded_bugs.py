@@ -11,8 +11,8 @@ from cms.ledger import budgets, decide
 from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.claims import Claim, claim_of
 from cms.ledger.hearing import Hearing
-from cms.ledger.picture import Changed, Picture
-from cms.ledger.tally import Place
+from cms.ledger.picture import Changed, InstanceIndex
+from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task, UnitKey
 from control.amounts import Amount
 from tests.cms.histories import History
@@ -44,10 +44,10 @@ def believes_what_was_said_before_the_work(patch: Patch) -> None:
 
 
 def takes_uncertain_for_down(patch: Patch) -> None:
-    def careless(tasks: Any, picture: Picture, *rest: Any) -> Claim:
+    def careless(tasks: Any, picture: InstanceIndex, *rest: Any) -> Claim:
         claim = claim_of(tasks, picture, *rest)
         for name, keys in claim.taken.items():
-            claim.taken[name] = {key for key in keys if picture.entered(key)[0] is not Place.UNCERTAIN}
+            claim.taken[name] = {key for key in keys if picture.budget_entry(key)[0] is not TallyPlace.UNCERTAIN}
         return claim
 
     patch.setattr(decide, "claim_of", careless)
@@ -68,7 +68,7 @@ def keeps_oks_of_dead_clients(patch: Patch) -> None:
 
 
 def counts_what_somebody_holds(patch: Patch) -> None:
-    patch.setattr(Picture, "holders", lambda *_: set())
+    patch.setattr(InstanceIndex, "holders", lambda *_: set())
 
 
 def charges_shared_hosts_to_nobody(patch: Patch) -> None:

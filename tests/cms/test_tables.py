@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from cms.ledger.actions import ACTIONS, known_to
-from cms.ledger.states import HOLDING, STATUS, TABLE, Event, NoSuchStep, State, after
+from cms.ledger.actions import ACTIONS, actions_since
+from cms.ledger.states import HOLDING, STATUS, TABLE, NoSuchStep, State, TaskEvent, after
 from cms.ledger.tasks import Task
 from control.amounts import Amount, floor_for
 
@@ -24,19 +24,19 @@ def reachable() -> set[State]:
 
 def test_every_state_is_reached_and_every_one_can_end() -> None:
     assert reachable() == set(State)
-    assert all(TABLE[state, Event.END] is State.ENDED for state in State if state is not State.ENDED)
+    assert all(TABLE[state, TaskEvent.END] is State.ENDED for state in State if state is not State.ENDED)
 
 
 def test_nothing_comes_after_the_end() -> None:
-    for event in Event:
+    for event in TaskEvent:
         with pytest.raises(NoSuchStep):
             after(State.ENDED, event)
 
 
 def test_only_a_grant_an_offer_or_a_confirmation_leads_to_an_ok() -> None:
     gains = {event for (before, event), now in TABLE.items() if now in HOLDING and before not in HOLDING}
-    assert gains == {Event.GRANT, Event.OFFER}
-    assert {before for (before, event) in TABLE if event is Event.CONFIRM} <= HOLDING
+    assert gains == {TaskEvent.GRANT, TaskEvent.OFFER}
+    assert {before for (before, event) in TABLE if event is TaskEvent.CONFIRM} <= HOLDING
 
 
 def test_a_final_ok_is_never_taken_back() -> None:
@@ -45,7 +45,7 @@ def test_a_final_ok_is_never_taken_back() -> None:
 
 def test_polling_never_gives_anything_and_never_takes_it() -> None:
     for (before, event), now in TABLE.items():
-        if event is Event.POLL:
+        if event is TaskEvent.POLL:
             assert (now in HOLDING) == (before in HOLDING)
 
 
@@ -56,16 +56,16 @@ def test_every_state_has_its_word_on_the_wire() -> None:
 
 def test_a_task_keeps_its_place_through_all_that_happens_to_it() -> None:
     for (before, event), now in TABLE.items():
-        task = Task("t", 7, "reboot", ("h",), state=before).moved(event, 5.0)
+        task = Task("t", 7, "reboot", ("h",), state=before).after_event(event, 5.0)
         assert (task.order, task.state) == (7, now)
         assert (task.overdue_at < float("inf")) == (now in HOLDING and before is not now)
 
 
 def test_versions_of_the_wire_only_add_actions() -> None:
     for minor in range(4):
-        assert known_to(minor) <= known_to(minor + 1)
-    assert "roll-out" not in known_to(4)
-    assert {"change-memory", "repair-bmc", "repair-overheat", "repair-capping"} <= known_to(0)
+        assert actions_since(minor) <= actions_since(minor + 1)
+    assert "roll-out" not in actions_since(4)
+    assert {"change-memory", "repair-bmc", "repair-overheat", "repair-capping"} <= actions_since(0)
     assert not ACTIONS["prepare"].disrupts
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from cmspb.v1 import cms_pb2 as pb
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound
 from serving.rights.reach import SHOWN
@@ -35,7 +35,7 @@ class FakeCms:
 
     def methods(self) -> list[Method]:
         """What it serves."""
-        table, admin = Service("cms.v1.CmsService"), Service("cms.v1.CmsAdminService")
+        table, admin = ServiceTable("cms.v1.CmsService"), ServiceTable("cms.v1.CmsAdminService")
         return [
             table.unary(pb.ListTasksRequest, self._list, READ, SHOWN),
             table.unary(pb.WhyTaskRequest, self._why, READ, SHOWN),

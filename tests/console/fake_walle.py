@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, PermissionDenied
 from serving.rights.reach import SHOWN
-from serving.rights.rules import READ, Record, Role, Rule
+from serving.rights.rules import READ, AuditLevel, Role, Rule
 from tests.console.scene import HOSTILE
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
 
-ORDER = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), Record.WRITES)
+ORDER = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), AuditLevel.WRITES)
 _ORDERS = (
     *(pb.SwitchAutomationRequest, pb.SetHostStateRequest, pb.StartOperationRequest),
     *(pb.CancelOperationRequest, pb.AddScenarioRequest, pb.EndScenarioRequest, pb.AgreeScenarioRequest),
@@ -59,7 +59,7 @@ class FakeWalle:
 
     def methods(self) -> list[Method]:
         """What it serves."""
-        table = Service("walle.v1.WalleService")
+        table = ServiceTable("walle.v1.WalleService")
         reads = {
             pb.ListHostsRequest: self._list,
             pb.GetHostRequest: lambda r: self._known(r.host),

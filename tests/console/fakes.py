@@ -10,12 +10,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from console.server import Health
+from console.server import ConsoleHealth
 from hqapi.rules import UPLOAD
 from nannypb.v1 import service_pb2 as npb
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer
@@ -34,7 +34,7 @@ async def serving(methods: Sequence[Method], security: Security | None = None) -
     """The address of a server with these calls."""
     shared = ServerContext(Limits(), SystemClock(), RequestIds("fake"), security)
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
-    transports = Transports(methods, Health(), shared, CollectorRegistry(), addresses, 0.1)
+    transports = Transports(methods, ConsoleHealth(), shared, CollectorRegistry(), addresses, 0.1)
 
     async def work() -> None:
         await asyncio.Event().wait()
@@ -108,7 +108,7 @@ class FakeNanny:
 
     def methods(self) -> list[Method]:
         """What it serves."""
-        table = Service("nanny.v1.NannyService")
+        table = ServiceTable("nanny.v1.NannyService")
         reads = {
             npb.GetServiceRequest: lambda r: npb.GetServiceResponse(service=self._known(r.service_id)),
             npb.ListServicesRequest: lambda r: npb.ListServicesResponse(service=[self.web]),

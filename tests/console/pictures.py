@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final, Literal
 
-from console.backends.controllers import Cms, Nanny, Walle
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
 from console.backends.remote import Remote
 from hqclient import Client
 from tests.console.chromium import chromium, screen
@@ -37,9 +37,9 @@ async def draw(folder: Path) -> None:
         serving(FakeCms().methods()) as cmss,
         serving(FakeWalle().methods()) as walles,
         cloud(
-            nanny=lambda: Nanny(Remote("Nanny", [nannys], None)),
-            cms=lambda: Cms(Remote("CMS", [cmss], None)),
-            walle=lambda: Walle(Remote("Wall-E", [walles], None)),
+            nanny=lambda: NannyClient(Remote("Nanny", [nannys], None)),
+            cms=lambda: CmsClient(Remote("CMS", [cmss], None)),
+            walle=lambda: WalleClient(Remote("Wall-E", [walles], None)),
         ) as at,
         chromium() as browser,
     ):

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 import httpx
 
-from console.backends.registry import Registry
+from console.backends.registry import RegistryClient
 from console.backends.servers import Servers
-from console.server import Server
+from console.server import ConsoleServer
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as ipb
 from serving.auth.security import Security
@@ -127,7 +127,7 @@ class RunningConsole:
 
     async def start(self) -> None:
         """Return when it listens."""
-        server = Server(self._make(), self.surroundings, self._address, KEY, grace_s=0.2, is_open=self._is_open)
+        server = ConsoleServer(self._make(), self.surroundings, self._address, KEY, grace_s=0.2, is_open=self._is_open)
         self._server, self._serving = server, asyncio.create_task(server.serve())
         async with asyncio.timeout(20):
             await asyncio.wait((self._serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
@@ -183,7 +183,9 @@ async def cloud(**others: Any) -> AsyncIterator[Cloud]:
         await fill(client)
 
         def servers() -> Servers:
-            return Servers(Registry([hq.addresses.grpc], {}, None), **{name: make() for name, make in others.items()})
+            return Servers(
+                RegistryClient([hq.addresses.grpc], {}, None), **{name: make() for name, make in others.items()}
+            )
 
         async with console_over(servers) as console, browser_at(console.base) as browser:
             yield Cloud(console, client, browser)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import Cms
-from console.backends.registry import Registry
+from console.backends.controllers import CmsClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
@@ -35,7 +35,7 @@ class WithCms:
 @pytest.fixture
 async def at() -> AsyncIterator[WithCms]:
     cms = FakeCms()
-    async with serving(cms.methods()) as address, cloud(cms=lambda: Cms(Remote("CMS", [address], None))) as made:
+    async with serving(cms.methods()) as address, cloud(cms=lambda: CmsClient(Remote("CMS", [address], None))) as made:
         yield WithCms(made, cms)
 
 
@@ -106,7 +106,7 @@ async def test_an_unknown_task_is_not_found(at: WithCms) -> None:
 async def test_without_or_with_a_silent_cms_the_page_says_so(path: str) -> None:
     async with cloud() as at:
         assert "--cms HOST:PORT" in (await at.browser.get(path)).text
-    async with cloud(cms=lambda: Cms(Remote("CMS", ["127.0.0.1:1"], None))) as at:
+    async with cloud(cms=lambda: CmsClient(Remote("CMS", ["127.0.0.1:1"], None))) as at:
         assert "CMS does not answer" in (await at.browser.get(path)).text
         assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
 
@@ -117,7 +117,7 @@ async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> 
     own = files.security(audit_log=str(tmp_path / "cms.jsonl"))
     async with served(files.security()) as hq, serving(cms.methods(), own) as address:
         servers = Servers(
-            Registry([hq.addresses.grpc], {}, credentials), cms=Cms(Remote("CMS", [address], credentials))
+            RegistryClient([hq.addresses.grpc], {}, credentials), cms=CmsClient(Remote("CMS", [address], credentials))
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             await browser.submit("/signin", {"token": files.issuer.token("reader/anna"), "to": "/"})

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from console.backends.controllers import Cms, Nanny, Walle
-from console.backends.registry import Registry
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from console.pages.routes import routes
@@ -122,22 +122,22 @@ async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
 
 def _made(at: dict[str, str], credentials: Credentials | None = None) -> dict[str, Any]:
     return {
-        "nanny": lambda: Nanny(Remote("Nanny", [at["nanny"]], credentials)),
-        "cms": lambda: Cms(Remote("CMS", [at["cms"]], credentials)),
-        "walle": lambda: Walle(Remote("Wall-E", [at["walle"]], credentials)),
+        "nanny": lambda: NannyClient(Remote("Nanny", [at["nanny"]], credentials)),
+        "cms": lambda: CmsClient(Remote("CMS", [at["cms"]], credentials)),
+        "walle": lambda: WalleClient(Remote("Wall-E", [at["walle"]], credentials)),
     }
 
 
 @asynccontextmanager
 async def console_of(hq: str, **others: Any) -> AsyncIterator[Browser]:
     """A browser before a console of these servers."""
-    servers = Servers(Registry([hq], {}, None), **others)
+    servers = Servers(RegistryClient([hq], {}, None), **others)
     async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
         yield browser
 
 
 def test_every_address_is_known_here() -> None:
-    known = routes(Servers(Registry(["127.0.0.1:1"], {}, None)), is_open=True)
+    known = routes(Servers(RegistryClient(["127.0.0.1:1"], {}, None)), is_open=True)
     assert {one.pattern for one in known if one.method == "GET"} == PAGES.keys()
     assert {one.pattern for one in known if one.method == "POST"} - _SIGNING == ORDERS.keys()
 
@@ -190,7 +190,7 @@ async def test_every_order_sent_by_hand_without_the_right_does_nothing(tmp_path:
     credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
     async with served(files.security()) as hq, controllers.serving(files) as at:
         others = {name: make() for name, make in _made(at, credentials).items()}
-        servers = Servers(Registry([hq.addresses.grpc], {}, credentials), **others)
+        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials), **others)
         async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
             if token:
                 await browser.submit("/signin", {"token": files.issuer.token(token), "to": "/"})
@@ -250,7 +250,7 @@ async def test_every_page_of_a_token_without_rights_says_which_right_is_missing_
     credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
     async with served(files.security()) as hq, controllers.serving(files) as at:
         others = {name: make() for name, make in _made(at, credentials).items()}
-        servers = Servers(Registry([hq.addresses.grpc], {}, credentials), **others)
+        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials), **others)
         async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
             await browser.submit("/signin", {"token": files.issuer.token("nobody"), "to": "/"})
             for path, _ in PAGES.values():

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from console.backends.controllers import Cms, Nanny, Walle
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
 from console.backends.patience import PART_S
 from console.backends.remote import Remote
 from tests.console.scene import Cloud, cloud
@@ -39,9 +39,9 @@ async def at() -> AsyncIterator[Cloud]:
     async with (
         silent_server() as address,
         cloud(
-            nanny=lambda: Nanny(Remote("Nanny", [address], None)),
-            cms=lambda: Cms(Remote("CMS", [address], None)),
-            walle=lambda: Walle(Remote("Wall-E", [address], None)),
+            nanny=lambda: NannyClient(Remote("Nanny", [address], None)),
+            cms=lambda: CmsClient(Remote("CMS", [address], None)),
+            walle=lambda: WalleClient(Remote("Wall-E", [address], None)),
         ) as made,
     ):
         yield made

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import Walle
-from console.backends.registry import Registry
+from console.backends.controllers import WalleClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
@@ -44,7 +44,7 @@ async def at() -> AsyncIterator[WithWalle]:
     walle = FakeWalle()
     async with (
         serving(walle.methods()) as address,
-        cloud(walle=lambda: Walle(Remote("Wall-E", [address], None))) as made,
+        cloud(walle=lambda: WalleClient(Remote("Wall-E", [address], None))) as made,
     ):
         yield WithWalle(made, walle)
 
@@ -218,7 +218,7 @@ async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
 async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> None:
     async with cloud() as at:
         assert "--walle HOST:PORT" in (await at.browser.get(path)).text
-    async with cloud(walle=lambda: Walle(Remote("Wall-E", ["127.0.0.1:1"], None))) as at:
+    async with cloud(walle=lambda: WalleClient(Remote("Wall-E", ["127.0.0.1:1"], None))) as at:
         assert "Wall-E does not answer" in (await at.browser.get(path)).text
         assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
 
@@ -230,7 +230,8 @@ async def test_owners_and_operators_order_and_forged_orders_fail(tmp_path: Path,
     own = files.security(audit_log=str(tmp_path / "walle.jsonl"))
     async with served(files.security()) as hq, serving(walle.methods(), own) as address:
         servers = Servers(
-            Registry([hq.addresses.grpc], {}, credentials), walle=Walle(Remote("Wall-E", [address], credentials))
+            RegistryClient([hq.addresses.grpc], {}, credentials),
+            walle=WalleClient(Remote("Wall-E", [address], credentials)),
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from console.backends.registry import Registry
+from console.backends.registry import RegistryClient
 from console.backends.servers import Servers
 from hqclient import Client
 from tests.console.chromium import chromium, needs_chromium, screen
@@ -52,7 +52,9 @@ async def test_a_stopped_location_is_named_with_its_age_and_its_instances_come_b
         gateway, _ = await running.enter_async_context(
             process("federated.main", *("--config", str(config), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"))
         )
-        console = await running.enter_async_context(console_over(lambda: Servers(Registry([gateway], placed, None))))
+        console = await running.enter_async_context(
+            console_over(lambda: Servers(RegistryClient([gateway], placed, None)))
+        )
         browser = await running.enter_async_context(chromium())
         shown = await running.enter_async_context(screen(browser, console.base))
 

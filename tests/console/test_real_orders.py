@@ -11,8 +11,8 @@ import grpc
 import pytest
 from playwright.async_api import Page, expect
 
-from console.backends.controllers import Nanny, Walle
-from console.backends.registry import Registry
+from console.backends.controllers import NannyClient, WalleClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
@@ -274,9 +274,9 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
         await _taken(walle.AddScenario, work)
         await _taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
         servers = Servers(
-            Registry([hq.addresses.grpc], {}, credentials),
-            Nanny(Remote("Nanny", [nannys], credentials)),
-            walle=Walle(Remote("Wall-E", [walles], credentials)),
+            RegistryClient([hq.addresses.grpc], {}, credentials),
+            NannyClient(Remote("Nanny", [nannys], credentials)),
+            walle=WalleClient(Remote("Wall-E", [walles], credentials)),
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             yield browser, nanny, walle, snapshot

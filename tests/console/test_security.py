@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import struct_pb2
 
 from console.backends.asking import TOKEN, Trouble
-from console.backends.registry import Registry
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from hqclient import Client, CredentialFiles, Credentials
@@ -32,7 +32,7 @@ async def secured(folder: Path) -> AsyncIterator[tuple[Secured, Browser]]:
     files = Secured(folder)
     async with served(files.security()) as hq:
         credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-        servers = Servers(Registry([hq.addresses.grpc], {}, credentials))
+        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials))
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             await _fill(hq.addresses.grpc, files)
             yield files, browser
@@ -192,7 +192,7 @@ async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -
 
 async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not(tmp_path: Path) -> None:
     async with served(None) as hq:
-        servers = Servers(Registry([hq.addresses.grpc], {}, None))
+        servers = Servers(RegistryClient([hq.addresses.grpc], {}, None))
         async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
             assert (await browser.get("/")).headers["location"].startswith("/signin")
             await browser.submit("/signin", {"token": Secured(tmp_path).issuer.token("ann"), "to": "/"})

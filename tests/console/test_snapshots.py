@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import Nanny
-from console.backends.registry import Registry
+from console.backends.controllers import NannyClient
+from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
-from console.views.snapshots import told
+from console.views.snapshots import step_text
 from hqclient import CredentialFiles, Credentials
 from nannypb.v1 import service_pb2 as npb
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
@@ -47,7 +47,7 @@ async def at() -> AsyncIterator[WithNanny]:
     nanny = FakeNanny()
     async with (
         serving(nanny.methods()) as address,
-        cloud(nanny=lambda: Nanny(Remote("Nanny", [address], None))) as made,
+        cloud(nanny=lambda: NannyClient(Remote("Nanny", [address], None))) as made,
     ):
         yield WithNanny(made, nanny)
 
@@ -122,7 +122,7 @@ async def test_what_is_switched_off_next_is_not_called_broken_in_the_history(at:
     page = (await at.browser.get(PAGE)).text
     assert "DEACTIVATE_PENDING → to be switched off (another one became ACTIVE)" in page
     assert "DEACTIVATE_PENDING → BROKEN (failed)" in page
-    assert told("BROKEN -> DEACTIVATING (towards PREPARED)") == "→ DEACTIVATING (towards PREPARED)"
+    assert step_text("BROKEN -> DEACTIVATING (towards PREPARED)") == "→ DEACTIVATING (towards PREPARED)"
 
 
 async def test_a_snapshot_shows_what_it_contains(at: WithNanny) -> None:
@@ -299,7 +299,7 @@ async def test_without_nanny_the_page_says_how_to_connect_it() -> None:
 
 
 async def test_a_silent_nanny_is_told_and_the_rest_goes_on() -> None:
-    async with cloud(nanny=lambda: Nanny(Remote("Nanny", ["127.0.0.1:1"], None))) as at:
+    async with cloud(nanny=lambda: NannyClient(Remote("Nanny", ["127.0.0.1:1"], None))) as at:
         page = await at.browser.get(PAGE)
         assert "Nanny does not answer" in page.text
         first = (await at.browser.get("/")).text
@@ -331,7 +331,7 @@ async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
         serving(nanny.methods(), files.security(audit_log=str(tmp_path / "nanny.jsonl"))) as address,
     ):
         servers = Servers(
-            Registry([hq.addresses.grpc], {}, credentials), Nanny(Remote("Nanny", [address], credentials))
+            RegistryClient([hq.addresses.grpc], {}, credentials), NannyClient(Remote("Nanny", [address], credentials))
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})

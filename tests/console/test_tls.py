@@ -12,14 +12,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from console.backends.registry import Registry
+from console.backends.registry import RegistryClient
 from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
 from serving.auth.security import security_of
 from serving.clock import SystemClock
 from serving.h2 import hpack, state
-from serving.h2.machine import Machine
-from serving.h2.state import Settings
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Http2Settings
 from serving.head import Head
 from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.scene import RunningConsole, console_over
@@ -35,7 +35,7 @@ async def secured(folder: Path) -> AsyncIterator[tuple[Secured, RunningConsole]]
     own = security_of(files.given(**NO_CALLERS), SystemClock(), None)
     async with served(files.security()) as hq:
         credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-        servers = Servers(Registry([hq.addresses.grpc], {}, credentials))
+        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials))
         async with console_over(lambda: servers, security=own) as console:
             yield files, console
 
@@ -45,7 +45,7 @@ class Http2Browser:
 
     def __init__(self, base: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._base, self._reader, self._writer = base, reader, writer
-        self._machine = Machine(Settings(), is_client=True)
+        self._machine = Http2Machine(Http2Settings(), is_client=True)
         self._machine.outgoing.room = 1 << 20
         self.cookies: dict[bytes, bytes] = {}
 
@@ -81,7 +81,7 @@ class Http2Browser:
                     answer = what
                 elif kind == state.DATA:
                     got += what
-                    self._machine.consumed(stream, len(what))
+                    self._machine.acknowledge_bytes(stream, len(what))
                 is_over = is_over or end
         assert answer is not None
         self._keep([value for name, value in answer.fields if name == b"set-cookie"])

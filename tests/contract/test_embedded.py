@@ -216,7 +216,7 @@ async def test_without_a_choice_the_data_choose_the_etcd(tmp_path: Path, etcd35:
 async def test_an_etcd_that_ends_on_its_own_is_noticed_and_its_log_quoted(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     etcd.process.signal(signal.SIGKILL)
-    reason = await etcd.process.died()
+    reason = await etcd.process.wait_for_exit()
     assert str(etcd.data_dir / "etcd.log") in str(reason)
 
 

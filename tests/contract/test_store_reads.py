@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from store.listing import listing
 from store.port import Compacted, FutureRevision, Unavailable, Write
 from tests.support.stores import Place
@@ -79,7 +79,7 @@ async def test_pages_at_one_revision_show_one_state_whatever_is_written_meanwhil
 
 
 async def test_a_listing_reads_everything_below_its_prefix_at_the_head(place: Place) -> None:
-    keys = Keys(place.start.decode() + "in")
+    keys = HqKeys(place.start.decode() + "in")
     for base in range(0, 700, 100):
         await place.commit(*(Write((), ((keys.of("spec", str(base + n)), b"x" * 50),)) for n in range(100)))
     head = await place.put("inn")  # a neighbour

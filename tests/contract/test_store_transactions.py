@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.port import Applied, Compare, Refused, Rejected, Write
+from store.port import Applied, Compare, ConditionFailed, Rejected, Write
 from tests.support.stores import Place
 
 
@@ -43,7 +43,7 @@ async def test_a_conflict_fails_one_write_of_a_transaction_only(place: Place) ->
     bad = Write((Compare(place.key("a"), "modified", at - 1),), ((place.key("a"), b"bad"),))
     good = Write((Compare(place.key("b"), "modified", 0),), ((place.key("b"), b"good"),))
     commit = await place.commit(bad, good)
-    assert commit.outcomes == [Refused({place.key("a"): at}), Applied()]
+    assert commit.outcomes == [ConditionFailed({place.key("a"): at}), Applied()]
     assert await place.get("a") == (place.key("a"), b"x", at, at)
 
 
@@ -60,12 +60,12 @@ async def test_a_refusal_tells_where_each_compared_key_stands(place: Place) -> N
         Compare(place.key("b"), "modified", a),
         Compare(place.key("none"), "created", 0),
     )
-    assert refused == Refused({place.key("a"): a, place.key("b"): b, place.key("none"): 0})
+    assert refused == ConditionFailed({place.key("a"): a, place.key("b"): b, place.key("none"): 0})
 
 
 async def test_a_refusal_names_no_key_of_a_range_condition(place: Place) -> None:
     await place.put("a")
-    assert await place.attempt(Compare(place.start, "modified", 1, "<", place.end)) == Refused({})
+    assert await place.attempt(Compare(place.start, "modified", 1, "<", place.end)) == ConditionFailed({})
 
 
 @pytest.mark.parametrize("field", ["created", "modified"])
@@ -122,7 +122,7 @@ async def test_a_range_condition_holds_if_no_key_of_the_range_contradicts(place:
     first, last = await place.put("beats/a"), await place.put("beats/b")
     await place.put("beats0")  # behind the range
     start, end = place.key("beats/"), place.key("beats0")
-    assert await place.attempt(Compare(start, "modified", last, "<", end)) == Refused({})
+    assert await place.attempt(Compare(start, "modified", last, "<", end)) == ConditionFailed({})
     assert await place.attempt(Compare(start, "modified", last + 1, "<", end)) == Applied()
     assert await place.attempt(Compare(start, "modified", first - 1, ">", end)) == Applied()
 

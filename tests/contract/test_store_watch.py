@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from store.port import Change, Compacted, Disconnected, Write
+from store.port import Compacted, Disconnected, KeyChange, Write
 from tests.support.stores import Place, batches, end_of
 
 
@@ -15,7 +15,7 @@ async def test_a_watch_replays_from_the_revision_behind_its_start(place: Place) 
     first = await place.put("a", b"1")
     second = await place.put("a", b"2")
     third = await place.delete("a")
-    expected = [Change(place.key("a"), b"2", first, second), Change(place.key("a"), None, 0, third)]
+    expected = [KeyChange(place.key("a"), b"2", first, second), KeyChange(place.key("a"), None, 0, third)]
     assert await place.changes(first, third) == expected
 
 
@@ -23,7 +23,7 @@ async def test_a_watch_tells_what_happens_after_it_was_opened(place: Place) -> N
     head = await place.head()
     async with place.watch(head) as stream:
         at = await place.put("a", b"1")
-        assert [b.changes for b in await batches(stream, at)] == [[Change(place.key("a"), b"1", at, at)]]
+        assert [b.changes for b in await batches(stream, at)] == [[KeyChange(place.key("a"), b"1", at, at)]]
 
 
 async def test_a_watch_sees_nothing_outside_its_range(place: Place) -> None:
@@ -71,7 +71,7 @@ async def test_a_key_deleted_and_created_anew_tells_its_creation(place: Place) -
     await place.put("a")
     gone = await place.delete("a")
     again = await place.put("a", b"2")
-    assert await place.changes(gone, again) == [Change(place.key("a"), b"2", again, again)]
+    assert await place.changes(gone, again) == [KeyChange(place.key("a"), b"2", again, again)]
 
 
 async def test_a_watch_from_the_future_tells_nothing_of_the_revisions_before(place: Place) -> None:
@@ -115,7 +115,7 @@ async def test_a_deletion_after_the_compacted_revision_is_told(place: Place) -> 
     deleted = await place.delete("a")
     await place.put("b")
     await place.store.compact(compacted)
-    assert (await place.changes(compacted, deleted))[0] == Change(place.key("a"), None, 0, deleted)
+    assert (await place.changes(compacted, deleted))[0] == KeyChange(place.key("a"), None, 0, deleted)
 
 
 async def test_an_open_watch_outlives_a_compaction(place: Place) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from control import Config, Controller
+from control import ControlConfig, Controller
 from serving.clock import SystemClock
 from serving.errors import ServiceError
 from serving.process import run, when_told_to_stop
@@ -50,10 +50,10 @@ class FileWorld:
 @click.option("--directory", type=click.Path(path_type=Path), required=True)
 def cli(etcd: str, prefix: str, process: str, term: float, directory: Path) -> None:
     set_up_logs("info", "text")
-    run(lambda: serve(etcd, Config(prefix, process, term), directory))
+    run(lambda: serve(etcd, ControlConfig(prefix, process, term), directory))
 
 
-async def serve(etcd: str, config: Config, directory: Path) -> None:
+async def serve(etcd: str, config: ControlConfig, directory: Path) -> None:
     store = EtcdStore(EtcdConfig((etcd,), read_timeout_s=1.0))
     controller = Controller(config, store, SystemClock(), random.SystemRandom())
     printer = Printer(controller, FileWorld(directory / "world"))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from google.protobuf import wrappers_pb2
 
-from control import Change, Controller, Intent, Kind
+from control import Change, Controller, EffectIntent, Kind
 from control.acting import ACTING, WORD
 
 BOOK = Kind("book", wrappers_pb2.StringValue)
@@ -106,7 +106,7 @@ class Printer:
         if self._rng.random() < 0.2:
             await asyncio.sleep(self._rng.choice([0.05, 0.2, 2.0]) * self.controller.config.term_s)
 
-    async def _effect(self, intent: Intent, name: str, book: Book) -> None:
+    async def _effect(self, intent: EffectIntent, name: str, book: Book) -> None:
         await self._dawdle()
         intent.check()
         self._world.print(name, book.printed, book.ids[book.printed], book.word)

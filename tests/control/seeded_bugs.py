@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from control.acting import Acting, Sight, Silence
+from control.acting import Acting, HolderSilence, Sight
 from control.change import Change
-from control.effects import Intent
+from control.effects import EffectIntent
 from control.events import Events
 from control.inbox import Inbox, append, was_sent
 
@@ -70,15 +70,15 @@ def event_written_over(patch: Patch) -> None:
 def successor_in_a_hurry(patch: Patch) -> None:
     """The word is taken after a tenth of a term."""
 
-    def is_over(self: Silence, sight: Sight) -> bool:
+    def is_over(self: HolderSilence, sight: Sight) -> bool:
         return not sight.word or (sight == self._sight and self._looked - self._since >= self._term_s / 10)
 
-    patch.setattr(Silence, "is_over", is_over)
+    patch.setattr(HolderSilence, "is_over", is_over)
 
 
 def effects_not_checked(patch: Patch) -> None:
     """Effects begin whenever they come to it."""
-    patch.setattr(Intent, "check", lambda self, new=True: None)
+    patch.setattr(EffectIntent, "check", lambda self, new=True: None)
 
 
 BUGS: Iterable[Bug] = (

@@ -7,7 +7,7 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from control import Config, Controller, EventRefused
+from control import ControlConfig, Controller, EventRefused
 from control.acting import ACTING, WORD
 from serving.errors import DeadlineExceeded, OutcomeUnknown, Retry, ServiceError
 from store.memory import MemoryStore
@@ -102,7 +102,9 @@ class Run:
         faulty.delay_s = 0.05
         self._faulty.append(faulty)
         link, process = Link(faulty), f"process-{self._started}"
-        controller = Controller(Config(PREFIX, process, TERM_S), link, VirtualClock(), random.Random(self._started))
+        controller = Controller(
+            ControlConfig(PREFIX, process, TERM_S), link, VirtualClock(), random.Random(self._started)
+        )
         printer = Printer(controller, self.world)
         self.seats.append(Seat(process, link, printer, asyncio.create_task(controller.run())))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -41,7 +41,7 @@ async def store(etcd: SharedEtcd) -> AsyncIterator[EtcdStore]:
 async def test_fields_of_a_newer_version_survive_every_edit_of_this_one(
     replicas: Replicas, etcd: SharedEtcd, store: EtcdStore
 ) -> None:
-    replica, keys = await replicas.start([etcd.endpoint], etcd.prefix), Keys(etcd.prefix)
+    replica, keys = await replicas.start([etcd.endpoint], etcd.prefix), HqKeys(etcd.prefix)
     async with replica.stub() as stub:
         made = instance("a", revisions=("r1", "r2"))
         made.meta.MergeFromString(zone("client-meta"))
@@ -91,7 +91,7 @@ async def refused_beside_the_parts(stub: service_stubs.InstanceServiceStub) -> N
     assert "fields besides meta, spec and status are unknown" in result.error.message
 
 
-async def put_newer_fields(store: EtcdStore, keys: Keys) -> int:
+async def put_newer_fields(store: EtcdStore, keys: HqKeys) -> int:
     """What a newer version might have written, into each message of the two records; return the version."""
     spec_record, _ = await store.get(keys.spec("a"))
     status_record, _ = await store.get(keys.status("a"))
@@ -109,7 +109,7 @@ async def put_newer_fields(store: EtcdStore, keys: Keys) -> int:
     return (await store.commit((), (Write((), puts),), 5.0)).revision
 
 
-async def values_of(store: EtcdStore, keys: Keys) -> AsyncIterator[bytes]:
+async def values_of(store: EtcdStore, keys: HqKeys) -> AsyncIterator[bytes]:
     for key in (keys.spec("a"), keys.status("a")):
         record, _ = await store.get(key)
         assert record is not None

@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
@@ -65,7 +65,7 @@ async def test_the_etcd3_witness_sees_every_acknowledged_write_with_the_same_byt
             witness.kill()
         await witness.wait()
 
-    keys = Keys(etcd.prefix)
+    keys = HqKeys(etcd.prefix)
     puts = {(key, modified) for key, _, modified, kind in told["seen"] if kind == "PutEvent"}
     for name, versions in acknowledged.items():
         assert {(keys.spec(name).decode(), version) for version in versions} <= puts
@@ -89,7 +89,7 @@ async def write_many(replica: object) -> dict[str, list[int]]:
     return versions
 
 
-async def held_by_hq(endpoint: str, keys: Keys) -> dict[str, list[object]]:
+async def held_by_hq(endpoint: str, keys: HqKeys) -> dict[str, list[object]]:
     """The instance records as HQ's own client reads them, in the witness' form."""
     store = EtcdStore(EtcdConfig((endpoint,)))
     try:

@@ -13,12 +13,12 @@ import grpc
 import pytest
 from prometheus_client import CollectorRegistry
 
-from federated.clock import SystemClock
-from federated.gateway import Gateway
+from federated.clock import FederatedSystemClock
+from federated.gateway import FederatedGateway
 from federated.locations.channel import Dialer
 from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
-from federated.server import Server
+from federated.server import FederatedServer
 from hqpb.v1 import service_stubs
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
@@ -32,7 +32,7 @@ from tests.federated.federated_process import write_config
 class RunningGateway:
     """A gateway in the test's own loop, and a client of it."""
 
-    gateway: Gateway
+    gateway: FederatedGateway
     stub: service_stubs.InstanceServiceStub
     addresses: Addresses
     config: Path
@@ -47,11 +47,11 @@ StartPair = Callable[..., Awaitable[tuple[FakeLocation, FakeLocation, RunningGat
 @asynccontextmanager
 async def running_gateway(config: Path) -> AsyncIterator[RunningGateway]:
     """Serve until the block ends."""
-    clock, rng = SystemClock(), random.Random(1)
+    clock, rng = FederatedSystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 1 << 20)
     shared = ServerContext(Limits(), clock, RequestIds("test"))
-    gateway = Gateway(locations, clock, rng, 3 << 20)
-    server = Server(gateway, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
+    gateway = FederatedGateway(locations, clock, rng, 3 << 20)
+    server = FederatedServer(gateway, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
     serving = asyncio.create_task(server.serve())
     try:
         addresses = await server.listening

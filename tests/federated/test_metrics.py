@@ -80,7 +80,7 @@ async def _a_slow_replica(gateway: RunningGateway, east: FakeLocation, scraped: 
 def _nobody_noticed(race: Race) -> None:
     """Yet, that a replica is slow or away: a stall of this machine may have set it aside, and then none asks it."""
     for replica in race.replicas.all:
-        race.replicas.succeeded(replica)
+        race.replicas.record_success(replica)
 
 
 async def _a_resync(gateway: RunningGateway, west: FakeLocation, scraped: Scraped) -> None:

@@ -7,8 +7,8 @@ import random
 import grpc
 import pytest
 
-from federated.calls.one_location import Follower
-from federated.clock import SystemClock
+from federated.calls.one_location import LocationFollower
+from federated.clock import FederatedSystemClock
 from federated.encoded import continuation
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
@@ -152,11 +152,13 @@ async def test_a_watch_that_is_too_large_for_a_location_ends_instead_of_asking_f
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     gateway = await start_gateway(await start_locations("east"))
-    follower = Follower("east", gateway.gateway.locations, pb.InstanceFilter(), "", SystemClock(), random.Random(1))
+    follower = LocationFollower(
+        "east", gateway.gateway.locations, pb.InstanceFilter(), "", FederatedSystemClock(), random.Random(1)
+    )
     too_large = HqApiError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max")
-    follower.failed(too_large)  # once may be something else: another replica may take it
+    follower.on_stream_failure(too_large)  # once may be something else: another replica may take it
     with pytest.raises(TooLarge):
-        follower.failed(too_large)
+        follower.on_stream_failure(too_large)
 
 
 async def test_locations_come_and_go_under_a_watch(

@@ -17,7 +17,7 @@ from serving.auth.policy import parse
 from serving.calls.methods import Call
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.rights.access import Identity, Kind
+from serving.rights.access import Identity, ProofKind
 from tests.federated.answers import refused
 from tests.federated.conftest import StartGateway, StartLocations, StartPair
 from tests.support.secured import POLICY
@@ -73,7 +73,7 @@ async def test_a_batch_with_one_item_that_the_gateway_denies_goes_to_no_location
     east, west, gateway = await start_pair(timeout="5s")
     clock = SystemClock()
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
-    call = Call(access=gate.access(Identity("web-uploader", Kind.TOKEN, clock.wall_ms()), UPLOAD))
+    call = Call(access=gate.access(Identity("web-uploader", ProofKind.TOKEN, clock.wall_ms()), UPLOAD))
     own, foreign = instance("a", "east"), instance("b", "west")
     own.meta.service_id, foreign.meta.service_id = "web", "mail"
     with pytest.raises(PermissionDenied):

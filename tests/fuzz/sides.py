@@ -8,13 +8,13 @@ from typing import Any
 
 from serving.h1 import machine as h1
 from serving.h2 import hpack, state
-from serving.h2.machine import Machine
-from serving.h2.state import Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Http2Settings
+from serving.h2.stream import Http2Stream
 from tests.support.h2_peer import DONE, OK, REQUEST, all_events, plain, written
 
 _BLOCK = hpack.encode(REQUEST)
-_SETTINGS = Settings()
+_SETTINGS = Http2Settings()
 _MOST_H1 = 32 * 1024
 
 Read = tuple[list[tuple[Any, ...]], bytes]
@@ -31,21 +31,21 @@ def spoken(said: bytes) -> list[bytes]:
     return [said[i : i + 1] for i in range(len(said))]
 
 
-def server() -> Machine:
+def server() -> Http2Machine:
     """One that waits for a client."""
-    return Machine(_SETTINGS)
+    return Http2Machine(_SETTINGS)
 
 
-def client_with_calls() -> Machine:
+def client_with_calls() -> Http2Machine:
     """One that waits for the answers to four requests, of which two are not complete."""
-    machine = Machine(_SETTINGS, is_client=True)
+    machine = Http2Machine(_SETTINGS, is_client=True)
     for number in range(4):
         machine.open(_BLOCK, end=number % 2 == 0)
     machine.outgoing.take()
     return machine
 
 
-def read(machine: Machine, parts: Iterable[bytes]) -> Read:
+def read(machine: Http2Machine, parts: Iterable[bytes]) -> Read:
     """What the bytes mean, and what is written for it. The driver says nothing."""
     events: list[state.Event] = []
     for part in parts:
@@ -58,7 +58,7 @@ def read(machine: Machine, parts: Iterable[bytes]) -> Read:
     return found, written(machine)
 
 
-def drive(machine: Machine, parts: Iterable[bytes], rng: Random) -> None:
+def drive(machine: Http2Machine, parts: Iterable[bytes], rng: Random) -> None:
     """Answer, consume and reset at random, with little room; the books must balance all the time."""
     for part in parts:
         machine.outgoing.room = rng.choice((0, 1, 100, 100_000))
@@ -67,14 +67,14 @@ def drive(machine: Machine, parts: Iterable[bytes], rng: Random) -> None:
             if stream is None or stream.id not in machine.streams:
                 continue
             if kind == state.DATA:
-                machine.consumed(stream, len(what))
+                machine.acknowledge_bytes(stream, len(what))
             if not machine.is_client and kind in (state.HEADERS, state.REFUSED):
                 _answer(machine, stream, rng)
         machine.pump()
         check_books(machine)
 
 
-def _answer(machine: Machine, stream: Stream, rng: Random) -> None:
+def _answer(machine: Http2Machine, stream: Http2Stream, rng: Random) -> None:
     out, size = machine.outgoing, rng.choice((0, 1, 20, 70_000))
     how = rng.randrange(5)
     if how == 0:
@@ -92,7 +92,7 @@ def _answer(machine: Machine, stream: Stream, rng: Random) -> None:
         out.headers(stream, OK, end=True)
 
 
-def check_books(machine: Machine) -> None:
+def check_books(machine: Http2Machine) -> None:
     """Nothing is counted twice, or forgotten."""
     out, streams = machine.outgoing, machine.streams.values()
     assert out.waiting == sum(stream.queued for stream in streams), "what waits is miscounted"
@@ -107,7 +107,7 @@ def check_books(machine: Machine) -> None:
 
 def read_http1(parts: Iterable[bytes]) -> list[tuple[Any, ...]]:
     """What the bytes of HTTP/1.1 mean: consecutive pieces of a body are one."""
-    machine = h1.Machine(_MOST_H1)
+    machine = h1.Http1Machine(_MOST_H1)
     found: list[tuple[Any, ...]] = []
     for part in parts:
         for kind, what, end in machine.receive(part):

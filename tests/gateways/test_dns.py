@@ -13,7 +13,7 @@ import pytest
 
 from gateways.dns.command import udp_bytes
 from gateways.dns.responder import Responder
-from gateways.dns.sockets import Rate, Tcp, Udp, bound
+from gateways.dns.sockets import Rate, Tcp, Udp, bind_udp_and_tcp
 from serving.clock import ManualClock
 from tests.support.gateway_process import GatewayProcess, Programs
 from tests.support.pictures import known, picture_of
@@ -51,7 +51,7 @@ class Sockets:
     """UDP and TCP in this process."""
 
     def __init__(self, responder: Responder, per_s: int = 0, idle_s: float = 10.0) -> None:
-        udp, tcp = bound("127.0.0.1:0")
+        udp, tcp = bind_udp_and_tcp("127.0.0.1:0")
         self.where = udp.getsockname()
         rate = Rate(per_s, ManualClock())
         self.udp, self.tcp = Udp(udp, responder, rate), Tcp(tcp, responder, rate, idle_s)
@@ -136,4 +136,4 @@ async def test_an_address_in_use_is_named() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{taken.getsockname()[1]}"):
-            bound(f"127.0.0.1:{taken.getsockname()[1]}")
+            bind_udp_and_tcp(f"127.0.0.1:{taken.getsockname()[1]}")

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from gateways.xds.ads import PATH
-from gateways.xds.resources import Type
+from gateways.xds.resources import ResourceType
 from tests.support.gateway_process import GatewayProcess, Programs
 from tests.support.secured import Secured
 from xdspb.v1 import xds_pb2 as pb
@@ -24,7 +24,7 @@ class Stream:
         self._call = call
 
     async def wants(self, *names: str) -> None:
-        await self._call.write(pb.DiscoveryRequest(type_url=Type.ENDPOINTS.value, resource_names=names))
+        await self._call.write(pb.DiscoveryRequest(type_url=ResourceType.ENDPOINTS.value, resource_names=names))
 
     async def addresses(self) -> dict[str, list[str]]:
         """The next answer, by target."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from tests.support.etcd import OwnEtcd
@@ -12,7 +12,7 @@ from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.store_link import Link
 
-NAMES = Keys()
+NAMES = HqKeys()
 
 
 async def test_what_was_deleted_and_compacted_while_a_replica_was_cut_off_is_gone_soon_after(
@@ -25,7 +25,7 @@ async def test_what_was_deleted_and_compacted_while_a_replica_was_cut_off_is_gon
         replica = registry.replica
         await registry.writes.create(instance("i-1"), "", registry.deadline(None), validate_only=False)
         assert replica.cache.get("i-1") is not None
-        applied = await replica.fence.passed()
+        applied = await replica.fence.wait_for_fence()
         link.cut()
         gone = Write((), deletes=(NAMES.spec("i-1"), NAMES.status("i-1")))
         deleted = (await direct.commit((), (gone,), 5.0)).revision

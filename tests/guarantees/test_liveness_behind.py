@@ -84,7 +84,7 @@ async def settled(pair: Pair) -> Reporter:
     await created(pair)
     reporter = await Reporter(pair).begin(pair.ahead)
     await reporter.report(pair.ahead)
-    await pair.behind.replica.fence.passed()
+    await pair.behind.replica.fence.wait_for_fence()
     return reporter
 
 
@@ -104,7 +104,7 @@ async def test_a_report_at_a_replica_that_is_behind_never_swallows_a_change_ackn
         assert not again.done()
         pair.link.release_watch()
         await again
-        await pair.ahead.replica.fence.passed()
+        await pair.ahead.replica.fence.wait_for_fence()
         assert message_at(pair.ahead) == message_at(pair.behind) == ""
 
 
@@ -116,7 +116,7 @@ async def test_a_change_at_a_replica_that_is_behind_is_never_lost_and_never_over
     await asyncio.sleep(0.2)
     pair.link.release_watch()
     await late
-    await pair.ahead.replica.fence.passed()
+    await pair.ahead.replica.fence.wait_for_fence()
     assert message_at(pair.ahead) == "newest"
 
 

@@ -75,7 +75,7 @@ async def race(
         await racer.report(registries[0])
     for number in range(rounds):
         for registry in registries:
-            await registry.replica.fence.passed()
+            await registry.replica.fence.wait_for_fence()
             age(registry.replica.tracker.deadlines)
         tracker = registries[0].replica.tracker
         expiries, recoveries = tracker.expiries, tracker.recoveries
@@ -87,7 +87,7 @@ async def race(
             deeds.append(report(racer, rng.choice(registries), barrier, rng))
         await asyncio.gather(*deeds)
         for registry in registries:
-            await registry.replica.fence.passed()
+            await registry.replica.fence.wait_for_fence()
             for racer in racers:
                 entry = registry.replica.cache.get(racer.instance_id)
                 assert entry is not None

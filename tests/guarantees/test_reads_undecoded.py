@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
@@ -33,10 +33,10 @@ class Broken:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[ReplicaServer]:
     config = ReplicaConfig(compact_every_s=0)
     anywhere = Addresses("127.0.0.1:0", "127.0.0.1:0")
-    server = Server(config, MemoryStore(), SystemClock(), random.Random(1), anywhere, Limits(), grace_s=0.1)
+    server = ReplicaServer(config, MemoryStore(), SystemClock(), random.Random(1), anywhere, Limits(), grace_s=0.1)
     serving = asyncio.create_task(server.serve())
     await server.listening
     await server.replica.loading.loaded.wait()
@@ -53,7 +53,7 @@ async def fill(stub: service_stubs.InstanceServiceStub) -> None:
         await agent.report(ready=number != 1)
 
 
-async def post(server: Server, method: str, content_type: str, body: bytes) -> bytes:
+async def post(server: ReplicaServer, method: str, content_type: str, body: bytes) -> bytes:
     where = f"http://{server.listening.result().http}/hq.v1.InstanceService/{method}"
     request = urllib.request.Request(where, body, {"content-type": content_type})
 
@@ -65,7 +65,7 @@ async def post(server: Server, method: str, content_type: str, body: bytes) -> b
 
 
 async def test_lookups_answer_in_every_format_with_record_decoding_broken(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: ReplicaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with grpc.aio.insecure_channel(server.listening.result().grpc) as channel:
         stub = service_stubs.InstanceServiceStub(channel)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.replica import Replica
 from serving.clock import SystemClock
 from store.embedded import EmbeddedEtcd, find_etcd
@@ -23,7 +23,7 @@ from tests.support.in_process_replica import CONFIG, running
 # With such messages etcd takes half a minute to split what a watch missed; a replay never came to an end.
 FLAGS = ("--max-request-bytes=16777216", "--max-txn-ops=1024")
 KEYS, KEYS_PER_WRITE, TEXT = 80_000, 200, "x" * 400
-NAMES = Keys()
+NAMES = HqKeys()
 
 
 async def fill(store: EtcdStore) -> None:

@@ -15,8 +15,8 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.keys import Keys
-from hq.process.server import Server
+from hq.keys import HqKeys
+from hq.process.server import ReplicaServer
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
@@ -46,7 +46,7 @@ class Site:
     def __init__(self, etcd: EmbeddedEtcd) -> None:
         self._etcd = etcd
         self.truth = Truth()
-        self.servers: list[Server] = []
+        self.servers: list[ReplicaServer] = []
         self._serving: list[asyncio.Task[None]] = []
         self._started = 0
 
@@ -60,7 +60,7 @@ class Site:
             # What comes behind the second of them is replayed by replicas that start.
             while self.servers[1].replica.compactor.compactions < 1:
                 await self.servers[1].replica.compactor.once()
-                await self.told(await self.servers[1].replica.fence.passed())
+                await self.told(await self.servers[1].replica.fence.wait_for_fence())
             yield self
         finally:
             for number in range(len(self.servers)):
@@ -73,7 +73,7 @@ class Site:
         self._started += 1
         config = ReplicaConfig(replica=f"replica-{self._started}", compact_every_s=0)
         anywhere = Addresses("127.0.0.1:0", "127.0.0.1:0")
-        server = Server(config, self._store(), SystemClock(), random.Random(), anywhere, Limits(), grace_s=1.0)
+        server = ReplicaServer(config, self._store(), SystemClock(), random.Random(), anywhere, Limits(), grace_s=1.0)
         serving = asyncio.create_task(server.serve())
         await server.listening
         await server.replica.loading.loaded.wait()
@@ -96,7 +96,7 @@ class Site:
         return EtcdStore(EtcdConfig((self._etcd.endpoint,)))
 
     async def _follow(self, store: EtcdStore) -> None:
-        names = Keys()
+        names = HqKeys()
         async with store.watch(names.prefix, names.end, after=1) as stream:
             async for batch in stream:
                 self.truth.tell(batch)

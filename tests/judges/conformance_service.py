@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.errors import ServiceError
 from serving.rights.rules import OPEN
@@ -35,8 +35,8 @@ def message(name: str) -> Any:
 def table() -> list[Method]:
     """All methods but Unimplemented."""
     return [
-        Unary(*_call("Unary"), _one("UnaryResponse"), OPEN),
-        Unary(*_call("IdempotentUnary"), _one("IdempotentUnaryResponse"), OPEN, safe=True),
+        UnaryMethod(*_call("Unary"), _one("UnaryResponse"), OPEN),
+        UnaryMethod(*_call("IdempotentUnary"), _one("IdempotentUnaryResponse"), OPEN, safe=True),
         Streaming(*_call("ServerStream"), _server_stream, OPEN),
         Duplex(*_call("ClientStream"), _client_stream, OPEN, one_answer=True),
         Duplex(*_call("BidiStream"), _bidi_stream, OPEN, one_answer=False),

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.rights.rules import OPEN
 from tests.judges import protos
@@ -39,9 +39,9 @@ def table() -> list[Method]:
     """All methods but UnimplementedCall."""
     learn()
     return [
-        Unary(*_call("EmptyCall", "Empty"), _empty, OPEN),
-        Unary(*_call("UnaryCall", "SimpleRequest"), _unary, OPEN),
-        Unary(*_call("CacheableUnaryCall", "SimpleRequest"), _unary, OPEN, safe=True),
+        UnaryMethod(*_call("EmptyCall", "Empty"), _empty, OPEN),
+        UnaryMethod(*_call("UnaryCall", "SimpleRequest"), _unary, OPEN),
+        UnaryMethod(*_call("CacheableUnaryCall", "SimpleRequest"), _unary, OPEN, safe=True),
         Streaming(*_call("StreamingOutputCall", "StreamingOutputCallRequest"), _output, OPEN),
         Duplex(*_call("StreamingInputCall", "StreamingInputCallRequest"), _input, OPEN, one_answer=True),
         Duplex(*_call("FullDuplexCall", "StreamingOutputCallRequest"), _full, OPEN, one_answer=False),

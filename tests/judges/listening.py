@@ -31,7 +31,7 @@ class _Healthy:
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return True
 
     def staleness_s(self) -> float | None:

@@ -10,7 +10,7 @@ from nanny.actions.progress_clock import Meter
 from nanny.rollout import plan
 from nanny.rollout.judge import is_calm
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, Progress, Stage, Stages, at
+from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
 
 TICK_S: Final = 5.0
 REPORT_S: Final = 20.0
@@ -169,7 +169,7 @@ class Order:
     world: World
     policy: Policy
     revision: str = NEW
-    progress: Progress = field(default_factory=Progress)
+    progress: RolloutProgress = field(default_factory=RolloutProgress)
     end: plan.Step | None = None
     largest: int = 0
     switched: int = 0
@@ -194,7 +194,7 @@ class Order:
         return self.end or self._step(self._judged())
 
     def _judged(self) -> Stages:
-        return self.meter.evidence.settled(
+        return self.meter.evidence.skip_proved(
             self.world.stages(self.revision, self.policy.min_ready_s), self.progress.fell
         )
 
@@ -209,7 +209,7 @@ class Order:
         found = self.meter.evidence.update(stages, restarts, progress, self.meter.now_s, self.policy.soak_s)
         fell = (progress.fell | found.fell) - found.recovered
         self.progress = progress = replace(progress, fell=fell, failed=progress.failed | found.failed)
-        to_switch = len(at(stages, *plan.NOT_SWITCHED).intersection(progress.batch))
+        to_switch = len(keys_in(stages, *plan.NOT_SWITCHED).intersection(progress.batch))
         mark = (self.meter.evidence.progress, progress.batch, to_switch, frozenset(self.world.away), progress.proven)
         self.meter.note_mark(mark)
         is_disturbed = bool(found.fell or found.failed or to_switch)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from control import Kind, Refused
-from nanny.automaton.service import Service
+from nanny.automaton.service import ManagedService
 from nanny.automaton.service_state import ServiceState, service_state
-from nanny.automaton.states import Action, Current, Event, Target
+from nanny.automaton.states import Action, Current, SnapshotEvent, Target
 from nanny.records import kinds
 from nanny.records.handler import handle
 from nanny.records.services import CURRENT, TARGET, TARGET_NUMBER, service_of, tuple_of
@@ -91,12 +91,12 @@ class Ordered:
         self.send(paused=paused, comment="looking")
         return self
 
-    def ended(self, snapshot: str, outcome: Event, message: str = "") -> Ordered:
+    def ended(self, snapshot: str, outcome: SnapshotEvent, message: str = "") -> Ordered:
         """The action of a snapshot ends."""
         numbers = {
-            Event.DONE: records.OUTCOME_DONE,
-            Event.FAILED: records.OUTCOME_FAILED,
-            Event.CANCELLED: records.OUTCOME_CANCELLED,
+            SnapshotEvent.DONE: records.OUTCOME_DONE,
+            SnapshotEvent.FAILED: records.OUTCOME_FAILED,
+            SnapshotEvent.CANCELLED: records.OUTCOME_CANCELLED,
         }
         number = tuple_of(self.record, snapshot).action  # type: ignore[union-attr]
         end = records.ActionEnd(snapshot_id=snapshot, number=number, outcome=numbers[outcome], message=message)
@@ -108,7 +108,7 @@ class Ordered:
         for _ in range(10):
             if self.current(snapshot) is state:
                 return self
-            self.ended(snapshot, Event.DONE)
+            self.ended(snapshot, SnapshotEvent.DONE)
         raise AssertionError(f"{snapshot} is {self.current(snapshot)}, not {state}")
 
     def settle(self) -> Ordered:
@@ -117,7 +117,7 @@ class Ordered:
             running = list(self.service.running())
             if not running:
                 return self
-            self.ended(running[0].snapshot, Event.DONE)
+            self.ended(running[0].snapshot, SnapshotEvent.DONE)
         raise AssertionError("it does not settle")
 
     @property
@@ -127,7 +127,7 @@ class Ordered:
         return found
 
     @property
-    def service(self) -> Service:
+    def service(self) -> ManagedService:
         return service_of(self.record)
 
     @property

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nanny.automaton.service import Service, SnapshotState
-from nanny.automaton.states import Current, Event, Target
-from nanny.automaton.step import Step, instance_refusal, refusal
+from nanny.automaton.service import ManagedService, SnapshotState
+from nanny.automaton.states import Current, SnapshotEvent, Target
+from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal
 from nanny.automaton.table import TABLE, State, Table
 
-OUTCOMES = (Event.DONE, Event.FAILED, Event.CANCELLED)
+OUTCOMES = (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED)
 ARRIVED = {Target.CREATED: Current.CREATED, Target.PREPARED: Current.PREPARED, Target.ACTIVE: Current.ACTIVE}
 
 
@@ -22,7 +22,7 @@ class Move:
     what: str
     snapshot: str = ""
     target: Target | None = None
-    after: Service = field(default_factory=Service)
+    after: ManagedService = field(default_factory=ManagedService)
 
 
 class Search:
@@ -37,23 +37,23 @@ class Search:
     ) -> None:
         self.snapshots = snapshots
         self.flags = flags
-        self.edges: set[tuple[State, Event]] = set()
+        self.edges: set[tuple[State, SnapshotEvent]] = set()
         self.shown: set[Current] = set()
-        self._step = Step(table, self._passed)
-        self.states: list[Service] = []
-        self._ends: dict[tuple[object, ...], list[Service]] = {}
+        self._step = SnapshotAutomaton(table, self._passed)
+        self.states: list[ManagedService] = []
+        self._ends: dict[tuple[object, ...], list[ManagedService]] = {}
         self._ordered: dict[int, list[Move]] = {}
 
-    def _passed(self, _snapshot: str, before: State, event: Event, after: State) -> None:
+    def _passed(self, _snapshot: str, before: State, event: SnapshotEvent, after: State) -> None:
         self.edges.add((before, event))
         self.shown |= {state for state in (before, after) if state is not None}
 
     def run(self) -> Search:
         for rolls_back in (False, True):
-            self._from(Service(rolls_back=rolls_back))
+            self._from(ManagedService(rolls_back=rolls_back))
         return self
 
-    def _from(self, start: Service) -> None:
+    def _from(self, start: ManagedService) -> None:
         seen = {_key(start)}
         waiting = deque([start])
         while waiting:
@@ -65,58 +65,58 @@ class Search:
                     seen.add(key)
                     waiting.append(move.after)
 
-    def moves(self, service: Service) -> Iterator[Move]:
+    def moves(self, service: ManagedService) -> Iterator[Move]:
         yield from self.orders_of(service)
         yield from self.outcomes(service, OUTCOMES)
 
-    def orders(self, service: Service) -> list[Move]:
+    def orders(self, service: ManagedService) -> list[Move]:
         """Everything that people may order; remembered, as every promise asks for it."""
         if id(service) not in self._ordered:
             self._ordered[id(service)] = list(self.orders_of(service))
         return self._ordered[id(service)]
 
-    def orders_of(self, service: Service) -> Iterator[Move]:
+    def orders_of(self, service: ManagedService) -> Iterator[Move]:
         for snapshot in self._known(service):
             for target in Target:
                 if not refusal(service, snapshot, target):
-                    after = self._step.ordered(service, snapshot, target)
+                    after = self._step.set_target(service, snapshot, target)
                     yield Move(f"{target} {snapshot}", snapshot, target, after)
             if self.flags and not refusal(service, snapshot, Target.CREATED):
-                after = self._step.ordered(service, snapshot, Target.CREATED, fill=True)
+                after = self._step.set_target(service, snapshot, Target.CREATED, fill=True)
                 yield Move(f"CREATED {snapshot} filled", snapshot, Target.CREATED, after)
             if self.flags and not instance_refusal(service, snapshot):
-                yield Move(f"instance of {snapshot}", after=self._step.instance_ordered(service, snapshot))
+                yield Move(f"instance of {snapshot}", after=self._step.override_instance_target(service, snapshot))
         if service.is_live():
-            yield Move("stop", after=self._step.stopped(service))
+            yield Move("stop", after=self._step.stop_service(service))
 
-    def outcomes(self, service: Service, outcomes: Sequence[Event]) -> Iterator[Move]:
+    def outcomes(self, service: ManagedService, outcomes: Sequence[SnapshotEvent]) -> Iterator[Move]:
         for running in service.running():
             for outcome in outcomes:
-                after = self._step.ended(service, running.snapshot, running.number, outcome)
+                after = self._step.end_action(service, running.snapshot, running.number, outcome)
                 yield Move(f"{outcome} {running.snapshot}", after=after)
 
-    def _known(self, service: Service) -> list[str]:
+    def _known(self, service: ManagedService) -> list[str]:
         """Those with a tuple, and one that has none: another one would be no different."""
         absent = [one for one in self.snapshots if one not in service.tuples][:1]
         return [*service.tuples, *absent]
 
-    def ends(self, service: Service) -> list[Service]:
+    def ends(self, service: ManagedService) -> list[ManagedService]:
         """Where it may come to rest when every action succeeds, in whatever order they end. Fails on a circle."""
         key = _exact(service)
         if key not in self._ends:
-            nexts = [move.after for move in self.outcomes(service, (Event.DONE,))]
+            nexts = [move.after for move in self.outcomes(service, (SnapshotEvent.DONE,))]
             ends = [end for after in nexts for end in self.ends(after)] if nexts else [service]
             self._ends[key] = list({_exact(end): end for end in ends}.values())
         return self._ends[key]
 
 
-def _exact(service: Service) -> tuple[object, ...]:
+def _exact(service: ManagedService) -> tuple[object, ...]:
     """Equal for services that differ only in numbers."""
     named = sorted((one, *_fields(state)) for one, state in service.tuples.items())
     return (*named, service.last_active, service.rolling_back, service.rolls_back)
 
 
-def _key(service: Service) -> tuple[object, ...]:
+def _key(service: ManagedService) -> tuple[object, ...]:
     """Equal for services that differ only in the names of their snapshots."""
     marked = sorted((*_fields(state), one == service.last_active) for one, state in service.tuples.items())
     absent = bool(service.last_active) and service.last_active not in service.tuples
@@ -127,5 +127,5 @@ def _fields(state: SnapshotState) -> tuple[object, ...]:
     return state.current, state.target, state.fill, bool(state.overrides)
 
 
-def rows(table: Mapping[tuple[State, Event], State] = TABLE) -> set[tuple[State, Event]]:
+def rows(table: Mapping[tuple[State, SnapshotEvent], State] = TABLE) -> set[tuple[State, SnapshotEvent]]:
     return set(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hqpb.v1.instance_pb2 import Instance
-from nanny.snapshots.adopting import adopted
+from nanny.snapshots.adopting import adopted_content
 from nanny.snapshots.wanted import INSTALLED, OWNER, READY
 from serving.errors import InvalidRequest
 
@@ -28,12 +28,12 @@ def all_of(*instances: Instance) -> dict[tuple[str, str], Instance]:
 
 def refused(*instances: Instance) -> str:
     with pytest.raises(InvalidRequest) as caught:
-        adopted("web", all_of(*instances))
+        adopted_content("web", all_of(*instances))
     return str(caught.value)
 
 
 def test_the_snapshot_has_the_id_of_the_revision_and_would_change_nothing() -> None:
-    content, text = adopted("web", all_of(instance("web-0"), instance("web-1")))
+    content, text = adopted_content("web", all_of(instance("web-0"), instance("web-1")))
     assert content.id == "r1"
     assert set(content.placements) == {("ams", "web-0"), ("ams", "web-1")}
     assert b"secretCount" not in text

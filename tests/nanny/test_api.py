@@ -16,7 +16,7 @@ from nanny.api.nanny_api import _MANAGERS, _OWNERS, _of
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
 from serving.errors import OutOfReach, PermissionDenied
-from serving.rights.access import Access, Identity, Kind, Scope
+from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import OPERATE, Role
 from tests.support.gateway_process import Program
@@ -119,7 +119,7 @@ async def test_hq_that_is_away_is_said_and_waited_for(nanny: NannyServer) -> Non
 
 
 def access(role: Role, service: str) -> Access:
-    return Access(Identity("ann", Kind.TOKEN, 0.0), OPERATE, {role: (Scope(services=Patterns([service])),)})
+    return Access(Identity("ann", ProofKind.TOKEN, 0.0), OPERATE, {role: (Scope(services=Patterns([service])),)})
 
 
 def allows(roles: tuple[Role, ...], request: Any, who: Access) -> None:

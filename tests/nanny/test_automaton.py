@@ -7,15 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from nanny.automaton.service import Service
+from nanny.automaton.service import ManagedService
 from nanny.automaton.service_state import ServiceState, at_rest, service_state
-from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, Current, Event, Target
-from nanny.automaton.step import Step
+from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, Current, SnapshotEvent, Target
+from nanny.automaton.step import SnapshotAutomaton
 from nanny.automaton.table import ABSENT
 from tests.nanny.search import ARRIVED, Search, rows
 
 C = Current
-ONLY_WITH_FLAGS = {(C.ACTIVE, Event.AGAIN), (C.CREATED, Event.AGAIN), (C.PREPARED, Event.STOPPED)}
+ONLY_WITH_FLAGS = {
+    (C.ACTIVE, SnapshotEvent.AGAIN),
+    (C.CREATED, SnapshotEvent.AGAIN),
+    (C.PREPARED, SnapshotEvent.STOPPED),
+}
 
 
 @pytest.fixture(scope="module", params=["three snapshots", "two, with flags"])
@@ -23,7 +27,7 @@ def search(request: pytest.FixtureRequest) -> Search:
     return Search(("a", "b"), flags=True).run() if "flags" in request.param else Search().run()
 
 
-def _words(service: Service) -> str:
+def _words(service: ManagedService) -> str:
     return ", ".join(f"{one}: {state.current}->{state.target}" for one, state in service.tuples.items())
 
 
@@ -79,7 +83,7 @@ def test_when_actions_succeed_every_order_ends_with_its_target(search: Search) -
                     _ends_at(service, order.what, end, order.snapshot, order.target)
 
 
-def _ends_at(before: Service, what: str, end: Service, snapshot: str, target: Target) -> None:
+def _ends_at(before: ManagedService, what: str, end: ManagedService, snapshot: str, target: Target) -> None:
     story = f"{_words(before)} / {what} / {_words(end)}"
     state = end.tuples.get(snapshot)
     if state is not None and state.current is C.DEACTIVATE_PENDING:
@@ -123,20 +127,20 @@ def test_stop_is_offered_unless_nothing_is_live_and_ends_offline(search: Search)
 
 
 def test_pausing_changes_no_step_and_starts_nothing(search: Search) -> None:
-    step = Step()
+    step = SnapshotAutomaton()
     for service in search.states[::5]:
-        paused = step.paused(service)
+        paused = step.pause_service(service)
         assert not list(paused.running())
         for order, paused_order in zip(search.orders(service), search.orders_of(paused), strict=True):
             assert replace(paused_order.after, paused=False) == order.after
 
 
 def test_a_stale_outcome_changes_nothing(search: Search) -> None:
-    step = Step()
+    step = SnapshotAutomaton()
     for service in search.states:
         for snapshot, state in service.tuples.items():
-            for outcome in (Event.DONE, Event.FAILED, Event.CANCELLED):
-                assert step.ended(service, snapshot, state.action + 1000, outcome) == service
+            for outcome in (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED):
+                assert step.end_action(service, snapshot, state.action + 1000, outcome) == service
 
 
 def test_absent_is_no_state() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hqpb.v1 import instance_pb2
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
-from nannyctl.plans.held import Held, held
-from nannyctl.plans.plan import Kind
-from nannyctl.plans.switching import Switch
-from nannyctl.plans.upload_intent import Described
+from nannyctl.plans.held import HeldInstance, held_instance
+from nannyctl.plans.plan import PlannedKind
+from nannyctl.plans.switching import SwitchIntent
+from nannyctl.plans.upload_intent import UploadIntent
 from serving.errors import InvalidRequest, TooLarge
 
 GOOD = b"""
@@ -80,9 +80,9 @@ def test_the_text_comes_back_from_its_chunks() -> None:
     assert text_of(chunks_of(text)) == text
 
 
-def of(instance: instance_pb2.Instance | None) -> Held:
+def of(instance: instance_pb2.Instance | None) -> HeldInstance:
     assert instance is not None
-    return held(instance, "epoch")
+    return held_instance(instance, "epoch")
 
 
 def test_a_new_instance_is_prepared_with_everything_that_is_described() -> None:
@@ -131,26 +131,29 @@ def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"
     running.spec.revision.add(id="old", target=wanted.READY)
-    after = wanted.switched(content(), KEY, of(running), STAMP)
+    after = wanted.switched_instance(content(), KEY, of(running), STAMP)
     assert after is not None
     assert wanted.target_of(after, "old") == wanted.INSTALLED
     assert wanted.target_of(after, content().revision_id) == wanted.READY
-    assert wanted.switched(content(), KEY, of(after), STAMP) is None
+    assert wanted.switched_instance(content(), KEY, of(after), STAMP) is None
 
 
 def test_lowering_never_raises() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
-    assert wanted.lowered(content().revision_id, of(made), wanted.INSTALLED, STAMP) is None
-    gone = wanted.lowered(content().revision_id, of(made), None, STAMP)
+    assert wanted.lowered_instance(content().revision_id, of(made), wanted.INSTALLED, STAMP) is None
+    gone = wanted.lowered_instance(content().revision_id, of(made), None, STAMP)
     assert gone is not None
     assert not gone.spec.revision
 
 
 def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
-    for intent in (Switch(content().revision_id), Described(content().description, content().placements.values())):
+    for intent in (
+        SwitchIntent(content().revision_id),
+        UploadIntent(content().description, content().placements.values()),
+    ):
         action = intent.action("web-1", of(made))
-        assert action.kind is Kind.REFUSED
+        assert action.kind is PlannedKind.REFUSED
         assert "belongs to the Nanny server" in action.note
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE
 from nanny.rollout.judge import Evidence
-from nanny.rollout.views import Key, Progress, Stage
+from nanny.rollout.views import Key, RolloutProgress, Stage
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.virtual_cloud import Looks, Program, virtual_cloud
 from tests.support.virtual_time import in_virtual_time
@@ -131,10 +131,12 @@ async def test_one_that_becomes_ready_again_and_again_is_no_progress() -> None:
 
 
 A: Key = ("ams", "a")
-NOTHING = Progress()
+NOTHING = RolloutProgress()
 
 
-def fallen(evidence: Evidence, stage: Stage, restarts: int, now_s: float = 0.0, progress: Progress = NOTHING) -> bool:
+def fallen(
+    evidence: Evidence, stage: Stage, restarts: int, now_s: float = 0.0, progress: RolloutProgress = NOTHING
+) -> bool:
     return A in evidence.update({stage: {A}}, {A: restarts} if restarts else {}, progress, now_s, 300.0).fell
 
 
@@ -162,7 +164,7 @@ def test_what_others_held_or_was_silent_proves_itself_anew() -> None:
 
 
 def test_what_fell_counts_until_it_was_done_again_for_a_whole_soak() -> None:
-    evidence, fell = Evidence(), Progress(fell=frozenset({A}))
+    evidence, fell = Evidence(), RolloutProgress(fell=frozenset({A}))
     fallen(evidence, Stage.DONE, 0)
     assert fallen(evidence, Stage.UNDER_WAY, 0, 10.0)
     for now_s, recovers in ((20.0, False), (319.0, False), (320.0, True)):
@@ -181,5 +183,5 @@ def test_three_restarts_within_ten_minutes_are_final(every_s: float, fails: bool
 def test_one_that_was_done_is_not_asked_to_have_seen_what_is_written_later() -> None:
     evidence = Evidence()
     fallen(evidence, Stage.DONE, 0)
-    assert evidence.settled({Stage.SETTLING: {A}}, frozenset())[Stage.DONE] == {A}
-    assert not evidence.settled({Stage.SETTLING: {A}}, frozenset({A})).get(Stage.DONE)
+    assert evidence.skip_proved({Stage.SETTLING: {A}}, frozenset())[Stage.DONE] == {A}
+    assert not evidence.skip_proved({Stage.SETTLING: {A}}, frozenset({A})).get(Stage.DONE)

@@ -14,16 +14,16 @@ from hqpb.v1 import instance_pb2
 from nanny.actions.activation import _fewer
 from nanny.actions.effects import running
 from nanny.actions.stages import stages_of
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Service
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import ManagedService
 from nanny.records import kinds
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Stage
 from nanny.snapshots.content import read_content
 from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
-from nanny.world.leave import Answer, Hold
-from nanny.world.pictures import Picture
+from nanny.world.leave import ApprovalAnswer, Hold
+from nanny.world.pictures import ServiceView
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
 from tests.cms.cloud import Cms, service_of
@@ -100,7 +100,7 @@ async def test_who_asks_for_more_than_a_floor_ever_leaves_is_told_how_many_that_
 def test_a_roll_out_asks_for_fewer_at_once_where_a_budget_has_no_room_for_more(
     asked: int, at_most: int, by_budget: bool, waited_s: float, fewer: int
 ) -> None:
-    answer = Answer(granted=False, at_most=at_most, by_budget=by_budget)
+    answer = ApprovalAnswer(granted=False, at_most=at_most, by_budget=by_budget)
     assert _fewer(asked, answer, waited_s) == fewer
 
 
@@ -118,13 +118,13 @@ async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them
 def test_an_instance_that_others_hold_is_left_for_later_unless_it_is_of_the_own_batch() -> None:
     text = b"{service: web, instances: [{id: web-0}, {id: web-1}], revisions: [{id: v2}]}"
     content = read_content("web", text, ["ams"])
-    picture = Picture(cast("Mapping[str, Client]", {"ams": None}), SystemClock())
+    picture = ServiceView(cast("Mapping[str, Client]", {"ams": None}), SystemClock())
     for name in ("web-0", "web-1"):
-        picture.put(("ams", name), _ready(name))
-    subject = Subject(
+        picture.put_instance(("ams", name), _ready(name))
+    subject = ServiceContext(
         "web",
         ServiceRecord(),
-        Service(),
+        ManagedService(),
         Policy(),
         picture,
         held_by_others=frozenset({("ams", "web-1")}),

@@ -10,15 +10,15 @@ from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.levels import look_at
 from nanny.actions.stages import stages_of
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Service, SnapshotState
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import Action, Current, Target
 from nanny.rollout.plan import Begin, Finished, Wait, next_step
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, Progress, Stage, at
+from nanny.rollout.views import Key, RolloutProgress, Stage, keys_in
 from nanny.snapshots.content import Content, read_content
 from nanny.snapshots.wanted import INSTALLED, READY
-from nanny.world.pictures import Picture
+from nanny.world.pictures import ServiceView
 from nannypb.v1.records_pb2 import ServiceRecord
 from serving.clock import SystemClock
 from tests.nanny.orders import Ordered
@@ -51,31 +51,31 @@ def instance(key: Key, ready: str = OLD.revision_id, installed: str = "") -> Ins
     return made
 
 
-def subject(*, away: bool = False, leave_out: bool = False, installed: str = NEW.revision_id) -> Subject:
+def subject(*, away: bool = False, leave_out: bool = False, installed: str = NEW.revision_id) -> ServiceContext:
     """The old snapshot runs everywhere; `fra` does not answer, or is left out."""
-    picture = Picture(cast("Mapping[str, Client]", dict.fromkeys(LOCATIONS)), SystemClock())
+    picture = ServiceView(cast("Mapping[str, Client]", dict.fromkeys(LOCATIONS)), SystemClock())
     for key in KEYS:
-        picture.put(key, instance(key, installed=installed))
+        picture.put_instance(key, instance(key, installed=installed))
     tuples = {
         OLD.id: SnapshotState(Current.DEACTIVATING, Target.PREPARED),
         NEW.id: SnapshotState(Current.ACTIVE, Target.ACTIVE),
     }
     policy = Policy(leave_out=frozenset({"fra"} if leave_out else ()))
     told = {"fra": "does not answer"} if away else {}
-    return Subject("web", ServiceRecord(), Service(tuples), policy, picture, away=told)
+    return ServiceContext("web", ServiceRecord(), ManagedService(tuples), policy, picture, away=told)
 
 
 def test_a_location_that_does_not_answer_is_switched_last_and_the_others_go_on() -> None:
     stages = stages_of(subject(away=True), NEW)
-    assert at(stages, Stage.AWAY) == {key for key in KEYS if key[0] == "fra"}
-    step = next_step(Policy(), stages, Progress(), 0)
+    assert keys_in(stages, Stage.AWAY) == {key for key in KEYS if key[0] == "fra"}
+    step = next_step(Policy(), stages, RolloutProgress(), 0)
     assert isinstance(step, Begin)
     assert step.batch == (("ams", "ams-0"),)
 
 
 def test_a_roll_out_says_what_it_waits_for_and_what_goes_on_without_it() -> None:
     done = {Stage.DONE: {KEYS[0], KEYS[1]}, Stage.AWAY: {KEYS[2], KEYS[3]}}
-    for progress in (Progress(), Progress(batch=(KEYS[2],))):
+    for progress in (RolloutProgress(), RolloutProgress(batch=(KEYS[2],))):
         step = next_step(Policy(), done, progress, 1e9)
         assert isinstance(step, Wait)
         assert "answer" in step.why
@@ -85,12 +85,12 @@ def test_a_roll_out_says_what_it_waits_for_and_what_goes_on_without_it() -> None
 def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_it_answers_or_not() -> None:
     for away in (True, False):
         told = subject(away=away, leave_out=True, installed="")
-        assert {key[0] for key in at(stages_of(told, NEW), *Stage)} == {"ams"}
+        assert {key[0] for key in keys_in(stages_of(told, NEW), *Stage)} == {"ams"}
         look = look_at(told, NEW, Action.PREPARE, heard=True)
         assert {write.key[0] for write in look.writes} == {"ams"}
         assert not look.away
-    assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(batch=(KEYS[2],)), 0) != Wait("")
-    end = next_step(Policy(), {Stage.DONE: {KEYS[0]}}, Progress(proven=True), 0, 300.0)
+    assert next_step(Policy(), {Stage.DONE: {KEYS[0]}}, RolloutProgress(batch=(KEYS[2],)), 0) != Wait("")
+    end = next_step(Policy(), {Stage.DONE: {KEYS[0]}}, RolloutProgress(proven=True), 0, 300.0)
     assert end == Finished("", frozenset({KEYS[0]}))
 
 
@@ -119,18 +119,18 @@ def test_an_instance_is_judged_anew_when_hq_shows_a_change_and_not_before() -> N
     assert tally.groups() == {"x": set(KEYS)}
     assert tally.groups() == {"x": set(KEYS)}
     assert len(asked) == 4
-    picture.put(KEYS[0], instance(KEYS[0]))
+    picture.put_instance(KEYS[0], instance(KEYS[0]))
     assert picture.tally("asked", lambda _: None).groups() == {"x": set(KEYS)}
     assert asked[4:] == [KEYS[0]]
 
 
 def test_a_stage_follows_what_hq_shows() -> None:
     told = subject()
-    assert at(stages_of(told, NEW), Stage.UP) == set(KEYS)
-    told.picture.put(KEYS[0], None)
-    assert at(stages_of(told, NEW), Stage.DOWN) == {KEYS[0]}
-    told.picture.put(KEYS[0], instance(KEYS[0]))
-    assert at(stages_of(told, NEW), Stage.UP) == set(KEYS)
+    assert keys_in(stages_of(told, NEW), Stage.UP) == set(KEYS)
+    told.picture.put_instance(KEYS[0], None)
+    assert keys_in(stages_of(told, NEW), Stage.DOWN) == {KEYS[0]}
+    told.picture.put_instance(KEYS[0], instance(KEYS[0]))
+    assert keys_in(stages_of(told, NEW), Stage.UP) == set(KEYS)
 
 
 def test_who_leaves_a_location_out_is_in_the_history() -> None:

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from hqclient import HqApiError
-from nanny.automaton.states import Current, Event, Target
+from nanny.automaton.states import Current, SnapshotEvent, Target
 from nannyctl.commands import orders
-from nannyctl.commands.waiting import AtRest, Awaited, waited
-from nannyctl.exits import Exit
-from nannyctl.nanny_server import NannyServer, _told, new_request_id
+from nannyctl.commands.waiting import AtRest, TargetReached, wait_for_goal
+from nannyctl.exits import NannyExit
+from nannyctl.nanny_server import NannyServer, _print_error, new_request_id
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import Ordered
 from tests.nanny.virtual_cloud import SERVICE, VirtualCloud, good, never_ready, virtual_cloud
@@ -32,33 +32,33 @@ def active(**info: Any) -> Ordered:
 def test_an_order_is_open_until_its_snapshot_has_arrived() -> None:
     web = active()
     assert web.outcome("b") == ("OPEN", "", "")
-    web.ended("b", Event.DONE, "active; left out: 1 held by others")
+    web.ended("b", SnapshotEvent.DONE, "active; left out: 1 held by others")
     assert web.outcome("b") == ("REACHED", "", "active; left out: 1 held by others")
     assert web.target("a", Target.CREATED).settle().outcome("a")[0] == "REACHED"
     assert web.activate("b").outcome("b")[0] == "REACHED"  # it is ACTIVE already
 
 
 def test_an_order_that_stopped_short_has_failed() -> None:
-    web = active().ended("b", Event.FAILED, "web-1 did not become ready")
+    web = active().ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
     assert web.outcome("b") == ("FAILED", "", "web-1 did not become ready")
-    web.target("c", Target.PREPARED).until("c", Current.PREPARING).ended("c", Event.FAILED, "no space")
+    web.target("c", Target.PREPARED).until("c", Current.PREPARING).ended("c", SnapshotEvent.FAILED, "no space")
     assert web.outcome("c") == ("FAILED", "", "no space")
 
 
 def test_an_order_whose_roll_back_ended_is_rolled_back() -> None:
-    web = active(**ROLLS_BACK).ended("b", Event.FAILED, "web-1 did not become ready")
+    web = active(**ROLLS_BACK).ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
     assert web.outcome("b") == ("OPEN", "a", "web-1 did not become ready")
-    web.ended("a", Event.DONE)
+    web.ended("a", SnapshotEvent.DONE)
     assert web.outcome("b") == ("ROLLED_BACK", "a", "web-1 did not become ready")
 
 
 def test_an_order_whose_roll_back_failed_or_was_superseded_has_failed() -> None:
-    failed = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").ended("a", Event.FAILED, "worse")
+    failed = active(**ROLLS_BACK).ended("b", SnapshotEvent.FAILED, "bad").ended("a", SnapshotEvent.FAILED, "worse")
     assert failed.outcome("b") == ("FAILED", "a", "bad; the roll-back to a failed, too: worse")
-    superseded = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").activate("c")
+    superseded = active(**ROLLS_BACK).ended("b", SnapshotEvent.FAILED, "bad").activate("c")
     assert superseded.outcome("b")[:2] == ("FAILED", "c")
     assert "the roll-back to a was not finished: another target set by ann" in superseded.outcome("b")[2]
-    stopped = active(**ROLLS_BACK).ended("b", Event.FAILED, "bad").stop()
+    stopped = active(**ROLLS_BACK).ended("b", SnapshotEvent.FAILED, "bad").stop()
     assert stopped.outcome("b")[:2] == ("FAILED", "")
 
 
@@ -96,15 +96,15 @@ class DirectServer:
             yield answer.service
 
 
-async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, output: str = "table") -> Exit:
+async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, output: str = "table") -> NannyExit:
     """`nanny target web ACTIVE SNAPSHOT --wait ...`."""
     request = pb.SetTargetRequest(
         service_id=SERVICE, snapshot_id=snapshot[:8], target=pb.TARGET_ACTIVE, request_id=new_request_id()
     )
-    return await orders._ordered(cast("NannyServer", DirectServer(cloud)), "SetTarget", request, wait_s, output)
+    return await orders._run_order(cast("NannyServer", DirectServer(cloud)), "SetTarget", request, wait_s, output)
 
 
-async def beside(cloud: VirtualCloud, snapshot: str, order: Any) -> Exit:
+async def beside(cloud: VirtualCloud, snapshot: str, order: Any) -> NannyExit:
     """How waiting for a snapshot ends, if something else is ordered meanwhile."""
     waiting = asyncio.create_task(activate(cloud, snapshot))
     await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVATING)
@@ -120,7 +120,7 @@ async def test_wait_does_not_end_with_0_after_a_roll_back_and_says_what_is_activ
     async with virtual_cloud(3) as cloud:
         await cloud.create(rollBack=True)
         v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
-        assert await activate(cloud, v1) is Exit.OK
+        assert await activate(cloud, v1) is NannyExit.OK
         capsys.readouterr()
         assert await activate(cloud, bad, output=output) == 11
         shown, complaint = capsys.readouterr()
@@ -178,8 +178,8 @@ async def test_who_waits_for_a_whole_service_is_told_that_its_roll_out_was_rolle
         await cloud.activate(v1)
         await cloud.target(bad)
         server = cast("NannyServer", DirectServer(cloud))
-        assert await waited(server, SERVICE, 3_600.0, AtRest()) == 11
-        assert await waited(server, SERVICE, 60.0, AtRest()) == 0
+        assert await wait_for_goal(server, SERVICE, 3_600.0, AtRest()) == 11
+        assert await wait_for_goal(server, SERVICE, 60.0, AtRest()) == 0
 
 
 @in_virtual_time
@@ -190,7 +190,7 @@ async def test_who_waits_for_a_stop_is_told_that_somebody_activates_a_snapshot()
         await cloud.activate(v1)
         request = pb.StopServiceRequest(service_id=SERVICE)
         server = cast("NannyServer", DirectServer(cloud))
-        waiting = asyncio.create_task(orders._ordered(server, "StopService", request, 3_600.0, "table"))
+        waiting = asyncio.create_task(orders._run_order(server, "StopService", request, 3_600.0, "table"))
         await cloud.sleep(0.2)
         await cloud.target(v1)
         assert await waiting == 12
@@ -210,9 +210,9 @@ WAITS = {
 def test_waiting_ends_as_the_api_says_for_every_way_in_which_an_order_can_end(outcome: pb.OrderOutcome) -> None:
     order = pb.Order(id="mine", target=pb.TARGET_ACTIVE, outcome=outcome, message="why")
     service = pb.Service(snapshot=[pb.SnapshotState(snapshot_id="abcdefgh", order=order, target=pb.TARGET_ACTIVE)])
-    verdict = Awaited("mine", "abcdefgh", pb.TARGET_ACTIVE).verdict(service)
+    verdict = TargetReached("mine", "abcdefgh", pb.TARGET_ACTIVE).verdict(service)
     assert (verdict and int(verdict.code)) == WAITS[outcome]
-    assert verdict is None or verdict.code is Exit.OK or "why" in verdict.message
+    assert verdict is None or verdict.code is NannyExit.OK or "why" in verdict.message
 
 
 @in_virtual_time
@@ -221,4 +221,4 @@ async def test_an_order_for_what_does_not_exist_ends_with_3() -> None:
         await cloud.create()
         with pytest.raises(HqApiError) as refused:
             await activate(cloud, "0123456789")
-        assert _told(refused.value) is Exit.NOT_FOUND
+        assert _print_error(refused.value) is NannyExit.NOT_FOUND

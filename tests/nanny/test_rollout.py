@@ -12,11 +12,11 @@ import pytest
 from control.amounts import Amount
 from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, Progress, Stage, Stages
+from nanny.rollout.views import Key, RolloutProgress, Stage, Stages
 
 LONG = 1e9
 ONE = Policy(max_unavailable=Amount(1), max_failures=Amount(1))
-PROVEN = Progress(proven=True)
+PROVEN = RolloutProgress(proven=True)
 
 
 def views(**stages: str) -> Stages:
@@ -32,7 +32,7 @@ def sorted_out(pairs: Iterable[tuple[Key, Stage]]) -> Stages:
 
 
 def test_those_not_ready_go_first_and_cost_nothing() -> None:
-    step = next_step(ONE, views(a1="up", a2="down", b1="down"), Progress(), 0)
+    step = next_step(ONE, views(a1="up", a2="down", b1="down"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"), ("b", "b1")), ())
 
 
@@ -43,7 +43,7 @@ def test_a_batch_takes_no_more_than_may_be_unavailable() -> None:
 
 
 def test_ten_per_cent_of_three_is_one() -> None:
-    step = next_step(Policy(), views(a1="up", a2="up", a3="up"), Progress(), 0)
+    step = next_step(Policy(), views(a1="up", a2="up", a3="up"), RolloutProgress(), 0)
     assert isinstance(step, Begin)
     assert len(step.batch) == 1
 
@@ -58,13 +58,13 @@ def test_a_tolerated_failure_takes_no_room_nor_does_one_that_was_ailing() -> Non
 
 def test_locations_go_in_the_order_given() -> None:
     policy = replace(ONE, locations=("b", "a"), max_unavailable=Amount(5))
-    step = next_step(policy, views(a1="up", b1="up", b2="up", c1="up"), Progress(), 0)
+    step = next_step(policy, views(a1="up", b1="up", b2="up", c1="up"), RolloutProgress(), 0)
     assert isinstance(step, Begin)
     assert step.batch == (("b", "b1"), ("b", "b2"))
 
 
 def test_a_batch_whose_location_went_away_is_not_over_and_no_other_one_begins() -> None:
-    under_way = Progress(batch=(("a", "a1"),))
+    under_way = RolloutProgress(batch=(("a", "a1"),))
     assert isinstance(next_step(ONE, views(a1="away", b1="up"), under_way, LONG), Wait)
 
 
@@ -80,24 +80,24 @@ def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_fa
 
 def test_the_first_batch_soaks_before_the_second_and_all_of_it_at_the_end() -> None:
     seen = views(a1="done", a2="up", a3="up")
-    assert isinstance(next_step(ONE, seen, Progress(), 299, 299), Wait)
-    assert next_step(ONE, seen, Progress(), 300, 300) == Prove(frozenset({("a", "a1")}))
+    assert isinstance(next_step(ONE, seen, RolloutProgress(), 299, 299), Wait)
+    assert next_step(ONE, seen, RolloutProgress(), 300, 300) == Prove(frozenset({("a", "a1")}))
     assert isinstance(next_step(ONE, seen, PROVEN, 0), Begin)
     assert isinstance(next_step(ONE, views(a1="done", a2="done"), PROVEN, 299, 299), Wait)
     assert isinstance(next_step(ONE, views(a1="done", a2="done"), PROVEN, 300, 300), Finished)
 
 
 def test_a_batch_in_which_nobody_proved_itself_leaves_the_next_one_as_first() -> None:
-    step = next_step(ONE, views(a1="lost", a2="up", a3="up"), Progress(), 0)
+    step = next_step(ONE, views(a1="lost", a2="up", a3="up"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),))
-    flapping = Progress(fell=frozenset({("a", "a1")}))
+    flapping = RolloutProgress(fell=frozenset({("a", "a1")}))
     six = views(a1="done", a2="up", a3="up", a4="up", a5="up")
     assert isinstance(next_step(ONE, six, flapping, 899), Wait)
     assert isinstance(next_step(ONE, six, flapping, 900), Begin)
 
 
 def test_what_was_ailing_is_in_no_first_batch_and_after_it_comes_first() -> None:
-    ailing = Progress(ailing=frozenset({("a", "a2")}))
+    ailing = RolloutProgress(ailing=frozenset({("a", "a2")}))
     seen = views(a1="up", a2="down", a3="up")
     assert next_step(ONE, seen, ailing, 0) == Begin((("a", "a1"),), (("a", "a1"),))
     assert next_step(ONE, seen, replace(ailing, proven=True), 0) == Begin((("a", "a2"),), ())
@@ -113,7 +113,7 @@ def test_hosts_that_fall_silent_after_the_switch_hold_a_roll_out_and_no_way_back
 
 def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:
     """Its old revision may still say ready; to switch another one beside it would take two away."""
-    step = next_step(ONE, views(a1="up", a2="leaving", a3="up"), Progress(), 0)
+    step = next_step(ONE, views(a1="up", a2="leaving", a3="up"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),))
 
 
@@ -121,22 +121,22 @@ def test_an_instance_whose_agent_has_not_seen_the_newest_spec_leaves_less_room()
     assert isinstance(next_step(ONE, views(a1="up", a2="unseen"), PROVEN, 0), Wait)
     assert isinstance(next_step(ONE, views(a1="done", a2="unseen"), PROVEN, 0), Wait)
     two = replace(ONE, max_unavailable=Amount(2))
-    assert next_step(two, views(a1="up", a2="unseen"), Progress(), 0) == Begin((("a", "a1"),), (("a", "a1"),))
+    assert next_step(two, views(a1="up", a2="unseen"), RolloutProgress(), 0) == Begin((("a", "a1"),), (("a", "a1"),))
 
 
 def test_a_batch_whose_switch_was_broken_off_is_switched_first() -> None:
-    progress = Progress(batch=(("a", "a1"), ("a", "a2")))
+    progress = RolloutProgress(batch=(("a", "a1"), ("a", "a2")))
     assert next_step(ONE, views(a1="under way", a2="up"), progress, 0) == Switch((("a", "a2"),))
 
 
 def test_a_batch_is_given_back_before_the_next_begins() -> None:
-    progress = Progress(batch=(("a", "a1"),))
+    progress = RolloutProgress(batch=(("a", "a1"),))
     assert isinstance(next_step(ONE, views(a1="settling", a2="up"), progress, 0), Wait)
     assert next_step(ONE, views(a1="done", a2="up"), progress, 0) == GiveBack()
 
 
 def test_a_bad_revision_stops_at_the_first_batch() -> None:
-    progress = Progress(batch=(("a", "a1"),))
+    progress = RolloutProgress(batch=(("a", "a1"),))
     world = views(a1="under way", a2="up", a3="up")
     assert isinstance(next_step(ONE, world, progress, 599), Wait)
     step = next_step(ONE, world, progress, 600)
@@ -145,39 +145,39 @@ def test_a_bad_revision_stops_at_the_first_batch() -> None:
 
 
 def test_a_later_batch_may_fail_in_part() -> None:
-    progress = Progress(batch=(("a", "a2"),), batches_done=1, proven=True)
+    progress = RolloutProgress(batch=(("a", "a2"),), batches_done=1, proven=True)
     step = next_step(ONE, views(a1="done", a2="under way", a3="up"), progress, 600)
     assert step == GiveBack((("a", "a2"),))
 
 
 def test_a_service_where_nothing_becomes_ready_is_not_called_active() -> None:
-    assert isinstance(next_step(ONE, views(a1="lost"), Progress(), 0), Wait)
-    assert isinstance(next_step(ONE, views(a1="lost"), Progress(), LONG), Failed)
+    assert isinstance(next_step(ONE, views(a1="lost"), RolloutProgress(), 0), Wait)
+    assert isinstance(next_step(ONE, views(a1="lost"), RolloutProgress(), LONG), Failed)
 
 
 def test_a_service_without_instances_is_done_at_once() -> None:
-    assert next_step(ONE, {}, Progress(), 0) == Finished("")
+    assert next_step(ONE, {}, RolloutProgress(), 0) == Finished("")
 
 
 def test_what_died_before_it_saw_the_switch_is_waited_for_once_and_is_no_failure_and_takes_no_room() -> None:
-    batch = Progress(batch=(("a", "a1"),))
+    batch = RolloutProgress(batch=(("a", "a1"),))
     world = views(a1="unheard", a2="up", a3="up")
     assert isinstance(next_step(ONE, world, batch, 599), Wait)
     assert next_step(ONE, world, batch, 600) == GiveBack((("a", "a1"),))
-    after = Progress(batches_done=1, failed=frozenset({("a", "a1")}), proven=True)
+    after = RolloutProgress(batches_done=1, failed=frozenset({("a", "a1")}), proven=True)
     assert next_step(ONE, world, after, 0) == Begin((("a", "a2"),), (("a", "a2"),))
     done = next_step(ONE, views(a1="unheard", a2="done", a3="done"), after, 0, LONG)
     assert done == Finished("1 whose agents have not reported", frozenset({("a", "a2"), ("a", "a3")}))
 
 
 def test_an_agent_that_still_serves_and_has_not_seen_its_switch_is_waited_for_until_hq_calls_it_silent() -> None:
-    batch = Progress(batch=(("a", "a1"),))
+    batch = RolloutProgress(batch=(("a", "a1"),))
     assert isinstance(next_step(ONE, views(a1="untouched", a2="up"), batch, LONG), Wait)
     assert next_step(ONE, views(a1="lost", a2="up"), batch, LONG) == GiveBack()
 
 
 def test_a_deadline_is_for_those_not_ready_and_settling_has_its_time_on_top() -> None:
-    batch = Progress(batch=(("a", "a1"),))
+    batch = RolloutProgress(batch=(("a", "a1"),))
     assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 609), Wait)
     assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 610), Failed)
 
@@ -191,7 +191,7 @@ class World:
 
     stages: tuple[tuple[Key, Stage], ...]
     serving: frozenset[Key]
-    progress: Progress = field(default_factory=Progress)
+    progress: RolloutProgress = field(default_factory=RolloutProgress)
     by_itself: frozenset[Key] = frozenset()
     trouble: int = 1  # how often something may still break by itself
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nanny.automaton.service_state import ServiceState
-from nanny.automaton.states import Action, Current, Event, Target
+from nanny.automaton.states import Action, Current, SnapshotEvent, Target
 from nanny.records import kinds
 from tests.nanny.orders import SERVICE, Ordered, refused
 
@@ -69,18 +69,18 @@ class TestRollBackByPolicy:
         return web.activate("b").until("b", C.ACTIVATING)
 
     def test_a_failed_roll_out_goes_back_to_the_snapshot_that_reached_active_last(self) -> None:
-        web = self.ordered().ended("b", Event.FAILED)
+        web = self.ordered().ended("b", SnapshotEvent.FAILED)
         assert (web.wanted("a"), web.current("a")) == (T.ACTIVE, C.ACTIVATING)
         web.settle()
         assert (web.current("a"), web.current("b")) == (C.ACTIVE, C.PREPARED)
 
     def test_a_roll_back_that_fails_is_not_rolled_back(self) -> None:
-        web = self.ordered().ended("b", Event.FAILED).ended("a", Event.FAILED)
+        web = self.ordered().ended("b", SnapshotEvent.FAILED).ended("a", SnapshotEvent.FAILED)
         assert web.current("a") is C.BROKEN
         assert web.running == []
 
     def test_after_a_stop_there_is_nothing_to_go_back_to(self) -> None:
-        web = self.ordered().stop().settle().activate("b").until("b", C.ACTIVATING).ended("b", Event.FAILED)
+        web = self.ordered().stop().settle().activate("b").until("b", C.ACTIVATING).ended("b", SnapshotEvent.FAILED)
         assert web.current("b") is C.BROKEN
         assert web.running == []
 

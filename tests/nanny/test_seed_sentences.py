@@ -6,8 +6,8 @@ import pytest
 
 from control import Refused
 from nanny.automaton.service_state import ServiceState
-from nanny.automaton.states import Action, Current, Event, Target
-from nanny.automaton.step import Step
+from nanny.automaton.states import Action, Current, SnapshotEvent, Target
+from nanny.automaton.step import SnapshotAutomaton
 from nanny.instances import instance_state
 from nanny.records import kinds
 from nanny.records.services import tuple_of
@@ -65,7 +65,7 @@ class TestTargetState:
     def test_prepared_includes_created(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED)
         assert web.running == [("a", Action.GENERATE)]
-        web.ended("a", Event.DONE)
+        web.ended("a", SnapshotEvent.DONE)
         assert web.running == [("a", Action.PREPARE)]
         assert web.settle().current("a") is C.PREPARED
 
@@ -91,29 +91,35 @@ class TestCurrentState:
 
     def test_one_is_active_though_instances_of_several_may_be(self) -> None:
         web = Ordered().add("a", "b", "c").activate("a").settle()
-        web.activate("b").until("b", C.ACTIVATING).ended("b", Event.FAILED)
+        web.activate("b").until("b", C.ACTIVATING).ended("b", SnapshotEvent.FAILED)
         web.activate("c").until("c", C.ACTIVE)
         assert [web.current(one) for one in "abc"] == [C.DEACTIVATING, C.DEACTIVATING, C.ACTIVE]
 
     def test_broken_when_a_roll_out_ended_badly(self) -> None:
-        web = Ordered().add("a").activate("a").until("a", C.ACTIVATING).ended("a", Event.FAILED, "web-1 is not ready")
+        web = (
+            Ordered()
+            .add("a")
+            .activate("a")
+            .until("a", C.ACTIVATING)
+            .ended("a", SnapshotEvent.FAILED, "web-1 is not ready")
+        )
         assert web.current("a") is C.BROKEN
         assert tuple_of(web.record, "a").message == "web-1 is not ready"  # type: ignore[union-attr]
         assert web.state is ServiceState.BROKEN
 
     def test_broken_when_another_one_was_activated_meanwhile(self) -> None:
         passed: list[tuple[str, str]] = []
-        step = Step(passed=lambda snapshot, _, __, after: passed.append((snapshot, str(after))))
+        step = SnapshotAutomaton(passed=lambda snapshot, _, __, after: passed.append((snapshot, str(after))))
         web = Ordered().add("a", "b").activate("a").until("a", C.ACTIVATING).activate("b").until("b", C.ACTIVATING)
-        step.ended(web.service, "b", web.service.tuples["b"].action, Event.DONE)
+        step.end_action(web.service, "b", web.service.tuples["b"].action, SnapshotEvent.DONE)
         assert passed == [("b", "ACTIVE"), ("a", "BROKEN"), ("a", "DEACTIVATING")]
 
     def test_preparing_then_prepared(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING)
-        assert web.ended("a", Event.DONE).current("a") is C.PREPARED
+        assert web.ended("a", SnapshotEvent.DONE).current("a") is C.PREPARED
 
     def test_partially_prepared_when_preparing_ended_badly_and_the_next_order_finishes_it(self) -> None:
-        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", Event.FAILED)
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", SnapshotEvent.FAILED)
         assert web.current("a") is C.PARTIALLY_PREPARED
         assert web.target("a", T.PREPARED).settle().current("a") is C.PREPARED
 
@@ -136,7 +142,7 @@ class TestCurrentState:
         assert web.current("a") is C.DESTROYING
 
     def test_partially_created_when_generating_ended_badly_and_the_next_order_finishes_it(self) -> None:
-        web = Ordered().add("a").target("a", T.CREATED).ended("a", Event.FAILED)
+        web = Ordered().add("a").target("a", T.CREATED).ended("a", SnapshotEvent.FAILED)
         assert web.current("a") is C.PARTIALLY_CREATED
         assert web.target("a", T.CREATED).settle().current("a") is C.CREATED
 
@@ -169,14 +175,14 @@ class TestCurrentState:
 
 class TestManagingStates:
     def test_an_order_that_failed_is_given_again_with_the_same_target_even_destroyed(self) -> None:
-        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", Event.FAILED)
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", SnapshotEvent.FAILED)
         assert web.target("a", T.PREPARED).current("a") is C.PREPARING
-        web.settle().target("a", T.DESTROYED).ended("a", Event.FAILED)
+        web.settle().target("a", T.DESTROYED).ended("a", SnapshotEvent.FAILED)
         assert (web.current("a"), web.target("a", T.DESTROYED).current("a")) == (C.PARTIALLY_PREPARED, C.REMOVING)
-        web.until("a", C.DESTROYING).ended("a", Event.FAILED)
+        web.until("a", C.DESTROYING).ended("a", SnapshotEvent.FAILED)
         assert (web.current("a"), web.target("a", T.DESTROYED).current("a")) == (C.PARTIALLY_CREATED, C.DESTROYING)
         assert web.settle().current("a") is None
-        web.activate("a").until("a", C.ACTIVATING).ended("a", Event.FAILED)
+        web.activate("a").until("a", C.ACTIVATING).ended("a", SnapshotEvent.FAILED)
         assert (web.current("a"), web.activate("a").current("a")) == (C.BROKEN, C.ACTIVATING)
 
     def test_the_active_snapshot_takes_no_lower_target(self) -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from nanny.automaton.states import Current, Event
+from nanny.automaton.states import Current, SnapshotEvent
 from nanny.automaton.table import TABLE, State
 from nanny.rollout import plan
 from tests.nanny import test_automaton as promises
 from tests.nanny import test_rollout as model
 from tests.nanny.search import Search
 
-C, E = Current, Event
-WRONG_ROWS: dict[str, tuple[tuple[State, Event], State]] = {
+C, E = Current, SnapshotEvent
+WRONG_ROWS: dict[str, tuple[tuple[State, SnapshotEvent], State]] = {
     "the active one goes on while another is activated": ((C.ACTIVE, E.REPLACED), C.ACTIVE),
     "clearing up goes on under a roll-out": ((C.DEACTIVATING, E.REPLACED), C.DEACTIVATING),
     "what waited is never released": ((C.DEACTIVATE_PENDING, E.RELEASED), C.DEACTIVATE_PENDING),

@@ -14,15 +14,15 @@ from hqpb.v1.instance_pb2 import CONDITION_STATUS_FALSE, CONDITION_STATUS_TRUE, 
 from nanny.actions import needs
 from nanny.actions.levels import look_at
 from nanny.actions.needs import Needs, need_of, needs_of
-from nanny.actions.subject import Subject
-from nanny.automaton.service import Running, Service
-from nanny.automaton.states import Action, Current, Event, Target
-from nanny.automaton.step import Step, refusal
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.service import ManagedService, RunningAction
+from nanny.automaton.states import Action, Current, SnapshotEvent, Target
+from nanny.automaton.step import SnapshotAutomaton, refusal
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content, read_content
-from nanny.snapshots.wanted import INSTALLED, READY, lowered, rank_of, switched, target_of
-from nanny.world.pictures import Picture
+from nanny.snapshots.wanted import INSTALLED, READY, lowered_instance, rank_of, switched_instance, target_of
+from nanny.world.pictures import ServiceView
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord
 from tests.nanny.virtual_cloud import virtual_cloud
@@ -46,13 +46,13 @@ class Nodes:
     """HQ and agents that do at once what they are told."""
 
     def __init__(self) -> None:
-        self.picture = Picture({}, VirtualClock())
+        self.picture = ServiceView({}, VirtualClock())
         self.picture.seen["ams"] = SeenNow()  # type: ignore[assignment]
         self.version = 0
 
     def store(self, key: Key, after: Instance | None) -> None:
         if after is None:
-            return self.picture.put(key, None)
+            return self.picture.put_instance(key, None)
         self.version += 1
         stored = Instance()
         stored.CopyFrom(after)
@@ -66,7 +66,7 @@ class Nodes:
         runs = any(revision.target == READY for revision in stored.spec.revision)
         stored.status.ready.status = CONDITION_STATUS_TRUE if runs else CONDITION_STATUS_FALSE
         stored.status.agent.status = CONDITION_STATUS_TRUE
-        return self.picture.put(key, stored)
+        return self.picture.put_instance(key, stored)
 
     def target(self, snapshot: str, name: str) -> int | None:
         instance = self.picture.instances.get(("ams", name))
@@ -80,18 +80,18 @@ class SeenNow:
 class History:
     """One service; actions run to their end, or are cancelled by the next order before they begin."""
 
-    def __init__(self, rng: random.Random, find_needs: Callable[[Service, Content], Needs]) -> None:
-        self.rng, self.nodes, self.step = rng, Nodes(), Step()
-        self.service = Service()
+    def __init__(self, rng: random.Random, find_needs: Callable[[ManagedService, Content], Needs]) -> None:
+        self.rng, self.nodes, self.step = rng, Nodes(), SnapshotAutomaton()
+        self.service = ManagedService()
         self._needs = find_needs
 
     def order(self) -> None:
         snapshot, target = self.rng.choice("abc"), self.rng.choice(list(Target))
         if self.rng.random() < 0.1 and self.service.is_live():
-            self.service = self.step.stopped(self.service)
+            self.service = self.step.stop_service(self.service)
         elif not refusal(self.service, snapshot, target):
             fill = target is Target.CREATED and self.rng.random() < 0.5
-            self.service = self.step.ordered(self.service, snapshot, target, fill=fill)
+            self.service = self.step.set_target(self.service, snapshot, target, fill=fill)
 
     def work(self) -> None:
         """One action, or all of them."""
@@ -102,14 +102,14 @@ class History:
             one = self.rng.choice(running)
             self._act(one)
             self.check()
-            self.service = self.step.ended(self.service, one.snapshot, one.number, Event.DONE)
+            self.service = self.step.end_action(self.service, one.snapshot, one.number, SnapshotEvent.DONE)
             self.check()
 
-    def _act(self, running: Running) -> None:
+    def _act(self, running: RunningAction) -> None:
         content = CONTENTS[running.snapshot]
         if running.action is Action.ACTIVATE:
             for key in content.placements:
-                after = switched(content, key, self._subject().held(key), "")
+                after = switched_instance(content, key, self._subject().held_instance(key), "")
                 if after is not None:
                     self.nodes.store(key, after)
             return
@@ -118,22 +118,22 @@ class History:
                 return
         raise AssertionError(f"{running} does not end: {self.service}")
 
-    def _lower(self, running: Running, content: Content) -> bool:
+    def _lower(self, running: RunningAction, content: Content) -> bool:
         """One look of an action that is no roll-out; whether there was something to do."""
         subject, wanted = self._subject(), self.service.wanted_active()
         kept = CONTENTS[wanted].placements if running.action is Action.DEACTIVATE and wanted else ()
         look = look_at(subject, content, running.action, True, kept, (), self._needs(self.service, content))
         for key in look.costly:
-            held = subject.held(key)
-            after = lowered(content.revision_id, held, INSTALLED, "") if held is not None else None
+            held = subject.held_instance(key)
+            after = lowered_instance(content.revision_id, held, INSTALLED, "") if held is not None else None
             if after is not None:
                 self.nodes.store(key, after)
         for write in look.writes:
             self.nodes.store(write.key, write.after)
         return bool(look.writes or look.costly)
 
-    def _subject(self) -> Subject:
-        return Subject("web", ServiceRecord(), self.service, Policy(), self.nodes.picture)
+    def _subject(self) -> ServiceContext:
+        return ServiceContext("web", ServiceRecord(), self.service, Policy(), self.nodes.picture)
 
     def check(self) -> None:
         """What each snapshot's state says is true of every instance that it names."""
@@ -155,7 +155,7 @@ class History:
             assert not runs or named, f"{key} runs {runs}, {wanted or 'none'} is wanted ACTIVE: {self.service}"
 
 
-def find_needs(service: Service, content: Content) -> Needs:
+def find_needs(service: ManagedService, content: Content) -> Needs:
     others = (
         (one, state, CONTENTS[one].placements)
         for one, state in service.tuples.items()
@@ -164,7 +164,7 @@ def find_needs(service: Service, content: Content) -> Needs:
     return needs_of(others, {})
 
 
-def search(find: Callable[[Service, Content], Needs], count: int) -> None:
+def search(find: Callable[[ManagedService, Content], Needs], count: int) -> None:
     rng = random.Random(5)
     for _ in range(count):
         history = History(rng, find)

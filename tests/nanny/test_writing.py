@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hqclient import Client
-from nanny.world.writing import Write, Writer
+from nanny.world.writing import InstanceWrite, InstanceWriter
 from serving.clock import SystemClock
 from tests.support.sample_instances import instance
 from tests.support.secured import served
@@ -12,14 +12,14 @@ from tests.support.secured import served
 async def test_an_instance_created_twice_is_there_and_one_of_another_service_is_refused() -> None:
     """The watch may show a new instance later than the next look at it."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
-        writer = Writer({"here": client}, SystemClock())
+        writer = InstanceWriter({"here": client}, SystemClock())
         key = ("here", "web-1")
-        create = Write(key, instance("web-1", "web"), 0, "")
+        create = InstanceWrite(key, instance("web-1", "web"), 0, "")
         first = await writer.send([create])
         again = await writer.send([create])
         assert (again.versions, again.refused) == (first.versions, {})
-        other = await writer.send([Write(key, instance("web-1", "mail"), 0, "")])
+        other = await writer.send([InstanceWrite(key, instance("web-1", "mail"), 0, "")])
         assert other.versions == {}
         assert "already exists" in other.refused[key]
-        gone = await writer.send([Write(key, None, first.versions[key], "")])
+        gone = await writer.send([InstanceWrite(key, None, first.versions[key], "")])
         assert (gone.deleted, gone.versions) == ({key}, {})

@@ -18,22 +18,22 @@ from typing import Any, Final, cast
 
 from google.protobuf.json_format import ParseDict
 
-from control import Config
+from control import ControlConfig
 from hq.api.instance_api import InstanceApi
 from hq.registry.registry import Registry
 from hqclient import Client, HqApiError, Interrupted, WatchItem
 from hqclient.errors import decode_status
-from hqclient.reads import Reads
-from hqclient.reports import Reports
+from hqclient.reads import ReadCalls
+from hqclient.reports import ReportCalls
 from hqclient.watch_items import WatchProgress
-from hqclient.writes import Writes
+from hqclient.writes import WriteCalls
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as hq_pb
-from nanny.server import Server
+from nanny.server import NannyProcess
 from nanny.world.leave import NoCms
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Call, Method, Streaming, Unary, settled
+from serving.calls.methods import Call, Method, Streaming, UnaryMethod, maybe_await
 from serving.context import ServerContext
 from serving.error_statuses import status_of
 from serving.errors import ServiceError
@@ -70,7 +70,7 @@ class Direct:
     async def unary(self, name: str, request: Any, timeout_s: float = 10.0) -> Any:
         """Raises HqApiError."""
         method = self._methods[name]
-        assert isinstance(method, Unary)
+        assert isinstance(method, UnaryMethod)
         self.asked.append(name)
         fault = self.faults.get(name)
         if isinstance(fault, ServiceError):
@@ -79,7 +79,7 @@ class Direct:
             return fault(request)
         try:
             call = Call(deadline=self._clock.now() + timeout_s, request_id=f"call-{len(self.asked)}")
-            answer = await settled(method.run(method.parse(request.SerializeToString()), call))
+            answer = await maybe_await(method.run(method.parse(request.SerializeToString()), call))
         except ServiceError as error:
             raise _api_error(error) from None
         return getattr(self._responses, f"{name}Response").FromString(answer.proto())
@@ -100,7 +100,7 @@ def _api_error(error: ServiceError) -> HqApiError:
     return decode_status(status.code, status.message, status.SerializeToString())
 
 
-class DirectClient(Reads, Writes, Reports):
+class DirectClient(ReadCalls, WriteCalls, ReportCalls):
     """HQ's client without retries, over `Direct`."""
 
     def __init__(self, direct: Direct) -> None:
@@ -127,10 +127,10 @@ class DirectClient(Reads, Writes, Reports):
             request.resume_token = progress.resume_token
             try:
                 async for message in self.direct.stream("WatchInstances", request):
-                    for item in progress.received(message):
+                    for item in progress.apply_message(message):
                         yield item
             except HqApiError as error:
-                for item in (*progress.broke(), Interrupted(error, 1.0)):
+                for item in (*progress.on_stream_end(), Interrupted(error, 1.0)):
                     yield item
             await asyncio.sleep(1.0)
 
@@ -251,7 +251,7 @@ class VirtualCloud:
     registry: Registry
     hq: DirectClient
     agents: Agents
-    server: Server
+    server: NannyProcess
     nanny: Direct
     revisions: dict[str, str] = field(default_factory=dict)
 
@@ -356,8 +356,8 @@ async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
         registry = await stack.enter_async_context(running_replica(clock=clock, **_LIVENESS))
         methods = InstanceApi(registry, 1 << 20).methods()
         hq = DirectClient(Direct(methods, clock, hq_pb))
-        server = Server(
-            Config("/nanny/v1/", "nanny-1", 10.0),
+        server = NannyProcess(
+            ControlConfig("/nanny/v1/", "nanny-1", 10.0),
             MemoryStore(),
             random.Random(1),
             ServerContext(Limits(), clock, RequestIds("nanny-1"), None),

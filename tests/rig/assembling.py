@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hq.keys import Keys
-from store.port import Change, Record
+from hq.keys import HqKeys
+from store.port import KeyChange, Record
 from tests.checker.history import Cut, Event, Final, Range
 from tests.checker.history_file import read_history, write_history
 from tests.checker.marks import raw_of, stored_of
@@ -21,7 +21,7 @@ def assemble(
     target: Path, raws: Sequence[Path], cuts: Sequence[Cut], calls: Path, finals: Sequence[Final], prefix: str
 ) -> None:
     """Write the history: etcd's own of each life of the store, with the cuts between them, then calls and finals."""
-    write_history(target, _events(raws, cuts, calls, finals, Keys(prefix)))
+    write_history(target, _events(raws, cuts, calls, finals, HqKeys(prefix)))
 
 
 def anomalies(raws: Sequence[Path]) -> list[str]:
@@ -31,7 +31,7 @@ def anomalies(raws: Sequence[Path]) -> list[str]:
 
 
 def _events(
-    raws: Sequence[Path], cuts: Sequence[Cut], calls: Path, finals: Sequence[Final], keys: Keys
+    raws: Sequence[Path], cuts: Sequence[Cut], calls: Path, finals: Sequence[Final], keys: HqKeys
 ) -> Iterator[Event]:
     for number, path in enumerate(raws):
         if number:
@@ -41,7 +41,7 @@ def _events(
     yield from finals
 
 
-def _raw_events(path: Path, keys: Keys) -> Iterator[Event]:
+def _raw_events(path: Path, keys: HqKeys) -> Iterator[Event]:
     for line in _lines(path):
         if "raw" not in line:
             continue
@@ -50,7 +50,7 @@ def _raw_events(path: Path, keys: Keys) -> Iterator[Event]:
             records = [Record(c.key, c.value or b"", c.created, c.revision) for c in changes]
             yield Range(line["revision"], tuple(stored_of(record, keys) for record in records))
         elif "listing" in line:
-            by_revision: defaultdict[int, list[Change]] = defaultdict(list)
+            by_revision: defaultdict[int, list[KeyChange]] = defaultdict(list)
             for change in changes:
                 by_revision[change.revision].append(change)
             for revision in sorted(by_revision):
@@ -59,9 +59,9 @@ def _raw_events(path: Path, keys: Keys) -> Iterator[Event]:
             yield raw_of(line["revision"], changes, keys, line["seen_ns"])
 
 
-def _change(event: list[Any]) -> Change:
+def _change(event: list[Any]) -> KeyChange:
     kind, key, modified, created, value = event
-    return Change(key.encode(), base64.b64decode(value) if kind == "put" else None, created, modified)
+    return KeyChange(key.encode(), base64.b64decode(value) if kind == "put" else None, created, modified)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from store.embedded import EtcdBinary, EtcdProcess, Member, free_ports
+from store.embedded import EtcdBinary, EtcdMember, EtcdProcess, free_ports
 from tests.rig.network import PeerGate, Peers
 from tests.rig.places import LOOPBACK, Place, Places, on_the_loopback
 from tests.rig.trust import PLAIN, Trust
@@ -23,7 +23,7 @@ _BALLAST_KEYS, _BALLAST_BYTES = 8, 700_000
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedMember(Member):
+class PlacedMember(EtcdMember):
     """A member that listens at `host`."""
 
     host: str = LOOPBACK

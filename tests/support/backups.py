@@ -5,18 +5,18 @@ from __future__ import annotations
 import io
 import random
 
-from hq.backup.archive import Reader, chosen, verified
+from hq.backup.archive import BackupReader, choose_backup, verify_backups
 from hq.backup.restore import Restore
-from hq.backup.save import Place, save
-from hq.backup.servers import HQ, Server
-from hq.keys import DEFAULT_PREFIX, Keys
+from hq.backup.save import BackupPlace, save
+from hq.backup.servers import HQ, BackedUpServer
+from hq.keys import DEFAULT_PREFIX, HqKeys
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore
 from store.port import Write
 
-KEYS = Keys()
-PLACE = Place(HQ, KEYS)
+KEYS = HqKeys()
+PLACE = BackupPlace(HQ, KEYS)
 KEPT = ("spec/", "secrets/", "status/", "ops/")
 State = dict[bytes, bytes]
 
@@ -45,7 +45,7 @@ async def put(store: MemoryStore, key: bytes, value: bytes) -> None:
 
 async def state(store: MemoryStore, prefix: str = DEFAULT_PREFIX) -> State:
     """All records below a prefix, without it."""
-    keys = Keys(prefix)
+    keys = HqKeys(prefix)
     page = await store.page(keys.prefix, keys.end, revision=0, limit=100_000)
     return {record.key.removeprefix(keys.prefix): record.value for record in page.records}
 
@@ -54,7 +54,7 @@ def kept(of: State) -> State:
     return {key: value for key, value in of.items() if key.decode().startswith(KEPT)}
 
 
-async def saved(store: MemoryStore, *places: Place) -> io.BytesIO:
+async def saved(store: MemoryStore, *places: BackupPlace) -> io.BytesIO:
     file = io.BytesIO()
     await save(store, places or (PLACE,), file, ManualClock(), nothing)
     file.seek(0)
@@ -62,11 +62,11 @@ async def saved(store: MemoryStore, *places: Place) -> io.BytesIO:
 
 
 async def restored(
-    store: MemoryStore, file: io.BytesIO, server: Server = HQ, *, replace: bool = False, seed: int = 1
+    store: MemoryStore, file: io.BytesIO, server: BackedUpServer = HQ, *, replace: bool = False, seed: int = 1
 ) -> str:
     """Restore a server's backup below its own prefix; return the new epoch."""
     file.seek(0)
-    summary = chosen(verified(file), server)
+    summary = choose_backup(verify_backups(file), server)
     file.seek(summary.start)
-    one = Restore(store, Keys(server.prefix), summary, random.Random(seed))
-    return await one.run(Reader(file), nothing, replace=replace)
+    one = Restore(store, HqKeys(server.prefix), summary, random.Random(seed))
+    return await one.run(BackupReader(file), nothing, replace=replace)

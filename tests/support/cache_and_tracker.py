@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.liveness.deadlines import LivenessTimes, RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import statuses
@@ -13,11 +13,11 @@ from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.clock import ManualClock
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 R1, R2 = RevisionKey("a", "r1"), RevisionKey("a", "r2")
-HEARD = statuses.Heard("replica-1", 5)
+HEARD = statuses.ReportReceipt("replica-1", 5)
 
 
 class CacheAndTracker:
@@ -25,7 +25,7 @@ class CacheAndTracker:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.keys = Keys()
+        self.keys = HqKeys()
         self.cache = Cache(self.keys)
         self.tracker = Tracker(LivenessTimes(), self.clock)
         self.version = 1
@@ -88,7 +88,7 @@ class CacheAndTracker:
 
     def _apply(self, values: dict[bytes, bytes | None]) -> None:
         self.version += 1
-        changes = [Change(key, value, self.version, self.version) for key, value in values.items()]
+        changes = [KeyChange(key, value, self.version, self.version) for key, value in values.items()]
         for event in self.cache.apply(Batch(self.version, changes)):
             self.tracker.observe(event)
 

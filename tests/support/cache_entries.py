@@ -7,9 +7,9 @@ from hq.memory.cache import Cache
 from hq.memory.entry import Entry, Spec, Status, build
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 
-KEYS = k.Keys()
+KEYS = k.HqKeys()
 
 
 def spec_value(instance_id: str, service: str = "s", uid: int = 1, text: str = "", **spec: object) -> bytes:
@@ -60,7 +60,7 @@ class Feed:
         for kind, value in values.items():
             key = KEYS.of(kind, instance_id)
             created = self._created.setdefault(key, at)
-            changes.append(Change(key, value, 0 if value is None else created, at))
+            changes.append(KeyChange(key, value, 0 if value is None else created, at))
             if value is None:
                 del self._created[key]
         return [(event.before, event.after) for event in self.cache.apply(Batch(at, changes))]

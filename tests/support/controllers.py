@@ -10,7 +10,7 @@ from types import TracebackType
 
 from google.protobuf import wrappers_pb2
 
-from control import Change, Config, Controller, Kind, Refused, UnreadableEvent
+from control import Change, ControlConfig, Controller, Kind, Refused, UnreadableEvent
 from serving.clock import Clock
 from store.port import Store
 from tests.support.virtual_time import VirtualClock
@@ -52,7 +52,7 @@ class Books:
         clock: Clock | None = None,
         prefix: str = PREFIX,
     ) -> None:
-        config = Config(prefix, process, term_s)
+        config = ControlConfig(prefix, process, term_s)
         self.unrecorded = ""
         rng = random.Random(seed)
         self.controller = Controller(config, store, clock or VirtualClock(), rng, lambda: self.unrecorded)

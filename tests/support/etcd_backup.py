@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from store.embedded import EmbeddedEtcd, Member, etcd_of_wheel
+from store.embedded import EmbeddedEtcd, EtcdMember, etcd_of_wheel
 
 
 def save(etcd: EmbeddedEtcd, snapshot: Path) -> None:
@@ -33,7 +33,7 @@ def restore(etcd: EmbeddedEtcd, snapshot: Path) -> None:
     _etcdctl("snapshot", "restore", str(snapshot), "--data-dir", str(data_dir))
 
 
-def restore_member(member: Member, token: str, advertised_peer_url: str, snapshot: Path) -> None:
+def restore_member(member: EtcdMember, token: str, advertised_peer_url: str, snapshot: Path) -> None:
     """Replace the data of a stopped member of a cluster; all members must be restored from the same snapshot."""
     shutil.rmtree(member.data_dir, ignore_errors=True)
     names = ("--name", member.name, "--initial-cluster", member.initial_cluster, "--initial-cluster-token", token)

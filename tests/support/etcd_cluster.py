@@ -7,7 +7,7 @@ import secrets
 import signal
 from pathlib import Path
 
-from store.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member
+from store.embedded import AddressInUse, EtcdBinary, EtcdMember, EtcdProcess
 from tests.support.etcd_http import leader_of, member_id_of
 from tests.support.process_ids import wait_until_stopped
 from tests.support.reserved_port import kept_ports
@@ -48,7 +48,7 @@ class EtcdCluster:
         everyone = ",".join(f"{word}-{i}=http://127.0.0.1:{peer}" for i, (_, peer) in enumerate(ports))
         flags = (f"--initial-cluster-token={word}",)
         members = [
-            Member(f"{word}-{i}", directory / f"{i}", client, peer, initial_cluster=everyone, extra_flags=flags)
+            EtcdMember(f"{word}-{i}", directory / f"{i}", client, peer, initial_cluster=everyone, extra_flags=flags)
             for i, (client, peer) in enumerate(ports)
         ]
         return [EtcdProcess(self._binary, m, directory / f"{i}.log") for i, m in enumerate(members)]

@@ -17,9 +17,9 @@ from store.port import (
     Disconnected,
     MemberStatus,
     NoSpace,
-    Page,
     Record,
     Rejected,
+    StorePage,
     Unavailable,
     UnknownOutcome,
     WatchStream,
@@ -160,7 +160,7 @@ class FaultyStore:
             raise Unavailable("the store is away")
         return await self.store.get(key, revision=revision)
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         await self._call()
         return await self.store.page(start, end, revision=revision, limit=limit, keys_only=keys_only)
 
@@ -239,5 +239,5 @@ def rewound(store: MemoryStore, revision: int) -> MemoryStore:
     made = type(store)()
     made._revision = revision
     made._log = [batch for batch in store._log if batch.revision <= revision]
-    made._live = made._replayed(revision)
+    made._live = made._past_state(revision)
     return made

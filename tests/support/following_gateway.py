@@ -9,10 +9,10 @@ from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any, cast
 
-from federated.calls.lists import compiled
-from federated.errors import Silence
+from federated.calls.lists import compile_find
+from federated.errors import NoAnswer
 from federated.followed.demand import Bounds
-from federated.followed.followed import Followed
+from federated.followed.followed import FollowedFilters
 from federated.locations.locations import Locations
 from hq.api.answers import Answers
 from hq.memory.query import Query
@@ -52,12 +52,12 @@ class FollowingGateway:
         locations = SimpleNamespace(by_name={_NAME: self._location}, get=lambda _: self._location)
         bounds = Bounds(often=1, idle_s=1e9)
         rng = random.Random(1)
-        self.followed = Followed(cast("Locations", locations), self._clock, rng, 1 << 24, Pieces(0), bounds)
+        self.followed = FollowedFilters(cast("Locations", locations), self._clock, rng, 1 << 24, Pieces(0), bounds)
 
     async def find(self, wanted: dict[str, str]) -> bool:
         """Whether memory had an answer; then it is in the history."""
         called = self._diary.now_ns()
-        found = self.followed.answer(compiled(pb.FindInstancesRequest(filter=filter_of(wanted))), Call())
+        found = self.followed.answer(compile_find(pb.FindInstancesRequest(filter=filter_of(wanted))), Call())
         if found is None:
             return False
         answer = pb.FindInstancesResponse.FromString(found.proto())
@@ -90,4 +90,4 @@ class FollowingGateway:
                     await self.flows.wait()
                     yield self._answers.watch(message).proto()
         except ServiceError as error:
-            raise Silence(str(error)) from error
+            raise NoAnswer(str(error)) from error

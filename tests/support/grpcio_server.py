@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from serving import error_statuses
-from serving.calls.methods import Call, Duplex, Method, Streaming, Unary, settled
+from serving.calls.methods import Call, Duplex, Method, Streaming, UnaryMethod, maybe_await
 
 Context = aio.ServicerContext[Any, Any]
 
@@ -67,16 +67,16 @@ def add_service(server: aio.Server, service: ServiceDescriptor, served: object) 
 
 def _handler(method: Method) -> grpc.RpcMethodHandler[Any, Any]:
     assert not isinstance(method, Duplex)
-    if isinstance(method, Unary):
+    if isinstance(method, UnaryMethod):
         return grpc.unary_unary_rpc_method_handler(cast("Any", _unary(method)))
     return grpc.unary_stream_rpc_method_handler(cast("Any", _stream(method)))
 
 
-def _unary(method: Unary) -> Callable[[bytes, Context], Awaitable[bytes]]:
+def _unary(method: UnaryMethod) -> Callable[[bytes, Context], Awaitable[bytes]]:
     async def handle(request: bytes, context: Context) -> bytes:
         call = _call(context)
         try:
-            return (await settled(method.run(method.parse(request), call))).proto()
+            return (await maybe_await(method.run(method.parse(request), call))).proto()
         except Exception as error:
             await _abort(context, call, error)
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import FAILED, Event, Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import FAILED, Event, Http2Settings
+from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 
 Pairs = list[tuple[bytes, bytes]]
@@ -37,19 +37,19 @@ def parse(data: bytes) -> list[Frame]:
     return found
 
 
-def written(machine: Machine) -> bytes:
+def written(machine: Http2Machine) -> bytes:
     """What it wants to write now."""
     size, taken = machine.outgoing.size, b"".join(machine.outgoing.take())
     assert size == len(taken), "the size of what is to be written is miscounted"
     return taken
 
 
-def sent(machine: Machine) -> list[Frame]:
+def sent(machine: Http2Machine) -> list[Frame]:
     """The same as frames."""
     return parse(written(machine))
 
 
-def all_events(machine: Machine, most: int = 64) -> list[Event]:
+def all_events(machine: Http2Machine, most: int = 64) -> list[Event]:
     """As a driver takes them, turn by turn."""
     found = machine.events(most)
     while machine.is_behind:
@@ -57,7 +57,7 @@ def all_events(machine: Machine, most: int = 64) -> list[Event]:
     return found
 
 
-def tell(machine: Machine, *data: bytes) -> list[Event]:
+def tell(machine: Http2Machine, *data: bytes) -> list[Event]:
     """All that comes of these bytes, each in a turn of its own."""
     found: list[Event] = []
     for part in data:
@@ -66,9 +66,9 @@ def tell(machine: Machine, *data: bytes) -> list[Event]:
     return found
 
 
-def server(room: int = 16 * MIB, **settings: int) -> Machine:
+def server(room: int = 16 * MIB, **settings: int) -> Http2Machine:
     """Greeted by a client; nothing is left to be written."""
-    machine = Machine(Settings(**settings))
+    machine = Http2Machine(Http2Settings(**settings))
     tell(machine, frames.PREFACE + frames.settings({}))
     machine.outgoing.take()
     machine.outgoing.room = room
@@ -89,7 +89,7 @@ def ping(payload: bytes = b"12345678") -> bytes:
     return frames.frame(frames.PING, 0, 0, payload)
 
 
-def opened(machine: Machine, stream_id: int, *, end: bool = True) -> Stream:
+def opened(machine: Http2Machine, stream_id: int, *, end: bool = True) -> Http2Stream:
     """A stream that the client has just opened."""
     ((_, stream, _, _),) = tell(machine, request(stream_id, end=end))
     assert stream is not None

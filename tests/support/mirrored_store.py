@@ -28,7 +28,7 @@ async def caught_up(parts: Parts) -> None:
     async with asyncio.timeout(120):
         while True:
             try:
-                await parts.fence.passed()
+                await parts.fence.wait_for_fence()
             except StoreError:
                 continue
             break

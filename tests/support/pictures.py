@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 
-from gateways.picture.hosts import Hosts
-from gateways.picture.picture import Picture
+from gateways.picture.hosts import HostResolver
+from gateways.picture.picture import EndpointView
 from hqclient.discovery import Delta, KnownInstance, Origin
 from hqclient.errors import HqApiError
 
@@ -38,7 +38,7 @@ class FakeCondition:
         self.error: HqApiError | None = None
         self._moved = asyncio.Event()
 
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         await self._moved.wait()
         self._moved.clear()
 
@@ -53,8 +53,8 @@ class PictureBuilder:
         told: what its listeners were told, in order.
     """
 
-    def __init__(self, hosts: Hosts | None = None) -> None:
-        self.picture, self.condition = Picture(hosts), FakeCondition()
+    def __init__(self, hosts: HostResolver | None = None) -> None:
+        self.picture, self.condition = EndpointView(hosts), FakeCondition()
         self.picture.condition = self.condition
         self.told: list[list[str]] = []
         self.picture.listen(lambda services: self.told.append(sorted(services)))

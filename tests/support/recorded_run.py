@@ -43,7 +43,7 @@ class RecordedRun:
         self.rng = random.Random(seed)
         self.store = FaultyStore(MemoryStore(), self.rng)
         self.store.delay_s = 0.002
-        self.diary, self.keys = Diary(), k.Keys()
+        self.diary, self.keys = Diary(), k.HqKeys()
         self.replicas: list[Running] = []
         self._settings = {"liveness_timeout_s": timeout_s, "report_interval_s": timeout_s * 0.3} | settings
         self._settings.setdefault("compact_every_s", 0.0)
@@ -154,7 +154,7 @@ class RecordedRun:
         new._revision = old._revision - undo
         new._log = [copy.copy(batch) for batch in old._log if batch.revision <= new._revision]
         new._base, new._compacted = old._base, old._compacted
-        new._live = new._replayed(new._revision)
+        new._live = new._past_state(new._revision)
         self.diary.events.append(Cut(new._revision, self.diary.now_ns()))
         self._noted = len(new._log)
         await asyncio.sleep(1)

@@ -9,7 +9,7 @@ from itertools import groupby
 from types import TracebackType
 
 from hq.config import ReplicaConfig
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from store.etcd import EtcdConfig, EtcdStore
@@ -28,7 +28,7 @@ class EtcdTheatre(RecordedRun):
 
     def __init__(self, endpoint: str, prefix: str) -> None:
         super().__init__(timeout_s=600.0, prefix=prefix)
-        self.keys = Keys(prefix)
+        self.keys = HqKeys(prefix)
         self._endpoint = endpoint
         self._etcd: EtcdStore | None = None
         self._observing: asyncio.Task[None] | None = None
@@ -85,14 +85,14 @@ class EtcdTheatre(RecordedRun):
     async def compact(self) -> None:
         """What every replica and the observer have seen is given up."""
         assert self._etcd is not None
-        seen = [await running.registry.replica.fence.passed() for running in self.replicas]
+        seen = [await running.registry.replica.fence.wait_for_fence() for running in self.replicas]
         await self._until(max(seen))
         with suppress(Compacted):  # once is enough
             await self._etcd.compact(min(seen))
 
     async def end(self) -> list[Violation]:
         assert self._etcd is not None
-        head = max([await running.registry.replica.fence.passed() for running in self.replicas])
+        head = max([await running.registry.replica.fence.wait_for_fence() for running in self.replicas])
         await self.replicas[0].registry.replica.cache.wait_for(head)
         for running in self.replicas:
             self._finish(running.registry.replica)

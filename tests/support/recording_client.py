@@ -9,7 +9,7 @@ from hq.errors import VersionConflict
 from hq.memory.entry import Entry
 from hq.memory.query import Query
 from hq.registry.preconditions import Precondition
-from hq.registry.reads import Count, Found
+from hq.registry.reads import Found, GroupCount
 from hq.registry.registry import Registry
 from hq.registry.source import Source
 from hqpb.v1 import instance_pb2 as model
@@ -160,7 +160,7 @@ class Client:
         return await self.call("find", "", send, read=Read(), shown=shown)
 
     async def count(self, wanted: dict[str, str]) -> None:
-        def shown(answer: tuple[list[Count], Source]) -> Read:
+        def shown(answer: tuple[list[GroupCount], Source]) -> Read:
             groups, source = answer
             totals = sum(group.total for group in groups), sum(group.ready for group in groups)
             return self._read(source, [], wanted, False, 0, totals=totals)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hq.memory.query import Query
 from hq.registry.registry import Registry
 from hq.registry.source import Source
-from hq.registry.watch_messages import Message
+from hq.registry.watch_messages import WatchMessage
 from hqpb.v1 import service_pb2 as pb
 from tests.checker import marks
 from tests.checker.history import OK, Op, Seen, Watched
@@ -53,7 +53,7 @@ class Watch:
                 told = pb.WatchInstancesResponse.FromString(payload)
                 epoch, version = told.sources[0].epoch, told.sources[0].version
                 source = Source("", "", epoch, version, 0, stale=False, error="", quarantined=())
-                self._saw(registry, Message(told.kind, source, [], told.resume_token))
+                self._saw(registry, WatchMessage(told.kind, source, [], told.resume_token))
             return is_taken
 
         query = Query(filter_of(self._wanted))
@@ -61,7 +61,7 @@ class Watch:
             async for message in messages:
                 self._saw(registry, message)
 
-    def _saw(self, registry: Registry, message: Message) -> None:
+    def _saw(self, registry: Registry, message: WatchMessage) -> None:
         kind = pb.WatchKind.Name(message.kind).removeprefix("WATCH_KIND_")
         events: tuple[Seen, ...] = ()
         if message.events:

@@ -15,7 +15,7 @@ from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 
 M = TypeVar("M", bound=Message)
 State = dict[str, model.Instance]
@@ -76,7 +76,7 @@ class Truth:
     """
 
     def __init__(self, prefix: str = k.DEFAULT_PREFIX) -> None:
-        self._keys = k.Keys(prefix)
+        self._keys = k.HqKeys(prefix)
         self._states: dict[int, State] = {0: {}}
         self._versions = [0]  # those of the states, in order
         self._changed: dict[int, set[str]] = {}
@@ -115,7 +115,7 @@ class Truth:
         """Ids of instances that are shown as they were before a record that cannot be read."""
         return {i for i, records in self.records.items() if records.bad and records.spec is not None}
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: KeyChange) -> None:
         kind, instance_id = self._keys.name(change.key)
         if kind == k.SECRETS:
             self.secrets.pop(instance_id, None)
@@ -136,7 +136,7 @@ class Truth:
             self._changed.setdefault(change.revision, set()).add(instance_id)
 
     @staticmethod
-    def _take_record(records: _Records, kind: str, instance_id: str, change: Change) -> bool:
+    def _take_record(records: _Records, kind: str, instance_id: str, change: KeyChange) -> bool:
         """Whether it could be read."""
         records.bad.discard(kind)
         records.stands[kind] = 0 if change.value is None else change.revision

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import Message
 
 from hq.config import ReplicaConfig
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hqapi.rules import DENIED_BY_STATE
 from hqpb.v1 import service_pb2
 from hqpb.v1.admin_stubs import AdminServiceStub
@@ -113,7 +113,7 @@ class Secured:
 class Served:
     """A replica in the test's own loop over memory, with both transports on free ports."""
 
-    server: Server
+    server: ReplicaServer
     security: Security | None
     addresses: Addresses
 
@@ -126,7 +126,7 @@ async def served(
     config = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", grpc_mtls, agents=agents, **others)
     store, rng = MemoryStore(), random.Random(1)
-    server = Server(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
+    server = ReplicaServer(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
     serving = asyncio.create_task(server.serve())
     loaded = asyncio.create_task(server.replica.loading.loaded.wait())
     try:

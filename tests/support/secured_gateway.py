@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from federated.clock import SystemClock
-from federated.gateway import Gateway
+from federated.clock import FederatedSystemClock
+from federated.gateway import FederatedGateway
 from federated.locations.channel import Dialer
 from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
-from federated.server import Server
+from federated.server import FederatedServer
 from hqapi.rules import DENIED_BY_STATE
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
@@ -32,11 +32,13 @@ async def federated(files: Secured, replica: str, **given: Any) -> AsyncIterator
     config.write_text(f"locations: {{test: {{replicas: ['{replica}']}}}}")
     own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
-    clock, rng = SystemClock(), random.Random(1)
+    clock, rng = FederatedSystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
     security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE, forwards=True)
     shared = ServerContext(Limits(), clock, RequestIds("gateway"), security)
-    server = Server(Gateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
+    server = FederatedServer(
+        FederatedGateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5
+    )
     serving = asyncio.create_task(server.serve())
     try:
         addresses = await server.listening

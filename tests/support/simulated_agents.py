@@ -11,11 +11,11 @@ from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store.memory import MemoryStore
-from store.port import Change
+from store.port import KeyChange
 from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 
-NAMES = k.Keys()
+NAMES = k.HqKeys()
 
 
 class Reporter:
@@ -59,10 +59,10 @@ def heartbeat_of(replica: Replica, instance_id: str = "a", position: int = 0) ->
     return Heartbeat(entry.traits.uid, entry.status_version, position)
 
 
-async def batches(store: MemoryStore) -> list[Change]:
+async def batches(store: MemoryStore) -> list[KeyChange]:
     """Every batch of heartbeats ever stored."""
     _, head = await store.get(b"")
-    found: list[Change] = []
+    found: list[KeyChange] = []
     async with store.watch(NAMES.heartbeats, k.prefix_end(NAMES.heartbeats), after=0) as stream:
         try:
             async with asyncio.timeout(1):

@@ -130,7 +130,7 @@ class Simulation:
         self.changes: list[Change] = []
         self.acknowledged: list[tuple[float, RevisionKey]] = []
         self._started = 0
-        self._keys = k.Keys(str(settings.get("prefix", k.DEFAULT_PREFIX)))
+        self._keys = k.HqKeys(str(settings.get("prefix", k.DEFAULT_PREFIX)))
         self._tasks: list[asyncio.Task[None]] = []
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hq.memory import statuses
 from hq.memory.entry import Mark
-from hq.memory.statuses import Heard, StatusDraft
+from hq.memory.statuses import ReportReceipt, StatusDraft
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -48,7 +48,7 @@ class Record:
     def report(self, ready: int = TRUE, sequence: int = 1, revision_id: str = "r1", message: str = "") -> None:
         report = make_report(ready, sequence, revision_id, message)
         digest = statuses.digest(report)
-        self.change(lambda draft: draft.report(report, Heard("h1", self.now_ms), digest))
+        self.change(lambda draft: draft.report(report, ReportReceipt("h1", self.now_ms), digest))
 
     def expire(self, revision_id: str = "r1") -> None:
         receipt = instance_pb2.Receipt(heard_by="h1", decided_by="h2", decided_at_version=77, guard_verdict="quiet")

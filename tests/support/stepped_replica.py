@@ -42,14 +42,14 @@ class SteppedReplica:
         self.watches = Watches(r.cache, r.history, r.fanout, r.fence, r.loading, self.freshness, bookmark_s=0.0)
         self.answers = Answers(1 << 20)
         self.held_back: list[Batch] = []
-        self.replica.fence.passed = self._passed  # type: ignore[method-assign]
+        self.replica.fence.wait_for_fence = self._passed  # type: ignore[method-assign]
 
     def list(self, records: list[Record], version: int) -> None:
         """The store was read, from nothing."""
         self.replica.events.reset()
         self.held_back.clear()
         self.replica.events.load(records)
-        self.replica.events.listed(version)
+        self.replica.events.on_listing_complete(version)
         self.replica.epoch.current = self.replica.cache.epoch
         self.replica.loading.loaded.set()
 
@@ -68,7 +68,7 @@ class SteppedReplica:
         self, wanted: pb.InstanceFilter, page_size: int = 0, token: str = "", read: pb.ReadOptions = PLAIN
     ) -> pb.FindInstancesResponse:
         found = await self.reads.find(Query(wanted), page_size, token, read, None)
-        return pb.FindInstancesResponse.FromString((await self.answers.found(found, ())).proto())
+        return pb.FindInstancesResponse.FromString((await self.answers.find_answer(found, ())).proto())
 
     async def watch(
         self, wanted: pb.InstanceFilter, token: str = ""

@@ -12,7 +12,7 @@ from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store.port import Batch, Change, Record
+from store.port import Batch, KeyChange, Record
 
 # Ids that are prefixes of others, and one that sorts between them.
 IDS = ("a", "a-1", "a-1.b", "a-10", "a.1", "b")
@@ -43,7 +43,7 @@ class World:
     """
 
     def __init__(self, prefix: str = k.DEFAULT_PREFIX) -> None:
-        self.keys = k.Keys(prefix)
+        self.keys = k.HqKeys(prefix)
         self._live: dict[bytes, Record] = {}
         self._serial = 0
         self.version = 1
@@ -62,9 +62,9 @@ class World:
             old = self._live.pop(key, None)
             if value is not None:
                 self._live[key] = Record(key, value, old.created if old else at, at)
-                changes.append(Change(key, value, self._live[key].created, at))
+                changes.append(KeyChange(key, value, self._live[key].created, at))
             elif old is not None:
-                changes.append(Change(key, None, 0, at))
+                changes.append(KeyChange(key, None, 0, at))
         self.version = at if changes else self.version
         return Batch(self.version, changes)
 
@@ -82,8 +82,8 @@ class World:
 
     def difference(self, known: set[bytes], after: int) -> Batch:
         """What a listing shows to somebody who missed what came after a version, in no order."""
-        changed = [Change(r.key, r.value, r.created, r.modified) for r in self.records() if r.modified > after]
-        gone = [Change(key, None, 0, self.version) for key in sorted(known - self._live.keys(), reverse=True)]
+        changed = [KeyChange(r.key, r.value, r.created, r.modified) for r in self.records() if r.modified > after]
+        gone = [KeyChange(key, None, 0, self.version) for key in sorted(known - self._live.keys(), reverse=True)]
         return Batch(self.version, gone + changed[::-1])
 
 

@@ -15,9 +15,9 @@ from store.port import (
     Compare,
     Disconnected,
     MemberStatus,
-    Page,
     Record,
     Store,
+    StorePage,
     Unavailable,
     UnknownOutcome,
     WatchStream,
@@ -71,7 +71,7 @@ class Link:
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
         return await self._read(lambda: self._store.get(key, revision=revision))
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         if not self._flowing.is_set():
             raise Unavailable("the store did not answer")
         reading = partial(self._store.page, start, end, revision=revision, limit=limit, keys_only=keys_only)

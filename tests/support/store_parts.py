@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from hq import keys as k
-from hq.keys import Keys
+from hq.keys import HqKeys
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
-from store.follow import Follower
+from store.follow import StoreFollower
 from store.keys import encode_word, new_word, word_of
-from store.port import Batch, Change, Compare, Record, Store, Write
+from store.port import Batch, Compare, KeyChange, Record, Store, Write
 from store.proof import Proof
-from store.session import Session
+from store.session import WriterSession
 from tests.support.virtual_time import VirtualClock
 
 
@@ -45,7 +45,7 @@ class Mirror:
     def load(self, records: list[Record]) -> None:
         self.records.update((record.key, record) for record in records)
 
-    def listed(self, revision: int) -> None:
+    def on_listing_complete(self, revision: int) -> None:
         self.listings += 1
         self._move(revision)
 
@@ -71,7 +71,7 @@ class Mirror:
         record = self.records.get(key)
         return record.modified if record else 0
 
-    def mend(self, changes: list[Change], revision: int) -> None:
+    def mend(self, changes: list[KeyChange], revision: int) -> None:
         assert revision == self.version
         for key, value, created, modified in changes:
             if value is None:
@@ -105,16 +105,16 @@ class Parts(Mirror):
     ) -> None:
         """`proves`: compare memory with the store all the time, as servers do."""
         super().__init__()
-        self.store, self.key_names, self.rng, self.clock = store, Keys(), random.Random(seed), VirtualClock()
+        self.store, self.key_names, self.rng, self.clock = store, HqKeys(), random.Random(seed), VirtualClock()
         self.replica = replica
         store_, names, rng = store, self.key_names, self.rng
         self.epoch = Epoch(store_, names, rng)
-        self.follower = Follower(store_, names, self, self.epoch, rng)
+        self.follower = StoreFollower(store_, names, self, self.epoch, rng)
         self.fence = Fence(
             store_, names, replica, self.epoch, self.follower, self.clock, rng, FenceTimes(idle_s=idle_s)
         )
         self.proof = Proof(store_, names, replica, self.epoch, self.follower, self, self.fence, self.clock, rng)
-        self.session = Session(store_, names, replica, self.epoch, rng, self.wait_for)
+        self.session = WriterSession(store_, names, replica, self.epoch, rng, self.wait_for)
         self.committer = Committer(
             store_, names, replica, self.epoch, self.session, self.clock, rng, queue_limit=queue_limit
         )
@@ -133,16 +133,16 @@ class Parts(Mirror):
         super().load(records)
         for record in records:
             if record.key == self.key_names.compaction:
-                self.compactor.seen(record)
+                self.compactor.on_compaction_mark(record)
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
         self.committer.observe(batch, collapsed=collapsed)
         super().apply(batch, collapsed=collapsed)
         for key, value, created, revision in batch.changes:
             if value is not None and self.key_names.name(key).kind == k.FENCE:
-                self.fence.seen(key, word_of(value), revision)
+                self.fence.on_fence_key(key, word_of(value), revision)
             elif value is not None and key == self.key_names.compaction:
-                self.compactor.seen(Record(key, value, created, revision))
+                self.compactor.on_compaction_mark(Record(key, value, created, revision))
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Parts(Mirror):
         self.start()
         while not self.follower.applied:
             await asyncio.sleep(0.01)
-        await self.fence.passed()
+        await self.fence.wait_for_fence()
         return self
 
     async def __aexit__(

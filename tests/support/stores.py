@@ -13,7 +13,7 @@ from hq.keys import prefix_end
 from store.embedded import EmbeddedEtcd, EtcdBinary
 from store.etcd import EtcdConfig, EtcdStore
 from store.memory import MemoryStore
-from store.port import Applied, Batch, Change, Commit, Compare, Record, Refused, Store, WatchStream, Write
+from store.port import Applied, Batch, Commit, Compare, ConditionFailed, KeyChange, Record, Store, WatchStream, Write
 from tests.support.etcd import VERSIONS, _run_apart, binary_of
 
 TIMEOUT_S = 5.0
@@ -39,7 +39,7 @@ class Place:
     async def commit(self, *writes: Write, guards: tuple[Compare, ...] = ()) -> Commit:
         return await self.store.commit(guards, writes, TIMEOUT_S)
 
-    async def attempt(self, *when: Compare, put: str = "target", value: bytes = b"x") -> Applied | Refused:
+    async def attempt(self, *when: Compare, put: str = "target", value: bytes = b"x") -> Applied | ConditionFailed:
         """A put under conditions."""
         commit = await self.commit(Write(when, ((self.key(put), value),)))
         assert commit.guarded
@@ -56,7 +56,7 @@ class Place:
         async with self.store.watch(self.start, self.end, after=after) as stream:
             yield stream
 
-    async def changes(self, after: int, up_to: int) -> list[Change]:
+    async def changes(self, after: int, up_to: int) -> list[KeyChange]:
         """What a watch tells of the revisions behind `after`, up to one that it must reach."""
         async with self.watch(after) as stream:
             return [change for batch in await batches(stream, up_to) for change in batch.changes]

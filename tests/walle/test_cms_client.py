@@ -12,8 +12,8 @@ from tests.support.walle.fake_cms import FakeCms, fake_cms
 from walle.approval.client import HttpCms
 from walle.approval.protocol import CmsEvent, CmsFailure, Request, UnknownTask, cms_name, event_of
 from walle.approval.tasks import Collector
-from walle.outgoing.calls import Calls
-from walle.outgoing.destinations import Endpoint, parse_url
+from walle.outgoing.calls import OutgoingCalls
+from walle.outgoing.destinations import AllowedEndpoint, parse_url
 from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK, VERDICT_REJECTED
 
 
@@ -28,9 +28,9 @@ class Heard:
 
 
 def client_of(
-    calls: Calls, url: str, heard: Heard | None = None, *, token: str = "", timeout_s: float = 10.0
+    calls: OutgoingCalls, url: str, heard: Heard | None = None, *, token: str = "", timeout_s: float = 10.0
 ) -> HttpCms:
-    return HttpCms(calls, heard or Heard(), "web", url, "v1.4", Endpoint(parse_url(url), token), timeout_s)
+    return HttpCms(calls, heard or Heard(), "web", url, "v1.4", AllowedEndpoint(parse_url(url), token), timeout_s)
 
 
 def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: object) -> Request:
@@ -38,8 +38,8 @@ def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: obj
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Calls]:
-    async with aclosing(Calls()) as made:
+async def calls() -> AsyncIterator[OutgoingCalls]:
+    async with aclosing(OutgoingCalls()) as made:
         yield made
 
 
@@ -54,7 +54,7 @@ async def url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{ours.port}"
 
 
-async def test_a_dry_run_stores_nothing(calls: Calls, url: str) -> None:
+async def test_a_dry_run_stores_nothing(calls: OutgoingCalls, url: str) -> None:
     cms = client_of(calls, url)
     await cms.dry_run(a_request())
     assert not await cms.tasks()
@@ -62,7 +62,7 @@ async def test_a_dry_run_stores_nothing(calls: Calls, url: str) -> None:
         await cms.poll(a_request().id)
 
 
-async def test_a_task_is_created_polled_listed_and_deleted_for_good(calls: Calls, url: str) -> None:
+async def test_a_task_is_created_polled_listed_and_deleted_for_good(calls: OutgoingCalls, url: str) -> None:
     cms, task_id = client_of(calls, url), a_request().id
     await cms.create(a_request())
     assert (await cms.poll(task_id)).verdict in (VERDICT_OK, VERDICT_IN_PROCESS)
@@ -74,7 +74,7 @@ async def test_a_task_is_created_polled_listed_and_deleted_for_good(calls: Calls
     await cms.delete(task_id)  # what is gone is deleted
 
 
-async def test_the_same_task_sent_twice_is_one(calls: Calls, url: str) -> None:
+async def test_the_same_task_sent_twice_is_one(calls: OutgoingCalls, url: str) -> None:
     cms = client_of(calls, url)
     await cms.create(a_request())
     await cms.create(a_request())
@@ -88,13 +88,13 @@ async def test_the_same_task_sent_twice_is_one(calls: Calls, url: str) -> None:
     ("status", "verdict"),
     [("ok", VERDICT_OK), ("in-process", VERDICT_IN_PROCESS), ("rejected", VERDICT_REJECTED)],
 )
-async def test_verdicts_are_read(calls: Calls, status: str, verdict: int) -> None:
+async def test_verdicts_are_read(calls: OutgoingCalls, status: str, verdict: int) -> None:
     with fake_cms(verdict=status) as cms:
         answer = await client_of(calls, cms.url).create(a_request())
     assert (answer.verdict, answer.message) == (verdict, "because")
 
 
-async def test_a_provisional_ok_is_confirmed_or_taken_back(calls: Calls) -> None:
+async def test_a_provisional_ok_is_confirmed_or_taken_back(calls: OutgoingCalls) -> None:
     with fake_cms(provisional=True) as cms:
         client = client_of(calls, cms.url)
         assert (await client.create(a_request())).provisional
@@ -103,7 +103,7 @@ async def test_a_provisional_ok_is_confirmed_or_taken_back(calls: Calls) -> None
         assert (await client.confirm(a_request().id)).verdict == VERDICT_IN_PROCESS
 
 
-async def test_what_is_sent_is_what_the_protocol_names(calls: Calls) -> None:
+async def test_what_is_sent_is_what_the_protocol_names(calls: OutgoingCalls) -> None:
     with fake_cms() as cms:
         request = a_request(failure="UNREACHABLE", group_id="g1", comment="why", is_running=True)
         await client_of(calls, cms.url, token="secret").create(request)
@@ -140,7 +140,7 @@ async def test_what_is_sent_is_what_the_protocol_names(calls: Calls) -> None:
         ((302, b""), "HTTP 302"),
     ],
 )
-async def test_what_breaks_the_schema_is_a_failure(calls: Calls, raw: tuple[int, bytes], why: str) -> None:
+async def test_what_breaks_the_schema_is_a_failure(calls: OutgoingCalls, raw: tuple[int, bytes], why: str) -> None:
     heard = Heard()
     with fake_cms(raw=raw) as cms, pytest.raises(CmsFailure, match=why):
         await client_of(calls, cms.url, heard).create(a_request())
@@ -148,17 +148,17 @@ async def test_what_breaks_the_schema_is_a_failure(calls: Calls, raw: tuple[int,
     assert why in heard.events[0].description
 
 
-async def test_no_answer_in_time_is_a_failure(calls: Calls) -> None:
+async def test_no_answer_in_time_is_a_failure(calls: OutgoingCalls) -> None:
     with fake_cms(stalls=True) as cms, pytest.raises(CmsFailure, match=r"no answer within 0\.2 s"):
         await client_of(calls, cms.url, timeout_s=0.2).poll("t")
 
 
-async def test_nobody_there_is_a_failure(calls: Calls) -> None:
+async def test_nobody_there_is_a_failure(calls: OutgoingCalls) -> None:
     with pytest.raises(CmsFailure, match="ConnectError"):
         await client_of(calls, "http://127.0.0.1:1").tasks()
 
 
-async def test_every_call_is_an_event_successful_or_not(calls: Calls) -> None:
+async def test_every_call_is_an_event_successful_or_not(calls: OutgoingCalls) -> None:
     heard = Heard()
     with fake_cms() as cms:
         await client_of(calls, cms.url, heard).tasks()

@@ -17,7 +17,7 @@ from walle.executors.command import CommandConfig
 from walle.executors.over_http import RedfishConfig
 from walle.outgoing.destinations import CmsEndpoint, Controllers, Destinations, parse_url
 from walle.process.config import FileConfig
-from walle.work.book import HOST, PROJECT, Book
+from walle.work.book import HOST, PROJECT, WalleTransaction
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_FREE, OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY, Machine
 from wallepb.v1.project_pb2 import SEVERITY_INFO, Cms, Notifications, Project, Recipient
@@ -106,7 +106,7 @@ async def test_what_an_older_version_stored_is_neither_called_nor_given_to_a_pro
 ) -> None:
     assert await scene.walle.status("admin", pb.AddHostRequest(host="h1", project="web", state=HOST_STATE_FREE)) == 200
 
-    def tamper(book: Book) -> None:
+    def tamper(book: WalleTransaction) -> None:
         host = book.get(HOST, "h1")
         assert host is not None
         host.bmc = bmc.replace("MINE", scene.mine.address).replace("LISTED", scene.bmc.address)
@@ -119,7 +119,7 @@ async def test_what_an_older_version_stored_is_neither_called_nor_given_to_a_pro
 
 
 async def test_a_cms_that_an_older_version_stored_is_not_called(scene: Scene) -> None:
-    def tamper(book: Book) -> None:
+    def tamper(book: WalleTransaction) -> None:
         project = book.get(PROJECT, "web")
         assert project is not None
         del project.cms[:]

@@ -28,10 +28,10 @@ from tests.support.walle.counterparts import (
 from tests.support.walle.hosts import a_host
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
-from walle.executors.over_http import Redfish, RedfishConfig, Webhook
-from walle.executors.port import ExecutorFailure, Progress
-from walle.outgoing.calls import Calls
-from walle.outgoing.destinations import Controllers, Destinations, Endpoint, parse_url
+from walle.executors.over_http import Redfish, RedfishConfig, WebhookExecutor
+from walle.executors.port import ExecutorFailure, WorkProgress
+from walle.outgoing.calls import OutgoingCalls
+from walle.outgoing.destinations import AllowedEndpoint, Controllers, Destinations, parse_url
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_POWER_OFF,
@@ -53,13 +53,13 @@ def in_work(kind: OperationKind = OPERATION_KIND_REBOOT, name: str = "h1", befor
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Calls]:
-    made = Calls()
+async def calls() -> AsyncIterator[OutgoingCalls]:
+    made = OutgoingCalls()
     yield made
     await made.aclose()
 
 
-def redfish(url: str, system: str, calls: Calls) -> Redfish:
+def redfish(url: str, system: str, calls: OutgoingCalls) -> Redfish:
     return Redfish("bmc", RedfishConfig(url=url, system=system), ANYWHERE, calls)
 
 
@@ -67,43 +67,45 @@ def redfish(url: str, system: str, calls: Calls) -> Redfish:
 
 
 @pytest.mark.long
-async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(calls: Calls, tmp_path: Path) -> None:
+async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
+    calls: OutgoingCalls, tmp_path: Path
+) -> None:
     async with redfish_emulator(tmp_path, "machine-1") as url:
         executor, host = redfish(url, "{host}", calls), in_work(name="machine-1")
         host.boot_id = "before"
-        host.operation.intent.before = await executor.before(host)
+        host.operation.intent.before = await executor.progress_marker(host)
         host.operation.intent.handle = await executor.begin(host)
         assert host.operation.intent.handle == "ForceRestart"
-        assert (await executor.look(host, 1)).progress is Progress.RUNNING  # off for some seconds
+        assert (await executor.poll(host, 1)).progress is WorkProgress.RUNNING  # off for some seconds
         while await power_of(url, "machine-1") != "On":
             await asyncio.sleep(0.2)
-        assert (await executor.look(host, 20)).progress is Progress.RUNNING  # on, its agent has not reported yet
+        assert (await executor.poll(host, 20)).progress is WorkProgress.RUNNING  # on, its agent has not reported yet
         host.boot_id = "after"
-        assert (await executor.look(host, 30)).progress is Progress.DONE
+        assert (await executor.poll(host, 30)).progress is WorkProgress.DONE
 
 
 @pytest.mark.long  # the emulator takes up to eleven seconds
-async def test_redfish_powers_off(calls: Calls, tmp_path: Path) -> None:
+async def test_redfish_powers_off(calls: OutgoingCalls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "machine-1") as url:
         executor = redfish(url, "", calls)  # the only system needs no name
         host = in_work(OPERATION_KIND_POWER_OFF)
         host.operation.intent.handle = await executor.begin(host)
         while await power_of(url, "machine-1") != "Off":
             await asyncio.sleep(0.2)
-        assert (await executor.look(host, 20)).progress is Progress.DONE
+        assert (await executor.poll(host, 20)).progress is WorkProgress.DONE
 
 
-async def test_redfish_says_what_is_wrong(calls: Calls, tmp_path: Path) -> None:
+async def test_redfish_says_what_is_wrong(calls: OutgoingCalls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "a", "b") as url:
         with pytest.raises(ExecutorFailure, match="2 systems: configure `system`"):
-            await redfish(url, "", calls).before(in_work())
+            await redfish(url, "", calls).progress_marker(in_work())
         with pytest.raises(ExecutorFailure, match="HTTP 404"):
-            await redfish(url, "{host}", calls).before(in_work(name="c"))
+            await redfish(url, "{host}", calls).progress_marker(in_work(name="c"))
     with pytest.raises(ExecutorFailure, match="ConnectError"):
-        await redfish(url, "a", calls).before(in_work())
+        await redfish(url, "a", calls).progress_marker(in_work())
 
 
-def machine(power: str = "On", **more: object) -> Calls:
+def machine(power: str = "On", **more: object) -> OutgoingCalls:
     """A controller that shows this; resets are taken."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -111,35 +113,35 @@ def machine(power: str = "On", **more: object) -> Calls:
         shown = {"PowerState": power, "Actions": {"#ComputerSystem.Reset": action}, **more}
         return httpx.Response(200, json=shown) if request.method == "GET" else httpx.Response(204)
 
-    return Calls(httpx.MockTransport(answer))
+    return OutgoingCalls(httpx.MockTransport(answer))
 
 
 @pytest.mark.parametrize(
     ("before", "boot_id", "handle", "age_s", "progress"),
     [
-        ("boot a", "b", "", 5, Progress.DONE),  # killed after the call: it took place
-        ("boot a", "a", "", 5, Progress.RUNNING),  # killed around the call: it may be starting
-        ("boot a", "a", "", 1000, Progress.NOT_BEGUN),  # it would have started by now
-        ("boot a", "a", "ForceRestart", 1000, Progress.RUNNING),  # it was sent: never a second one
-        ("", "", "ForceRestart", 5, Progress.DONE),  # it was taken, and nothing shows more
-        ("", "", "", 5, Progress.UNKNOWN),  # killed around the call, and nothing shows restarts
+        ("boot a", "b", "", 5, WorkProgress.DONE),  # killed after the call: it took place
+        ("boot a", "a", "", 5, WorkProgress.RUNNING),  # killed around the call: it may be starting
+        ("boot a", "a", "", 1000, WorkProgress.NOT_BEGUN),  # it would have started by now
+        ("boot a", "a", "ForceRestart", 1000, WorkProgress.RUNNING),  # it was sent: never a second one
+        ("", "", "ForceRestart", 5, WorkProgress.DONE),  # it was taken, and nothing shows more
+        ("", "", "", 5, WorkProgress.UNKNOWN),  # killed around the call, and nothing shows restarts
     ],
 )
 async def test_a_reset_is_not_sent_again_unless_it_surely_did_not_take_place(
-    before: str, boot_id: str, handle: str, age_s: float, progress: Progress
+    before: str, boot_id: str, handle: str, age_s: float, progress: WorkProgress
 ) -> None:
     host = in_work(before=before, handle=handle)
     host.boot_id = boot_id
     async with aclosing(machine()) as calls:
         executor = redfish(BMC, "1", calls)
-        assert (await executor.look(host, age_s)).progress is progress
+        assert (await executor.poll(host, age_s)).progress is progress
 
 
 async def test_the_time_of_the_last_reset_is_believed_before_boot_ids() -> None:
     async with aclosing(machine(LastResetTime="2026-11-22T10:00:00Z")) as calls:
         executor = redfish(BMC, "1", calls)
-        assert await executor.before(in_work()) == "reset 2026-11-22T10:00:00Z"
-        assert (await executor.look(in_work(before="reset earlier"), 1)).progress is Progress.DONE
+        assert await executor.progress_marker(in_work()) == "reset 2026-11-22T10:00:00Z"
+        assert (await executor.poll(in_work(before="reset earlier"), 1)).progress is WorkProgress.DONE
 
 
 async def test_a_machine_that_is_off_is_switched_on() -> None:
@@ -171,23 +173,23 @@ def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
 async def test_a_server_that_does_not_answer_for_the_zone_says_nothing_of_its_records(bind: NameServer) -> None:
     executor = Dns("dns", DnsConfig("127.0.0.1", "other.example", bind.port))
     with pytest.raises(ExecutorFailure, match=r"^127\.0\.0\.1 refused the query: REFUSED$"):
-        await executor.look(named_host("10.0.0.1", name="h1.other.example"), 0)
+        await executor.poll(named_host("10.0.0.1", name="h1.other.example"), 0)
 
 
 async def test_records_become_what_walle_knows(bind: NameServer) -> None:
     executor, host = dns_of(bind), named_host("10.0.0.1", "2001:db8::1")
-    assert (await executor.look(host, 0)).progress is Progress.NOT_BEGUN  # 10.0.0.99, and no AAAA
+    assert (await executor.poll(host, 0)).progress is WorkProgress.NOT_BEGUN  # 10.0.0.99, and no AAAA
     await executor.begin(host)
-    assert (await executor.look(host, 0)).progress is Progress.DONE
+    assert (await executor.poll(host, 0)).progress is WorkProgress.DONE
     await executor.begin(host)  # sent again, nothing changes
-    assert (await executor.look(host, 0)).progress is Progress.DONE
+    assert (await executor.poll(host, 0)).progress is WorkProgress.DONE
 
 
 async def test_an_address_that_is_gone_goes_from_dns(bind: NameServer) -> None:
     executor = dns_of(bind)
     await executor.begin(named_host("10.0.0.1", "2001:db8::1"))
     await executor.begin(named_host("10.0.0.1"))
-    assert (await executor.look(named_host("10.0.0.1"), 0)).progress is Progress.DONE
+    assert (await executor.poll(named_host("10.0.0.1"), 0)).progress is WorkProgress.DONE
 
 
 async def test_an_update_that_is_refused_is_a_failure(bind: NameServer) -> None:
@@ -210,17 +212,17 @@ async def test_what_cannot_be_fixed_is_said(host: Host, why: str) -> None:
 
 async def test_a_name_server_that_is_away_is_a_failure() -> None:
     with pytest.raises(ExecutorFailure, match="ConnectionRefusedError"):
-        await Dns("dns", DnsConfig("127.0.0.1", ZONE, 1)).look(named_host("10.0.0.1"), 0)
+        await Dns("dns", DnsConfig("127.0.0.1", ZONE, 1)).poll(named_host("10.0.0.1"), 0)
 
 
 # --- programs -------------------------------------------------------------------------------------------------------
 
 
-async def run(executor: Command, host: Host) -> tuple[Progress, str]:
+async def run(executor: Command, host: Host) -> tuple[WorkProgress, str]:
     host.operation.intent.handle = await executor.begin(host)
     while True:
-        seen = await executor.look(host, 0)
-        if seen.progress is not Progress.RUNNING:
+        seen = await executor.poll(host, 0)
+        if seen.progress is not WorkProgress.RUNNING:
             return seen.progress, seen.output
         await asyncio.sleep(0.05)
 
@@ -228,7 +230,7 @@ async def run(executor: Command, host: Host) -> tuple[Progress, str]:
 async def test_a_program_gets_the_host_as_arguments_and_its_output_is_kept() -> None:
     script = "import os, sys; print('fixing', *sys.argv[1:], os.environ['WALLE_OPERATION_ID'])"
     config = CommandConfig((sys.executable, "-c", script, "{operation}", "{host}"))
-    assert await run(Command("script", config), in_work()) == (Progress.DONE, "exit code 0\nfixing reboot h1 op1\n")
+    assert await run(Command("script", config), in_work()) == (WorkProgress.DONE, "exit code 0\nfixing reboot h1 op1\n")
 
 
 async def test_a_program_does_not_get_the_environment_of_walle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +239,7 @@ async def test_a_program_does_not_get_the_environment_of_walle(monkeypatch: pyte
     monkeypatch.setenv("LD_PRELOAD", "")
     script = "import os; print(*sorted(set(os.environ) - {'LC_CTYPE'}))"
     progress, output = await run(Command("script", CommandConfig((sys.executable, "-c", script))), in_work())
-    assert progress is Progress.DONE
+    assert progress is WorkProgress.DONE
     allowed = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", "WALLE_OPERATION_ID", "WALLE_HOST"}
     assert {"PATH", "WALLE_HOST"} <= set(output.split()[3:]) <= allowed
 
@@ -264,7 +266,7 @@ async def test_a_program_gets_only_management_controllers_that_the_configuration
     listed = Destinations((Controllers(ip_network("10.7.0.0/16")),))
     executor, host = Command("script", CommandConfig(("echo", "{bmc}")), listed), in_work()
     host.bmc = "10.7.0.1"
-    assert await run(executor, host) == (Progress.DONE, "exit code 0\n10.7.0.1\n")
+    assert await run(executor, host) == (WorkProgress.DONE, "exit code 0\n10.7.0.1\n")
     host.bmc = bmc
     with pytest.raises(ExecutorFailure, match=why):
         await executor.begin(host)
@@ -272,13 +274,13 @@ async def test_a_program_gets_only_management_controllers_that_the_configuration
 
 async def test_another_exit_code_is_a_failure_with_its_output() -> None:
     config = CommandConfig((sys.executable, "-c", "print('no way'); raise SystemExit(3)"))
-    assert await run(Command("script", config), in_work()) == (Progress.FAILED, "exit code 3\nno way\n")
+    assert await run(Command("script", config), in_work()) == (WorkProgress.FAILED, "exit code 3\nno way\n")
 
 
 async def test_a_program_that_does_not_end_is_ended() -> None:
     config = CommandConfig((sys.executable, "-c", "import time; time.sleep(60)"), timeout_s=0.3)
     progress, output = await run(Command("script", config), in_work())
-    assert progress is Progress.FAILED
+    assert progress is WorkProgress.FAILED
     assert "not finished within 0.3 s" in output
 
 
@@ -306,10 +308,12 @@ async def test_a_program_that_is_not_there_is_a_failure() -> None:
         await Command("script", CommandConfig(("/no/such/program",))).begin(in_work())
 
 
-@pytest.mark.parametrize(("repeatable", "progress"), [(True, Progress.NOT_BEGUN), (False, Progress.UNKNOWN)])
-async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(repeatable: bool, progress: Progress) -> None:
+@pytest.mark.parametrize(("repeatable", "progress"), [(True, WorkProgress.NOT_BEGUN), (False, WorkProgress.UNKNOWN)])
+async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(
+    repeatable: bool, progress: WorkProgress
+) -> None:
     config = CommandConfig(("true",), repeatable=repeatable)
-    assert (await Command("script", config).look(in_work(handle="another-process"), 0)).progress is progress
+    assert (await Command("script", config).poll(in_work(handle="another-process"), 0)).progress is progress
 
 
 def test_grpcs_handlers_for_fork_are_off_where_programs_are_run() -> None:
@@ -337,16 +341,16 @@ async def test_a_service_is_asked_by_the_operations_id() -> None:
         state = works.get(request.url.path.rpartition("/")[2])
         return httpx.Response(200, json={"state": state, "output": "log"}) if state else httpx.Response(404)
 
-    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
-        executor = Webhook("deploy", Endpoint(parse_url("http://deploy/work"), "token"), calls)
-        assert (await executor.look(in_work(), 0)).progress is Progress.NOT_BEGUN
+    async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
+        executor = WebhookExecutor("deploy", AllowedEndpoint(parse_url("http://deploy/work"), "token"), calls)
+        assert (await executor.poll(in_work(), 0)).progress is WorkProgress.NOT_BEGUN
         await executor.begin(in_work())
-        assert (await executor.look(in_work(), 0)).progress is Progress.RUNNING
+        assert (await executor.poll(in_work(), 0)).progress is WorkProgress.RUNNING
         works["op1"] = "done"
-        assert (await executor.look(in_work(), 0)).progress is Progress.DONE
+        assert (await executor.poll(in_work(), 0)).progress is WorkProgress.DONE
         works["op1"] = "nonsense"
         with pytest.raises(ExecutorFailure, match="no state"):
-            await executor.look(in_work(), 0)
+            await executor.poll(in_work(), 0)
 
 
 @pytest.mark.parametrize(
@@ -362,12 +366,14 @@ async def test_a_service_is_given_only_management_controllers_that_the_configura
 
     listed, host = Destinations((Controllers(ip_network("10.7.0.0/16")),)), in_work()
     host.bmc = bmc
-    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
-        await Webhook("deploy", Endpoint(parse_url("http://deploy/work")), calls, listed).begin(host)
+    async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
+        await WebhookExecutor("deploy", AllowedEndpoint(parse_url("http://deploy/work")), calls, listed).begin(host)
     assert got[0]["bmc"] == sent
 
 
 async def test_a_service_gets_only_values_that_match_their_grammar() -> None:
-    async with aclosing(Calls(httpx.MockTransport(lambda _: httpx.Response(201)))) as calls:
+    async with aclosing(OutgoingCalls(httpx.MockTransport(lambda _: httpx.Response(201)))) as calls:
         with pytest.raises(ExecutorFailure, match="host is"):
-            await Webhook("deploy", Endpoint(parse_url("http://deploy/work")), calls).begin(in_work(name="../h1"))
+            await WebhookExecutor("deploy", AllowedEndpoint(parse_url("http://deploy/work")), calls).begin(
+                in_work(name="../h1")
+            )

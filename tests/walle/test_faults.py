@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.message import Message
 
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 from tests.checker.repairs import ALLOWED, APART, LEFT_ALONE, ONCE, History, dns_once, once
 from tests.rig.walle_run import WalleRun
 from walle.fuses.limits import parse_limit
@@ -49,7 +49,7 @@ class Story:
         """In one transaction."""
         self.revision += 1
         now = self.revision
-        changes = [Change(b"/w/" + key.encode(), one.SerializeToString(), now, now) for key, one in records.items()]
+        changes = [KeyChange(b"/w/" + key.encode(), one.SerializeToString(), now, now) for key, one in records.items()]
         self.history.replay(Batch(now, changes))
 
     def repair(self, name: str, at_s: int) -> None:

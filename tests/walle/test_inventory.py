@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message import Message
 
 from tests.support.walle.guarded import Guarded, guarded
-from walle.work.book import HOST, Book
+from walle.work.book import HOST, WalleTransaction
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
@@ -188,7 +188,7 @@ async def test_addresses_are_shown_to_who_may_import_them(walle: Guarded) -> Non
 
 
 async def test_nothing_is_done_to_a_host_that_an_older_version_added(walle: Guarded) -> None:
-    def tamper(book: Book) -> None:
+    def tamper(book: WalleTransaction) -> None:
         assert book.get(HOST, "lab-1") is None
         old = Host(name="lab-1", project="web", bmc="10.7.0.1", state=HOST_STATE_ASSIGNED, status=HOST_STATUS_READY)
         book.put(HOST, "lab-1", old)

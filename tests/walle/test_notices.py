@@ -18,8 +18,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from tests.support.certificates import Authority
 from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import free_port
-from walle.notices import Mail, Outbox, SmtpServer, Way, Webhook, heard_by, warnings_of
-from walle.outgoing.calls import Calls
+from walle.notices import Mail, Outbox, SmtpServer, Way, WebhookNotifier, addresses_for, warnings_of
+from walle.outgoing.calls import OutgoingCalls
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import (
     SEVERITY_CRITICAL,
@@ -124,8 +124,8 @@ async def test_a_webhook_gets_json() -> None:
         got.append(json.loads(request.content))
         return httpx.Response(204)
 
-    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
-        await delivered(outbox_of(Webhook(ANYWHERE, calls), address="https://chat.example.net/hook"), TRIPPED)
+    async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
+        await delivered(outbox_of(WebhookNotifier(ANYWHERE, calls), address="https://chat.example.net/hook"), TRIPPED)
     assert got == [{"severity": "critical", "project": "web", "host": "", "text": TRIPPED.text}]
 
 
@@ -137,8 +137,8 @@ async def test_it_is_tried_three_times_and_then_counted_as_lost() -> None:
         tries += 1
         return httpx.Response(500)
 
-    async with aclosing(Calls(httpx.MockTransport(answer))) as calls:
-        outbox = outbox_of(Webhook(ANYWHERE, calls), address="https://chat.example.net/hook")
+    async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
+        outbox = outbox_of(WebhookNotifier(ANYWHERE, calls), address="https://chat.example.net/hook")
         await delivered(outbox, TRIPPED)
     assert tries == 3
     assert outbox.lost == {"critical": 1}
@@ -153,9 +153,9 @@ async def test_a_mail_server_that_is_away_loses_nothing_silently() -> None:
 
 def test_a_recipient_hears_its_own_severity_and_everything_above() -> None:
     recipients = [Recipient(severity=SEVERITY_WARNING, address="w"), Recipient(severity=SEVERITY_CRITICAL, address="c")]
-    assert heard_by(recipients, SEVERITY_INFO) == []
-    assert heard_by(recipients, SEVERITY_ERROR) == ["w"]
-    assert heard_by(recipients, SEVERITY_CRITICAL) == ["c", "w"]
+    assert addresses_for(recipients, SEVERITY_INFO) == []
+    assert addresses_for(recipients, SEVERITY_ERROR) == ["w"]
+    assert addresses_for(recipients, SEVERITY_CRITICAL) == ["c", "w"]
 
 
 def test_a_project_whose_critical_notices_reach_nobody_is_warned_about() -> None:

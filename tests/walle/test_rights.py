@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.message import Message
 
 from control import EventRefused, UnreadableEvent
-from serving.rights.access import Access, Identity, Kind, Scope
+from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role
 from serving.rights.stored import encode_access
@@ -137,7 +137,7 @@ async def test_an_owner_orders_on_its_hosts_but_passes_over_no_cms_and_names_no_
 
 async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect_does_nothing(one: Guarded) -> None:
     owner = Access(
-        Identity("web-uploader", Kind.TOKEN, 0.0), ORDER, {Role.UPLOADER: (Scope(services=Patterns(["web"])),)}
+        Identity("web-uploader", ProofKind.TOKEN, 0.0), ORDER, {Role.UPLOADER: (Scope(services=Patterns(["web"])),)}
     )
     stored = pb.Order(by="web-uploader", access=encode_access(owner))
     stored.start_operation.CopyFrom(pb.StartOperationRequest(host="prod-1", kind=OPERATION_KIND_REBOOT))

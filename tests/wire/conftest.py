@@ -16,7 +16,7 @@ from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.standard.pages import Page, PageAnswer, PageRequest
+from serving.standard.pages import HttpPage, PageAnswer, PageRequest
 from serving.telemetry import traffic
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server
@@ -76,7 +76,7 @@ async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Server
     metrics = CollectorRegistry()
     Counter("hq_things", "Things.", registry=metrics).inc()
     metrics.register(Table(traffic.METRICS, shared.traffic))
-    server = Server(registry.methods(), health, shared, metrics, {"/extra": Page(extra_page)})
+    server = Server(registry.methods(), health, shared, metrics, {"/extra": HttpPage(extra_page)})
     yield server
     await server.stop(0.0)
 

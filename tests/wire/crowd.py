@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import grpc
 from grpc import aio
 
-from serving.h2.stream import Stream
+from serving.h2.stream import Http2Stream
 from tests.wire.echo_table import Came, Ledger, Said, echoes
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.machine_client import MachineClient, Reply, connected
@@ -138,7 +138,7 @@ class Crowd:
         else:
             self._ledger.enter(said, _of_grpc(said, came))
 
-    def _check_why(self, said: Said, came: Reply, leaves: bool, stream: Stream, client: MachineClient) -> None:
+    def _check_why(self, said: Said, came: Reply, leaves: bool, stream: Http2Stream, client: MachineClient) -> None:
         if came.ended == "reset":
             assert leaves, f"{stream} of {said.word} was reset by the server"
             self._ledger.counts["left"] += 1

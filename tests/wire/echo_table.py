@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from hqpb.v1 import instance_pb2, service_pb2
 from serving import errors
 from serving.calls.current import CURRENT, request_id, trace_id
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Method, Streaming, UnaryMethod
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.rights.reach import SHOWN
@@ -159,7 +159,7 @@ class EchoTable:
         """The rule counts where security is on."""
         get, watch = service_pb2.GetInstanceRequest, service_pb2.WatchInstancesRequest
         return [
-            Unary(GET, parse_proto(get), parse_json(get), self._get, rule, SHOWN),
+            UnaryMethod(GET, parse_proto(get), parse_json(get), self._get, rule, SHOWN),
             Streaming(WATCH, parse_proto(watch), parse_json(watch), self._watch, rule, SHOWN),
         ]
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from hq import errors as hq_errors
 from hqpb.v1 import instance_pb2, service_pb2
 from serving import errors
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Method, Streaming, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 
 SERVICE = "hq.v1.InstanceService"
@@ -79,7 +79,7 @@ class FakeRegistry:
     def methods(self) -> list[Method]:
         get, watch = service_pb2.GetInstanceRequest, service_pb2.WatchInstancesRequest
         return [
-            Unary(GET, parse_proto(get), parse_json(get), self._get),
+            UnaryMethod(GET, parse_proto(get), parse_json(get), self._get),
             Streaming(WATCH, parse_proto(watch), parse_json(watch), self._watch),
         ]
 
@@ -162,7 +162,7 @@ class FakeHealth:
     def live(self) -> bool:
         return self.is_live
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return self.is_loaded
 
     def staleness_s(self) -> float | None:

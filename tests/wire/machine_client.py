@@ -16,9 +16,9 @@ import hpack as library
 from serving.encoding.envelopes import Envelopes, envelope
 from serving.h2 import state
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Http2Settings
+from serving.h2.stream import Http2Stream
 
 _SIZES: Final = (0, 64, 100, 300, 1_000, 2_000, 4_096, 4_096, 4_096)  # of the table
 _ROOM: Final = 1 << 24
@@ -58,7 +58,7 @@ class MachineClient(asyncio.Protocol):
     def __init__(self, rng: Random, *, piece_bytes: int = 16_384) -> None:
         """`piece_bytes`: the most of a frame; header blocks beyond it are continued."""
         self._rng, self._encoder = rng, library.Encoder()
-        self._machine = Machine(Settings(), is_client=True)
+        self._machine = Http2Machine(Http2Settings(), is_client=True)
         self._machine.outgoing.max_frame = piece_bytes
         self._piece_bytes = piece_bytes
         self._transport: asyncio.Transport | None = None
@@ -66,13 +66,15 @@ class MachineClient(asyncio.Protocol):
         self.reads = True
         self.why = ""
 
-    def call(self, path: str, authority: str, fields: Pairs, message: bytes) -> tuple[Stream, asyncio.Future[Reply]]:
+    def call(
+        self, path: str, authority: str, fields: Pairs, message: bytes
+    ) -> tuple[Http2Stream, asyncio.Future[Reply]]:
         """Begin a call; a stream for `reset`, and what comes of it."""
         called = _Called(asyncio.get_running_loop().create_future())
         machine = self._machine
         if self.is_lost:
             called.end("lost")
-            return Stream(0, 0, 0), called.done
+            return Http2Stream(0, 0, 0), called.done
         stream = machine.open(self._block(path, authority, fields), end=False)
         stream.owner = called
         machine.outgoing.room = _ROOM
@@ -80,7 +82,7 @@ class MachineClient(asyncio.Protocol):
         self._flush()
         return stream, called.done
 
-    def reset(self, stream: Stream) -> None:
+    def reset(self, stream: Http2Stream) -> None:
         """Leave a call alone."""
         if stream.id in self._machine.streams:
             self._machine.reset(stream, ErrorCode.CANCEL)
@@ -138,7 +140,7 @@ class MachineClient(asyncio.Protocol):
                 self._take(stream, kind, what, end=end)
         self._flush()
 
-    def _take(self, stream: Stream, kind: int, what: Any, *, end: bool) -> None:
+    def _take(self, stream: Http2Stream, kind: int, what: Any, *, end: bool) -> None:
         called: _Called = stream.owner
         if kind == state.HEADERS:
             called.fields += _text(what.fields)
@@ -146,7 +148,7 @@ class MachineClient(asyncio.Protocol):
             called.fields += _text(what)
         elif kind == state.DATA and self.reads:
             called.messages += [message for _, message in called.body.take(what, end=False)]
-            self._machine.consumed(stream, len(what))
+            self._machine.acknowledge_bytes(stream, len(what))
         if kind == state.RESET or end:
             called.end("reset" if kind == state.RESET else "")
 

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_stubs
 from serving.clock import SystemClock
@@ -27,12 +27,12 @@ TIMEOUT_S = 3.0
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[ReplicaServer]:
     """With room for three agents, and for a hundred others."""
     limits = Limits(max_agents=3, max_connections=100, max_connections_per_peer=100)
     config = ReplicaConfig(liveness_timeout_s=TIMEOUT_S, report_interval_s=0.9)
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", agents="127.0.0.1:0")
-    made = Server(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    made = ReplicaServer(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
     serving = asyncio.create_task(made.serve())
     await made.listening
     await made.replica.loading.loaded.wait()
@@ -49,7 +49,7 @@ async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
 
 @pytest.mark.long
 async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(
-    server: Server, caplog: pytest.LogCaptureFixture
+    server: ReplicaServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     door = server.replica.liveness.reachability.door
     await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")
@@ -80,7 +80,7 @@ async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() ->
     """It was let in, and refused once it was known how large it is."""
     limits, config = Limits(max_bodies_bytes=100_000), ReplicaConfig()
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
-    made = Server(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    made = ReplicaServer(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
     serving = asyncio.create_task(made.serve())
     port = int((await made.listening).http.rpartition(":")[2])
     body = gzip.compress(b'{"instance_id": "a"' + b" " * 300_000 + b"}")
@@ -91,7 +91,7 @@ async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() ->
     await serving
 
 
-async def test_connections_elsewhere_take_no_room_from_agents(server: Server) -> None:
+async def test_connections_elsewhere_take_no_room_from_agents(server: ReplicaServer) -> None:
     listening = server.listening.result()
     strangers = await connected(listening.grpc, 100)
     try:

@@ -14,7 +14,7 @@ from grpc.aio import AioRpcError
 from prometheus_client import CollectorRegistry
 
 from hqpb.v1 import service_pb2
-from serving.calls.methods import Answer, Call, Unary
+from serving.calls.methods import Answer, Call, UnaryMethod
 from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.limiting.admission import Admission
@@ -71,8 +71,8 @@ class Slow:
         self.parsed: list[bytes] = []
         self.parsing = self.most_parsing = 0
 
-    def method(self) -> Unary:
-        return Unary(GET, parse_proto(REQUEST), self.parse, self.answer)
+    def method(self) -> UnaryMethod:
+        return UnaryMethod(GET, parse_proto(REQUEST), self.parse, self.answer)
 
     def parse(self, body: bytes) -> service_pb2.GetInstanceRequest:
         if len(body) > 64 * KIB:

@@ -12,9 +12,9 @@ from typing import Any
 import grpc
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.memory.query import Query
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, admin_stubs, service_stubs
 from hqpb.v1 import service_pb2 as pb
@@ -30,16 +30,16 @@ from tests.support.sample_instances import Agent, eventually, instance
 from tests.support.watch_follower import Watching
 from tests.wire.raw_http import RawHttp
 
-KEYS = Keys()
+KEYS = HqKeys()
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
 @asynccontextmanager
-async def running(store: FaultyStore) -> AsyncIterator[Server]:
+async def running(store: FaultyStore) -> AsyncIterator[ReplicaServer]:
     config = replace(CONFIG, liveness_timeout_s=2.0, report_interval_s=0.6, compact_every_s=1.0)
     limits = Limits(max_streams=1)
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
-    server = Server(config, store, SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    server = ReplicaServer(config, store, SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
     yield server
     server.stop()
 
@@ -122,7 +122,7 @@ async def _records_that_nobody_of_us_wrote(store: FaultyStore, scraped: Scraped)
     await scraped.until("hq_replicas", 2)
 
 
-async def _a_watch_that_is_cut(server: Server, stub: Any, scraped: Scraped) -> None:
+async def _a_watch_that_is_cut(server: ReplicaServer, stub: Any, scraped: Scraped) -> None:
     watch = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
     await eventually(lambda: watch.synced, what="a synced watch")
     unread = server.replica.fanout.subscribe(everything := Query(pb.InstanceFilter()))

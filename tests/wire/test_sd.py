@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import grpc
 import pytest
 
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_stubs
@@ -27,9 +27,9 @@ Stub: TypeAlias = "service_stubs.InstanceServiceStub"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[ReplicaServer]:
     config, rng = replace(CONFIG, cluster="east"), random.Random(1)
-    made = Server(
+    made = ReplicaServer(
         config, MemoryStore(), SystemClock(), rng, Addresses("127.0.0.1:0", "127.0.0.1:0"), Limits(), grace_s=0.1
     )
     serving = asyncio.create_task(made.serve())
@@ -41,13 +41,13 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def stub(server: Server) -> AsyncIterator[Stub]:
+async def stub(server: ReplicaServer) -> AsyncIterator[Stub]:
     async with grpc.aio.insecure_channel((await server.listening).grpc) as channel:
         yield service_stubs.InstanceServiceStub(channel)
 
 
 @pytest.fixture
-async def sd(server: Server) -> RawHttp:
+async def sd(server: ReplicaServer) -> RawHttp:
     return RawHttp(int((await server.listening).http.rpartition(":")[2]))
 
 
@@ -179,7 +179,7 @@ async def test_a_wrong_query_is_refused_by_its_parameter(sd: RawHttp, query: str
 
 
 async def test_a_replica_that_has_not_read_the_store_says_so_instead_of_an_empty_list(
-    sd: RawHttp, server: Server
+    sd: RawHttp, server: ReplicaServer
 ) -> None:
     server.replica.loading.loaded.clear()
     answer = await sd.get("/sd/prometheus?service=web&port=metrics")

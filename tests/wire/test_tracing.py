@@ -46,7 +46,7 @@ def tracing(exporter: InMemorySpanExporter) -> Tracing:
 async def client(
     tracing: Tracing, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> AsyncIterator[Client]:
-    server = Server(tracing.traced(registry.methods()), health, shared, CollectorRegistry(), {})
+    server = Server(tracing.traced_methods(registry.methods()), health, shared, CollectorRegistry(), {})
     port = await server.listen("127.0.0.1:0")
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield Client(channel)
@@ -97,7 +97,7 @@ async def test_over_http_it_is_the_same(
     shared: ServerContext,
     exporter: InMemorySpanExporter,
 ) -> None:
-    server = Server(tracing.traced(registry.methods()), health, shared, process_metrics(shared), {})
+    server = Server(tracing.traced_methods(registry.methods()), health, shared, process_metrics(shared), {})
     http = RawHttp(await server.listen("127.0.0.1:0"))
     await http.post(b'{"id":"web-1"}', traceparent=TRACEPARENT)
     await server.stop(0.0)
@@ -113,7 +113,7 @@ async def test_what_is_called_on_behalf_of_a_call_is_told_the_own_span(
 
     class Watched(FakeRegistry):
         async def _obey(self, text: str, call: Call) -> object:  # type: ignore[override]
-            told.append(dict(current.passed_on())["traceparent"])
+            told.append(dict(current.forwarded_metadata())["traceparent"])
             return None
 
     class Traced(Call):
@@ -121,7 +121,7 @@ async def test_what_is_called_on_behalf_of_a_call_is_told_the_own_span(
             return {"traceparent": TRACEPARENT}.get(name, "")
 
     token = current.CURRENT.set(Traced(request_id="abc-1"))
-    get = tracing.traced(Watched().methods())[0]
+    get = tracing.traced_methods(Watched().methods())[0]
     await get.run(get.parse(b"\x0a\x05web-1"), Traced(request_id="abc-1"))  # type: ignore[misc]
     current.CURRENT.reset(token)
     span = only(exporter)

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hqpb.v1 import service_pb2
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, UnaryMethod
 from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.limiting.admission import Admission
@@ -35,9 +35,9 @@ class Counted:
         self.answers = 0
         self.most = 0  # in one turn of the loop
 
-    def method(self) -> Unary:
+    def method(self) -> UnaryMethod:
         get = service_pb2.GetInstanceRequest
-        return Unary(GET, parse_proto(get), parse_json(get), self._get)
+        return UnaryMethod(GET, parse_proto(get), parse_json(get), self._get)
 
     def _get(self, _request: service_pb2.GetInstanceRequest, _call: Call) -> MessageAnswer:
         self.answers += 1

@@ -23,7 +23,7 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.standard.pages import Page, PageAnswer, PageRequest
+from serving.standard.pages import HttpPage, PageAnswer, PageRequest
 from serving.transport.server import Server
 from tests.judges.processes import started
 from tests.wire.fake_table import FakeHealth, FakeRegistry
@@ -76,7 +76,7 @@ async def _serve(limits: Limits) -> None:
         told |= {"connections": len(server._core.connections), "refused": dict(admission.refused)}
         return PageAnswer(200, "application/json", json.dumps(told).encode())
 
-    server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": Page(books)})
+    server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": HttpPage(books)})
     print(f"listening on {await server.listen('127.0.0.1:0')}", flush=True)
     await asyncio.to_thread(sys.stdin.buffer.read)
     await server.stop(0)

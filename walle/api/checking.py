@@ -11,7 +11,7 @@ from serving.errors import invalid
 from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
 from walle.notices import why_not_notified
-from walle.outgoing.destinations import BadAddress, Destinations, Endpoint, not_listed, parse_address, plain_ip
+from walle.outgoing.destinations import AllowedEndpoint, BadAddress, Destinations, not_listed, parse_address, plain_ip
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY, Location, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications
@@ -55,7 +55,7 @@ def check_destinations(cms: Iterable[Cms], notifications: Notifications, destina
             raise invalid("notifications.recipient.address", f"{recipient.address[:200]!r}: {why}")
 
 
-def _endpoint(cms: Cms, destinations: Destinations) -> Endpoint | None:
+def _endpoint(cms: Cms, destinations: Destinations) -> AllowedEndpoint | None:
     try:
         return destinations.cms_at(cms.url, cms.tvm_app_id)
     except BadAddress as error:

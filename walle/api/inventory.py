@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
-from serving.rights.reach import Of, checked, narrowed
+from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
 from walle.api.checking import check_host, normalize_machine
 from walle.api.submitting import submit
-from walle.process.automaton import INVENTORY, Automaton
+from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, may_import
 from walle.work.inventory import is_permitted
 from wallepb.v1 import service_pb2 as pb
@@ -23,15 +23,19 @@ MOST_AT_ONCE: Final = 50  # each writes a machine and its host, in one transacti
 class Inventory:
     """The calls of walle.v1.WalleService about machines."""
 
-    def __init__(self, automaton: Automaton) -> None:
+    def __init__(self, automaton: WalleSupervisor) -> None:
         self._walle = automaton
 
-    def methods(self, service: Service) -> list[Method]:
+    def methods(self, service: ServiceTable) -> list[Method]:
         reach = self._walle.reaches
         return [
-            service.unary(pb.ImportMachinesRequest, self._import, ORDER, checked(Of.NODE, reach.imported)),
-            service.unary(pb.RemoveMachineRequest, self._remove, ORDER, checked(Of.NODE, reach.removed_machine)),
-            service.unary(pb.ListMachinesRequest, self._list, READ, narrowed(Of.NODE)),
+            service.unary(
+                pb.ImportMachinesRequest, self._import, ORDER, checked_reach(Of.NODE, reach.check_machine_import)
+            ),
+            service.unary(
+                pb.RemoveMachineRequest, self._remove, ORDER, checked_reach(Of.NODE, reach.check_machine_removal)
+            ),
+            service.unary(pb.ListMachinesRequest, self._list, READ, narrowed_reach(Of.NODE)),
         ]
 
     async def _import(self, request: pb.ImportMachinesRequest, call: Call) -> Answer:
@@ -41,7 +45,7 @@ class Inventory:
             raise invalid("machines", "a machine is named twice")
         for machine in request.machines:
             normalize_machine("machines.", machine)
-            call.touched(machine.name)
+            call.note_write(machine.name)
         await submit(self._walle, INVENTORY, pb.Order(import_machines=request), call)
         return MessageAnswer(pb.ImportMachinesResponse())
 

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from serving.calls.methods import CHANGED, Answer, Call, Method, Service
+from serving.calls.methods import CHANGED, Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import InvalidRequest, PermissionDenied, invalid
-from serving.rights.reach import Check, Of, Reach, checked, on_each
+from serving.rights.reach import Check, Of, Reach, checked_reach, on_each
 from walle.api import checking
 from walle.api.checking import check_checks
 from walle.api.submitting import submit
 from walle.checks import checks_of
-from walle.process.automaton import INVENTORY, Automaton
+from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Project
 
 
 def everything(check: Check) -> Reach:
-    return checked(Of.EVERYTHING, check)
+    return checked_reach(Of.EVERYTHING, check)
 
 
-class Orders:
+class WalleOrders:
     """The ordering half of walle.v1.WalleService."""
 
-    def __init__(self, automaton: Automaton) -> None:
+    def __init__(self, automaton: WalleSupervisor) -> None:
         self._walle = automaton
 
-    def methods(self, service: Service) -> list[Method]:
+    def methods(self, service: ServiceTable) -> list[Method]:
         reach = self._walle.reaches
-        project, host = checked(Of.PROJECT, reach.project), checked(Of.NODE, reach.host)
+        project, host = checked_reach(Of.PROJECT, reach.project), checked_reach(Of.NODE, reach.host)
         return [
             service.unary(pb.CreateProjectRequest, self._create_project, ORDER, everything(reach.create_project)),
             service.unary(pb.UpdateProjectRequest, self._update_project, ORDER, project),
@@ -39,23 +39,29 @@ class Orders:
                 pb.SwitchAutomationRequest,
                 self._switch,
                 ORDER,
-                checked(Of.PROJECT, reach.automation),
+                checked_reach(Of.PROJECT, reach.automation),
                 only_stops=lambda request: not request.on,
             ),
-            service.unary(pb.AddHostRequest, self._add_host, ORDER, checked(Of.NODE, reach.new_host)),
-            service.unary(pb.ChangeHostRequest, self._change_host, ORDER, checked(Of.NODE, reach.changed_host)),
-            service.unary(pb.SetHostStateRequest, self._set_state, ORDER, host),
-            service.unary(pb.StartOperationRequest, self._start, ORDER, checked(Of.NODE, reach.started)),
-            service.unary(pb.CancelOperationRequest, self._cancel, ORDER, host, only_stops=lambda _: True),
-            service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER, checked(Of.NODE, reach.new_scenario)),
+            service.unary(pb.AddHostRequest, self._add_host, ORDER, checked_reach(Of.NODE, reach.check_host_addition)),
             service.unary(
-                pb.AgreeScenarioRequest, self._agree_scenario, ORDER, checked(Of.PROJECT, reach.agreed_scenario)
+                pb.ChangeHostRequest, self._change_host, ORDER, checked_reach(Of.NODE, reach.check_host_change)
+            ),
+            service.unary(pb.SetHostStateRequest, self._set_state, ORDER, host),
+            service.unary(
+                pb.StartOperationRequest, self._start, ORDER, checked_reach(Of.NODE, reach.check_operation_start)
+            ),
+            service.unary(pb.CancelOperationRequest, self._cancel, ORDER, host, only_stops=lambda _: True),
+            service.unary(
+                pb.AddScenarioRequest, self._add_scenario, ORDER, checked_reach(Of.NODE, reach.check_new_scenario)
+            ),
+            service.unary(
+                pb.AgreeScenarioRequest, self._agree_scenario, ORDER, checked_reach(Of.PROJECT, reach.check_agreement)
             ),
             service.unary(
                 pb.EndScenarioRequest,
                 self._end_scenario,
                 ORDER,
-                checked(Of.TASK, reach.ended_scenario),
+                checked_reach(Of.TASK, reach.check_scenario_end),
                 only_stops=lambda request: not request.done,
             ),
             service.unary(
@@ -175,12 +181,14 @@ class Orders:
 class Telling:
     """The calls of check sources."""
 
-    def __init__(self, automaton: Automaton) -> None:
+    def __init__(self, automaton: WalleSupervisor) -> None:
         self._walle = automaton
 
-    def methods(self, service: Service) -> list[Method]:
+    def methods(self, service: ServiceTable) -> list[Method]:
         return [
-            service.unary(pb.ReportChecksRequest, self._report, REPORT, checked(Of.NODE, self._walle.reaches.reported)),
+            service.unary(
+                pb.ReportChecksRequest, self._report, REPORT, checked_reach(Of.NODE, self._walle.reaches.check_report)
+            ),
             service.unary(pb.TakeAlertsRequest, self._alerts, REPORT, on_each(Of.NODE)),
         ]
 
@@ -205,7 +213,7 @@ class Telling:
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))
 
     async def _tell(self, reports: Iterable[pb.HostChecks], call: Call) -> list[str]:
-        return await self._walle.tell(reports, who(call), lambda host: call.touched(host, outcome=CHANGED))
+        return await self._walle.tell(reports, who(call), lambda host: call.note_write(host, outcome=CHANGED))
 
     def _usable(self, reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:
         for report in reports:
@@ -219,7 +227,7 @@ class Telling:
             else:
                 why = self._why_not_taken(report, call)
             if why:
-                call.touched(report.host, outcome="PERMISSION_DENIED")
+                call.note_write(report.host, outcome="PERMISSION_DENIED")
                 unknown.append(why)
             else:
                 yield report

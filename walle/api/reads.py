@@ -6,64 +6,64 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from serving.calls.methods import Answer, Call, Method, Service
+from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, OutOfReach, invalid
 from serving.rights.access import Access
-from serving.rights.reach import SHOWN, Of, checked, narrowed, stored
+from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
-from walle.fuses.admission import Fuses, Waiting, forecast, switched_off
+from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
-from walle.healing.decision import Decision, action_of, awaited, decide
+from walle.healing.decision import HealingDecision, action_of, decide, next_steps
 from walle.maintenance import blocking
 from walle.notices import warnings_of
-from walle.process.automaton import Automaton
+from walle.process.automaton import WalleSupervisor
 from walle.work.inventory import inventory_number
-from walle.work.restored import is_looked_at, left_to_look_at, why_untouched
+from walle.work.restored import is_looked_at, review_items, why_untouched
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project, Scenario
 from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
 
-def decided(walle: Automaton, host: Host) -> Decision:
+def current_decision(walle: WalleSupervisor, host: Host) -> HealingDecision:
     project = walle.projects.get(host.project) or Project(id=host.project)
     decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms)
     why = why_untouched(walle.restored.get(project.id), host, project, walle.world)
     return decision if decision.blocked or not why else replace(decision, blocked=why)
 
 
-def decisions(walle: Automaton, project: Project) -> Iterator[tuple[Host, Decision]]:
+def decisions(walle: WalleSupervisor, project: Project) -> Iterator[tuple[Host, HealingDecision]]:
     """For all hosts of a project that something would be done about."""
     for host in walle.hosts.values():
         if host.project == project.id and any(check.failing for check in host.check):
-            yield host, decided(walle, host)
+            yield host, current_decision(walle, host)
 
 
-def shown_host(walle: Automaton, host: Host) -> GetHostResponse:
+def host_response(walle: WalleSupervisor, host: Host) -> GetHostResponse:
     """A host with what would be done about it, even after a fuse has tripped."""
-    decision = decided(walle, host)
+    decision = current_decision(walle, host)
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
-        shown.blocked = switched_off(_fuses(walle, host.project), automation) or refused(decision)
+        shown.blocked = switched_off(_fuses(walle, host.project), automation) or refusal_reason(decision)
     return shown
 
 
-def refused(decision: Decision) -> str:
+def refusal_reason(decision: HealingDecision) -> str:
     """Why it is not done though nothing else is in its way; empty: its dry runs were not rejected."""
     return "a CMS rejected the dry run; it is asked again, at least every hour" if decision.is_refused else ""
 
 
 def forecast_of(
-    walle: Automaton, project: Project, automation: Automation, credits_: Iterable[Credit]
-) -> list[Waiting]:
+    walle: WalleSupervisor, project: Project, automation: Automation, credits_: Iterable[Credit]
+) -> list[WaitingHosts]:
     """What switching on would do to hosts that only wait for that, for all their checks."""
     now_ms = walle.ledger.now().ms
     free = [(host, one) for host, one in decisions(walle, project) if one.step and not one.blocked]
     waiting = [
-        action_of(replace(one, step=step), host, "") for host, one in free for step in awaited(host, project, now_ms)
+        action_of(replace(one, step=step), host, "") for host, one in free for step in next_steps(host, project, now_ms)
     ]
     return forecast(_fuses(walle, project.id), waiting, automation, credits_, now_ms)
 
@@ -80,7 +80,7 @@ def usages(fuse: Fuse, limits: Limits, now_ms: int, *, is_global: bool) -> list[
     return shown
 
 
-def _fuses(walle: Automaton, project_id: str) -> Fuses:
+def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
     project = walle.projects.get(project_id) or Project(id=project_id)
     mine = walle.fuses.get(project_id) or Fuse(id=project_id)
     everyones = walle.fuses.get(GLOBAL) or Fuse(id=GLOBAL)
@@ -90,33 +90,35 @@ def _fuses(walle: Automaton, project_id: str) -> Fuses:
 MANY_ON_PROBATION = 10
 
 
-class Reads:
+class WalleReads:
     """The reading half of walle.v1.WalleService."""
 
-    def __init__(self, automaton: Automaton) -> None:
+    def __init__(self, automaton: WalleSupervisor) -> None:
         self._walle = automaton
 
-    def methods(self, service: Service) -> list[Method]:
+    def methods(self, service: ServiceTable) -> list[Method]:
         return [
-            service.unary(pb.GetProjectRequest, self._project, READ, checked(Of.PROJECT, self._check_project)),
-            service.unary(pb.ListProjectsRequest, self._projects, READ, narrowed(Of.PROJECT)),
-            service.unary(pb.GetHostRequest, self._host, READ, stored(Of.NODE)),
-            service.unary(pb.ListHostsRequest, self._hosts, READ, narrowed(Of.NODE)),
-            service.unary(pb.GetLimitsRequest, self._limits, READ, checked(Of.PROJECT, self._check_project)),
-            service.unary(pb.GetForecastRequest, self._forecast, READ, checked(Of.PROJECT, self._check_project)),
-            service.unary(pb.ListIncidentsRequest, self._incidents, READ, narrowed(Of.NODE)),
-            service.unary(pb.GetScenarioRequest, self._scenario, READ, stored(Of.NODE)),
-            service.unary(pb.ListScenariosRequest, self._scenarios, READ, narrowed(Of.NODE)),
+            service.unary(pb.GetProjectRequest, self._project, READ, checked_reach(Of.PROJECT, self._check_project)),
+            service.unary(pb.ListProjectsRequest, self._projects, READ, narrowed_reach(Of.PROJECT)),
+            service.unary(pb.GetHostRequest, self._host, READ, stored_reach(Of.NODE)),
+            service.unary(pb.ListHostsRequest, self._hosts, READ, narrowed_reach(Of.NODE)),
+            service.unary(pb.GetLimitsRequest, self._limits, READ, checked_reach(Of.PROJECT, self._check_project)),
+            service.unary(pb.GetForecastRequest, self._forecast, READ, checked_reach(Of.PROJECT, self._check_project)),
+            service.unary(pb.ListIncidentsRequest, self._incidents, READ, narrowed_reach(Of.NODE)),
+            service.unary(pb.GetScenarioRequest, self._scenario, READ, stored_reach(Of.NODE)),
+            service.unary(pb.ListScenariosRequest, self._scenarios, READ, narrowed_reach(Of.NODE)),
             service.unary(pb.GetSettingsRequest, self._settings, READ, SHOWN),
         ]
 
     def _project(self, request: pb.GetProjectRequest, call: Call) -> Answer:
-        return MessageAnswer(self._shown(self._known(request.project), call))
+        return MessageAnswer(self._project_response(self._find_project(request.project), call))
 
     def _projects(self, request: pb.ListProjectsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        sees = self._walle.reaches.seen_project
-        shown = [self._shown(one, call) for name, one in self._walle.projects.items() if sees(name, call.access)]
+        sees = self._walle.reaches.may_see_project
+        shown = [
+            self._project_response(one, call) for name, one in self._walle.projects.items() if sees(name, call.access)
+        ]
         return MessageAnswer(pb.ListProjectsResponse(projects=shown))
 
     def _host(self, request: pb.GetHostRequest, call: Call) -> Answer:
@@ -126,16 +128,16 @@ class Reads:
             raise NotFound(f"host {request.host} does not exist")
         if not self._sees(found.name, call):
             raise OutOfReach(f"host {request.host} does not exist", key=found.name)
-        return MessageAnswer(self._within(shown_host(self._walle, found), call))
+        return MessageAnswer(self._within(host_response(self._walle, found), call))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         matching = (host for host in self._walle.hosts.values() if _matches(host, request))
-        found = [self._within(shown_host(self._walle, one), call) for one in matching if self._sees(one.name, call)]
+        found = [self._within(host_response(self._walle, one), call) for one in matching if self._sees(one.name, call)]
         return MessageAnswer(pb.ListHostsResponse(hosts=found))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
-        project = self._known(request.project) if request.project else None
+        project = self._find_project(request.project) if request.project else None
         fuse = self._fuse(request.project or GLOBAL)
         limits = project.limits if project is not None else self._walle.world.global_limits
         now_ms = self._walle.ledger.now().ms
@@ -143,7 +145,7 @@ class Reads:
         return MessageAnswer(pb.GetLimitsResponse(usage=shown, fuse=fuse))
 
     def _forecast(self, request: pb.GetForecastRequest, call: Call) -> Answer:
-        project = self._known(request.project)
+        project = self._find_project(request.project)
         if request.automation not in ("", *Automation):
             raise invalid("automation", f"{request.automation!r}: write healing or dns")
         wanted = [Automation(request.automation)] if request.automation else list(Automation)
@@ -188,16 +190,16 @@ class Reads:
 
     def _check_project(self, request: Any, access: Access) -> None:
         """Raises OutOfReach. The fuse and limits of all projects are shown to who sees all."""
-        if not self._walle.reaches.seen_project(request.project, access):
+        if not self._walle.reaches.may_see_project(request.project, access):
             raise OutOfReach(f"project {request.project} does not exist", key=request.project)
 
     def _sees(self, host: str, call: Call) -> bool:
-        return not call.access.is_checked or self._walle.reaches.seen_host(host, call.access)
+        return not call.access.is_checked or self._walle.reaches.may_see_host(host, call.access)
 
     def _sees_scenario(self, scenario: Scenario, call: Call) -> bool:
-        return not call.access.is_checked or self._walle.reaches.seen_scenario(scenario, call.access)
+        return not call.access.is_checked or self._walle.reaches.may_see_scenario(scenario, call.access)
 
-    def _known(self, name: str) -> Project:
+    def _find_project(self, name: str) -> Project:
         self._walle.controller.check_loaded()
         found = self._walle.projects.get(name)
         if found is None:
@@ -223,10 +225,10 @@ class Reads:
         wanted = inventory_number(text)
         return next((host for host in self._walle.hosts.values() if wanted and host.inventory == wanted), None)
 
-    def _shown(self, project: Project, call: Call) -> pb.GetProjectResponse:
+    def _project_response(self, project: Project, call: Call) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
-        warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted(project, mine)]
-        warnings += left_to_look_at(self._walle.restored.get(project.id))
+        warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted_warnings(project, mine)]
+        warnings += review_items(self._walle.restored.get(project.id))
         restored = self._walle.restored.get(project.id)
         if is_looked_at(restored, self._walle.world.epoch()):
             restored = None
@@ -258,7 +260,7 @@ def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:
     return [f"project {project.id}: {count} hosts are on probation; no limit holds back what is done to them"]
 
 
-def _unlisted(project: Project, hosts: Iterable[Host]) -> list[str]:
+def _unlisted_warnings(project: Project, hosts: Iterable[Host]) -> list[str]:
     names = sorted(host.name for host in hosts if not host.listed)
     if not names:
         return []

@@ -6,14 +6,14 @@ from typing import Final
 
 from serving.calls.methods import Call
 from serving.rights.stored import encode_access
-from walle.process.automaton import Automaton
+from walle.process.automaton import WalleSupervisor
 from walle.reach import who
 from wallepb.v1.service_pb2 import Order
 
 _DEFAULT_TIMEOUT_S: Final = 10.0
 
 
-async def submit(walle: Automaton, subject: str, order: Order, call: Call) -> None:
+async def submit(walle: WalleSupervisor, subject: str, order: Order, call: Call) -> None:
     """Raises ServiceError."""
     order.by, order.access = who(call), encode_access(call.access)
     clock = walle.controller.clock

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from walle.approval.protocol import (
     TIMEOUT_S,
-    Answer,
+    CmsAnswer,
+    CmsEventSink,
     CmsFailure,
-    Events,
     Request,
     UnknownTask,
     answer_of,
@@ -20,8 +20,8 @@ from walle.approval.protocol import (
     message_of,
     tasks_of,
 )
-from walle.outgoing.calls import CallFailed, Calls, Reply
-from walle.outgoing.destinations import Endpoint
+from walle.outgoing.calls import HttpReply, OutgoingCallFailed, OutgoingCalls
+from walle.outgoing.destinations import AllowedEndpoint
 
 _ACCEPTED: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
@@ -31,12 +31,12 @@ class HttpCms:
 
     def __init__(
         self,
-        calls: Calls,
-        events: Events,
+        calls: OutgoingCalls,
+        events: CmsEventSink,
         project: str,
         url: str,
         version: str,
-        endpoint: Endpoint,
+        endpoint: AllowedEndpoint,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """`endpoint`: the entry of the configuration that covers the URL."""
@@ -44,23 +44,25 @@ class HttpCms:
         self._calls, self._events, self._project, self._timeout_s = calls, events, project, timeout_s
         self._tasks, self._endpoint = f"{url.rstrip('/')}/{version}/tasks", endpoint
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         reply = await self._send("dry_run", "POST", self._tasks, body_of(request), {"dry_run": "true"})
-        return self._read("dry_run", request.id, reply)
+        return self._read_answer("dry_run", request.id, reply)
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         reply = await self._send("add_task", "POST", self._tasks, body_of(request))
-        return self._read("add_task", request.id, reply)
+        return self._read_answer("add_task", request.id, reply)
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         reply = await self._send("get_task", "GET", self._of(task_id))
-        return self._read("get_task", task_id, reply)
+        return self._read_answer("get_task", task_id, reply)
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         """200 makes it final; 409 takes it back and says why."""
         reply = await self._send("confirm_task", "POST", f"{self._of(task_id)}/confirm", {})
         accepted = reply.status == HTTPStatus.CONFLICT
-        return self._read("confirm_task", task_id, Reply(HTTPStatus.OK, reply.content) if accepted else reply)
+        return self._read_answer(
+            "confirm_task", task_id, HttpReply(HTTPStatus.OK, reply.content) if accepted else reply
+        )
 
     async def delete(self, task_id: str) -> None:
         reply = await self._send("delete_task", "DELETE", self._of(task_id))
@@ -82,7 +84,7 @@ class HttpCms:
     def _of(self, task_id: str) -> str:
         return f"{self._tasks}/{quote(task_id, safe='')}"
 
-    def _read(self, action: str, task_id: str, reply: Reply) -> Answer:
+    def _read_answer(self, action: str, task_id: str, reply: HttpReply) -> CmsAnswer:
         if reply.status == HTTPStatus.NOT_FOUND and action in ("get_task", "confirm_task"):
             self._went_well(action, "unknown task")
             raise UnknownTask(f"task {task_id} does not exist")
@@ -97,7 +99,7 @@ class HttpCms:
 
     async def _send(
         self, action: str, method: str, url: str, body: object = None, query: Mapping[str, str] | None = None
-    ) -> Reply:
+    ) -> HttpReply:
         where = self._endpoint
         try:
             return await self._calls.send(
@@ -109,7 +111,7 @@ class HttpCms:
                 tls=where.tls,
                 timeout_s=self._timeout_s,
             )
-        except CallFailed as error:
+        except OutgoingCallFailed as error:
             raise self._failure(action, str(error)) from error
 
     def _went_well(self, action: str, answer: str) -> None:
@@ -121,5 +123,5 @@ class HttpCms:
         return CmsFailure(text)
 
 
-def _refusal(reply: Reply) -> str:
+def _refusal(reply: HttpReply) -> str:
     return f"HTTP {reply.status}: {message_of(reply.json()) or 'no message'}"

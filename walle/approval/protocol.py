@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from walle.tables import NAMES
-from walle.texts import shortened
+from walle.texts import truncate_text
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DEACTIVATE,
     OPERATION_KIND_DNS_FIX,
@@ -61,7 +61,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CmsAnswer:
     """What a CMS says. `provisional`: it wants to be asked once more just before the work (`confirm`)."""
 
     verdict: Verdict
@@ -69,7 +69,7 @@ class Answer:
     provisional: bool = False
 
 
-class Cms(Protocol):
+class CmsPort(Protocol):
     """All methods raise CmsFailure.
 
     Attributes:
@@ -79,16 +79,16 @@ class Cms(Protocol):
     name: str
     version: str
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         """What the answer would be; nothing is stored."""
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         """Store the task. Idempotent: sent twice, it is one task."""
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         """Raises UnknownTask."""
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         """Make a provisional ok final; anything but OK takes it back. Raises UnknownTask."""
 
     async def delete(self, task_id: str) -> None:
@@ -129,7 +129,7 @@ def body_of(request: Request) -> dict[str, Any]:
     return body | ({"already_running": True} if request.is_running else {})
 
 
-def answer_of(task_id: str, answer: Any) -> Answer:
+def answer_of(task_id: str, answer: Any) -> CmsAnswer:
     """Raises CmsFailure: it is not an answer about this task."""
     task = _object(answer)
     if task.get("id") != task_id:
@@ -141,7 +141,7 @@ def answer_of(task_id: str, answer: Any) -> Answer:
         raise CmsFailure(f"the answer breaks the schema: message is {message!r}")
     _check_hosts(task)
     provisional = isinstance(details, dict) and details.get("provisional") is True
-    return Answer(_STATUSES[status], message or "", provisional)
+    return CmsAnswer(_STATUSES[status], message or "", provisional)
 
 
 def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
@@ -162,7 +162,7 @@ def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
 def message_of(answer: Any) -> str:
     """What an error says; empty: nothing that can be read."""
     message = answer.get("message") if isinstance(answer, dict) else ""
-    return shortened(message) if isinstance(message, str) else ""
+    return truncate_text(message) if isinstance(message, str) else ""
 
 
 def _check_hosts(task: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ class CmsEvent:
     service: str = SERVICE
 
 
-class Events(Protocol):
+class CmsEventSink(Protocol):
     """Where events go."""
 
     def send(self, event: CmsEvent, project: str) -> None:

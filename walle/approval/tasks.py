@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from walle.approval.protocol import is_told
-from walle.texts import shortened
+from walle.texts import truncate_text
 from wallepb.v1.host_pb2 import (
     VERDICT_IN_PROCESS,
     VERDICT_OK,
@@ -75,21 +75,21 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
     return [t for t in tasks if t.verdict == VERDICT_OK and now_ms - t.ok_since_ms >= HOLD_MS]
 
 
-def given_back(task: Task, not_before_ms: int) -> Task:
+def task_to_retry(task: Task, not_before_ms: int) -> Task:
     """The task to request again later. A new id: the CMS may still be forgetting the old one."""
     stem, _, attempt = task.id.partition("~")
     message = "returned, since another CMS did not approve within 5 minutes; Wall-E asks again within 3"
     return Task(id=f"{stem}~{int(attempt or 0) + 1}", cms=task.cms, not_before_ms=not_before_ms, message=message)
 
 
-def answered(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool) -> Task:
+def task_after_answer(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool) -> Task:
     """The task after an answer of its CMS."""
     changed = Task()
     changed.CopyFrom(task)
     changed.created, changed.verdict, changed.message, changed.provisional = (
         True,
         verdict,
-        shortened(message),
+        truncate_text(message),
         provisional,
     )
     changed.confirmed = task.confirmed and verdict == VERDICT_OK
@@ -98,7 +98,7 @@ def answered(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisi
     return changed
 
 
-def lost(task: Task) -> Task:
+def task_after_loss(task: Task) -> Task:
     """The task after its CMS said that it does not know it: it is created again."""
     return Task(id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED)
 

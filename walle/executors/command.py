@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from walle.executors.port import ExecutorFailure, Progress, Seen
+from walle.executors.port import ExecutorFailure, PollResult, WorkProgress
 from walle.executors.values import field_of, listed_bmc, value_of
 from walle.outgoing.destinations import NOWHERE, Destinations
 from wallepb.v1.host_pb2 import Host
@@ -38,9 +38,9 @@ class Command:
     def __init__(self, name: str, config: CommandConfig, destinations: Destinations = NOWHERE) -> None:
         self.name, self._config, self._destinations = name, config, destinations
         self._mine = secrets.token_hex(8)
-        self._runs: dict[str, asyncio.Task[Seen]] = {}
+        self._runs: dict[str, asyncio.Task[PollResult]] = {}
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         self._arguments(host)
         return host.boot_id
 
@@ -61,17 +61,21 @@ class Command:
         self._runs[operation.id] = asyncio.create_task(self._follow(process), name=f"{self.name} {host.name}")
         return self._mine
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         operation = host.operation
         run = self._runs.get(operation.id)
         if operation.intent.handle == self._mine and run is not None:
             if not run.done():
-                return Seen(Progress.RUNNING)
+                return PollResult(WorkProgress.RUNNING)
             error = self._runs.pop(operation.id).exception()
-            return run.result() if error is None else Seen(Progress.UNKNOWN, f"it could not be followed: {error}")
+            return (
+                run.result()
+                if error is None
+                else PollResult(WorkProgress.UNKNOWN, f"it could not be followed: {error}")
+            )
         if self._config.repeatable:
-            return Seen(Progress.NOT_BEGUN)
-        return Seen(Progress.UNKNOWN, "the process that ran it has ended")
+            return PollResult(WorkProgress.NOT_BEGUN)
+        return PollResult(WorkProgress.UNKNOWN, "the process that ran it has ended")
 
     async def close(self) -> None:
         """Running programs end with this process."""
@@ -88,7 +92,7 @@ class Command:
             return part
         return listed_bmc(host, self._destinations) if field == "bmc" else value_of(field, host)
 
-    async def _follow(self, process: asyncio.subprocess.Process) -> Seen:
+    async def _follow(self, process: asyncio.subprocess.Process) -> PollResult:
         output = bytearray()
         try:
             async with asyncio.timeout(self._config.timeout_s):
@@ -97,10 +101,10 @@ class Command:
                     output = (output + part)[-_KEPT_BYTES:]
                 code = await process.wait()
         except TimeoutError:
-            return Seen(Progress.FAILED, f"not finished within {self._config.timeout_s:g} s\n{_text(output)}")
+            return PollResult(WorkProgress.FAILED, f"not finished within {self._config.timeout_s:g} s\n{_text(output)}")
         finally:
             await _end(process)
-        return Seen(Progress.DONE if code == 0 else Progress.FAILED, f"exit code {code}\n{_text(output)}")
+        return PollResult(WorkProgress.DONE if code == 0 else WorkProgress.FAILED, f"exit code {code}\n{_text(output)}")
 
 
 def _environment(host: Host) -> dict[str, str]:

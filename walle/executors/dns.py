@@ -17,7 +17,7 @@ import dns.rdatatype
 import dns.tsig
 import dns.update
 
-from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
+from walle.executors.port import ExecutorFailure, PollResult, Unfit, WorkProgress
 from wallepb.v1.host_pb2 import Host
 
 _TIMEOUT_S: Final = 5.0
@@ -54,14 +54,14 @@ class Dns:
         except (dns.exception.DNSException, NotImplementedError) as error:
             raise ValueError(str(error)) from error
 
-    async def before(self, host: Host) -> str:
-        self._wanted(host)
+    async def progress_marker(self, host: Host) -> str:
+        self._wanted_records(host)
         return ""
 
     async def begin(self, host: Host) -> str:
         name = self._name(host)
         update = dns.update.UpdateMessage(self._zone)
-        for kind, addresses in self._wanted(host).items():
+        for kind, addresses in self._wanted_records(host).items():
             update.delete(name, kind)
             for address in sorted(addresses):
                 update.add(name, self._config.ttl_s, kind, address)
@@ -71,8 +71,8 @@ class Dns:
             raise ExecutorFailure(f"{self._config.server} refused the update: {dns.rcode.to_text(answer.rcode())}")
         return "updated"
 
-    async def look(self, host: Host, age_s: float) -> Seen:
-        for kind, addresses in self._wanted(host).items():
+    async def poll(self, host: Host, age_s: float) -> PollResult:
+        for kind, addresses in self._wanted_records(host).items():
             answer = await self._ask(dns.message.make_query(self._name(host), kind))
             if answer.rcode() not in _KNOWN:
                 raise ExecutorFailure(f"{self._config.server} refused the query: {dns.rcode.to_text(answer.rcode())}")
@@ -80,10 +80,10 @@ class Dns:
                 str(item) for rrset in answer.answer if rrset.rdtype == dns.rdatatype.from_text(kind) for item in rrset
             }
             if found != addresses:
-                return Seen(Progress.NOT_BEGUN, f"{kind} is {', '.join(sorted(found)) or 'missing'}")
-        return Seen(Progress.DONE, f"{host.name} resolves to {', '.join(host.address)}")
+                return PollResult(WorkProgress.NOT_BEGUN, f"{kind} is {', '.join(sorted(found)) or 'missing'}")
+        return PollResult(WorkProgress.DONE, f"{host.name} resolves to {', '.join(host.address)}")
 
-    def _wanted(self, host: Host) -> dict[str, set[str]]:
+    def _wanted_records(self, host: Host) -> dict[str, set[str]]:
         if not host.address:
             raise Unfit(f"host {host.name} has no addresses in Wall-E: add them")
         wanted: dict[str, set[str]] = {kind: set() for kind in _TYPES.values()}

@@ -12,10 +12,10 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
-from walle.executors.port import ExecutorFailure, Progress, Seen, Unfit
+from walle.executors.port import ExecutorFailure, PollResult, Unfit, WorkProgress
 from walle.executors.values import fill, listed_bmc, value_of
-from walle.outgoing.calls import TIMEOUT_S, CallFailed, Calls, Reply
-from walle.outgoing.destinations import NOWHERE, BadAddress, Destinations, Endpoint, not_listed, parse_url
+from walle.outgoing.calls import TIMEOUT_S, HttpReply, OutgoingCallFailed, OutgoingCalls
+from walle.outgoing.destinations import NOWHERE, AllowedEndpoint, BadAddress, Destinations, not_listed, parse_url
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent
 
@@ -48,11 +48,11 @@ class RedfishConfig:
 class Redfish:
     """The executor."""
 
-    def __init__(self, name: str, config: RedfishConfig, destinations: Destinations, calls: Calls) -> None:
+    def __init__(self, name: str, config: RedfishConfig, destinations: Destinations, calls: OutgoingCalls) -> None:
         self.name, self._config, self._destinations, self._calls = name, config, destinations, calls
 
-    async def before(self, host: Host) -> str:
-        return _shown(host, await self._system(host))
+    async def progress_marker(self, host: Host) -> str:
+        return _boot_marker(host, await self._system(host))
 
     async def begin(self, host: Host) -> str:
         system = await self._system(host)
@@ -66,27 +66,31 @@ class Redfish:
         await self._call("POST", host, target, {"ResetType": chosen})
         return chosen
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         system = await self._system(host)
         power, intent = system.get("PowerState"), host.operation.intent
         if host.operation.kind == OPERATION_KIND_POWER_OFF:
-            return Seen(Progress.DONE if power == "Off" else self._perhaps(intent, age_s, self._config.reset_shows_s))
+            return PollResult(
+                WorkProgress.DONE if power == "Off" else self._perhaps(intent, age_s, self._config.reset_shows_s)
+            )
         if power != "On":
-            return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s))
-        shown = _shown(host, system)
+            return PollResult(self._perhaps(intent, age_s, self._config.reset_shows_s))
+        shown = _boot_marker(host, system)
         if intent.before and shown != intent.before:
-            return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
+            return PollResult(WorkProgress.DONE, f"was {intent.before}, is {shown}")
         if not intent.before:
             # A second reset would be a guess.
             if intent.handle:
-                return Seen(Progress.DONE, "the controller took the reset; it does not report restarts")
-            return Seen(Progress.UNKNOWN, "this controller does not report restarts")
+                return PollResult(WorkProgress.DONE, "the controller took the reset; it does not report restarts")
+            return PollResult(WorkProgress.UNKNOWN, "this controller does not report restarts")
         told = intent.before.startswith("reset")
-        return Seen(self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s))
+        return PollResult(
+            self._perhaps(intent, age_s, self._config.reset_shows_s if told else self._config.boot_shows_s)
+        )
 
-    def _perhaps(self, intent: Intent, age_s: float, shows_s: float) -> Progress:
+    def _perhaps(self, intent: Intent, age_s: float, shows_s: float) -> WorkProgress:
         """The progress while the machine shows no sign of the work."""
-        return Progress.RUNNING if intent.handle or age_s < shows_s else Progress.NOT_BEGUN
+        return WorkProgress.RUNNING if intent.handle or age_s < shows_s else WorkProgress.NOT_BEGUN
 
     async def _system(self, host: Host) -> dict[str, Any]:
         path = fill(self._config.system, host)
@@ -111,14 +115,14 @@ class Redfish:
             reply = await self._calls.send_to_controller(
                 method, base, path, entry, body=body, timeout_s=self._config.timeout_s
             )
-        except CallFailed as error:
+        except OutgoingCallFailed as error:
             raise ExecutorFailure(f"{method} {path}: {error}") from error
         if not reply.is_success:
             raise ExecutorFailure(f"{method} {path}: HTTP {reply.status}")
         return _object(reply)
 
 
-def _shown(host: Host, system: dict[str, Any]) -> str:
+def _boot_marker(host: Host, system: dict[str, Any]) -> str:
     reset = system.get("LastResetTime")
     return f"reset {reset}" if reset else f"boot {host.boot_id}" if host.boot_id else ""
 
@@ -131,7 +135,7 @@ def _reset_action(system: dict[str, Any]) -> tuple[str, list[str]]:
     return target, list(action.get("ResetType@Redfish.AllowableValues") or _RESTARTS)
 
 
-def _object(reply: Reply) -> dict[str, Any]:
+def _object(reply: HttpReply) -> dict[str, Any]:
     if not reply.content:
         return {}
     value = reply.json()
@@ -140,18 +144,20 @@ def _object(reply: Reply) -> dict[str, Any]:
     return value
 
 
-_STATES: Final = {"running": Progress.RUNNING, "done": Progress.DONE, "failed": Progress.FAILED}
+_STATES: Final = {"running": WorkProgress.RUNNING, "done": WorkProgress.DONE, "failed": WorkProgress.FAILED}
 
 
-class Webhook:
+class WebhookExecutor:
     """The executor."""
 
-    def __init__(self, name: str, endpoint: Endpoint, calls: Calls, destinations: Destinations = NOWHERE) -> None:
+    def __init__(
+        self, name: str, endpoint: AllowedEndpoint, calls: OutgoingCalls, destinations: Destinations = NOWHERE
+    ) -> None:
         """`destinations`: management controllers that the service is given; it may have an account for them."""
         self.name, self._endpoint, self._calls, self._destinations = name, endpoint, calls, destinations
         self._url = str(endpoint.url)
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         return ""
 
     async def begin(self, host: Host) -> str:
@@ -169,17 +175,17 @@ class Webhook:
             raise ExecutorFailure(f"POST {self._url}: HTTP {reply.status}")
         return operation.id
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         reply = await self._call("GET", f"{self._url}/{quote(host.operation.id, safe='')}")
         if reply.status == HTTPStatus.NOT_FOUND:
-            return Seen(Progress.NOT_BEGUN)
+            return PollResult(WorkProgress.NOT_BEGUN)
         if not reply.is_success:
             raise ExecutorFailure(f"GET {self._url}: HTTP {reply.status}")
         answer = reply.json()
         state = answer.get("state") if isinstance(answer, dict) else None
         if not isinstance(state, str) or state not in _STATES:
             raise ExecutorFailure(f"GET {self._url}: the answer has no state of running, done or failed")
-        return Seen(_STATES[state], str(answer.get("output", "")))
+        return PollResult(_STATES[state], str(answer.get("output", "")))
 
     def _bmc(self, host: Host) -> str:
         """Empty: there is none, or no entry covers it; the service may do without."""
@@ -188,9 +194,9 @@ class Webhook:
         except Unfit:
             return ""
 
-    async def _call(self, method: str, url: str, body: object = None) -> Reply:
+    async def _call(self, method: str, url: str, body: object = None) -> HttpReply:
         endpoint = self._endpoint
         try:
             return await self._calls.send(method, url, body=body, headers=endpoint.headers(), tls=endpoint.tls)
-        except CallFailed as error:
+        except OutgoingCallFailed as error:
             raise ExecutorFailure(f"{method} {url}: {error}") from error

@@ -17,7 +17,7 @@ class Unfit(ExecutorFailure):
     """The configuration, or what is known of the host, does not allow the work; the message says how to mend that."""
 
 
-class Progress(StrEnum):
+class WorkProgress(StrEnum):
     """What the world shows of work that may have been begun."""
 
     DONE = "done"
@@ -28,10 +28,10 @@ class Progress(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PollResult:
     """Progress, with what the executor printed or answered."""
 
-    progress: Progress
+    progress: WorkProgress
     output: str = ""
 
 
@@ -44,29 +44,29 @@ class Executor(Protocol):
 
     name: str
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         """Something that the work will change on the machine, e.g. its boot id; empty: there is nothing."""
 
     async def begin(self, host: Host) -> str:
         """Begin the work; returns a handle for `look`, which is stored. Called only if `look` can be used."""
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         """Whether work took place that was begun, or may have been begun by a process that died.
 
         `age_s`: how long ago the intent was stored. Without a handle it is unknown whether it was begun.
         """
 
 
-class Nothing:
+class NoOp:
     """For operations that take no work of ours: a host is only taken into use or out of it. Done when it is begun."""
 
     name: str = "none"
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         return ""
 
     async def begin(self, host: Host) -> str:
         return "none"
 
-    async def look(self, host: Host, age_s: float) -> Seen:
-        return Seen(Progress.DONE)
+    async def poll(self, host: Host, age_s: float) -> PollResult:
+        return PollResult(WorkProgress.DONE)

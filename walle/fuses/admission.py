@@ -13,10 +13,10 @@ from walle.fuses.fuse import (
     ALL_PROJECTS,
     GLOBAL,
     Automation,
+    LimitUse,
     Moment,
-    Use,
     charge,
-    exceeded,
+    exceeded_limit,
     hosts_in_window,
     switch_of,
     trip,
@@ -27,7 +27,7 @@ from wallepb.v1.project_pb2 import Credit, Fuse
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AutomaticAction:
     """An automatic action on a host.
 
     Attributes:
@@ -47,14 +47,14 @@ class Action:
     def automation(self) -> Automation:
         return Automation.DNS if self.kind == OPERATION_KIND_DNS_FIX else Automation.HEALING
 
-    def in_project(self) -> Use:
+    def in_project(self) -> LimitUse:
         counter = DEAD if self.kind is None else project_counter(self.kind, self.check)
-        return Use(counter, self.host, self.operation_id)
+        return LimitUse(counter, self.host, self.operation_id)
 
-    def globally(self) -> Use | None:
+    def globally(self) -> LimitUse | None:
         """None: there is no global limit for this kind."""
         counter = MAX_DEAD_HOSTS if self.kind is None else GLOBAL_COUNTERS.get(self.kind)
-        return None if counter is None else Use(counter, self.host, self.operation_id)
+        return None if counter is None else LimitUse(counter, self.host, self.operation_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Fuses:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class FuseAdmission:
     """Attributes:
     is_allowed: the action may be asked for.
     project, everywhere: the fuses to be stored, even if it is not allowed.
@@ -93,44 +93,44 @@ def switched_off(fuses: Fuses, automation: Automation) -> str:
     return ""
 
 
-def admit(fuses: Fuses, action: Action, now: Moment) -> Admission:
+def admit(fuses: Fuses, action: AutomaticAction, now: Moment) -> FuseAdmission:
     """Whether an automatic action may be asked for, and both fuses afterwards.
 
     Neither is charged unless both allow it. Credits are the project's: they never lift a global limit.
     """
     off = switched_off(fuses, action.automation)
     if off:
-        return Admission(False, fuses.project, fuses.everywhere, off)
+        return FuseAdmission(False, fuses.project, fuses.everywhere, off)
     if action.state != HOST_STATE_ASSIGNED:
-        return Admission(True, fuses.project, fuses.everywhere)
+        return FuseAdmission(True, fuses.project, fuses.everywhere)
     mine, everyones = action.in_project(), action.globally()
     project = fuses.project if action.continues else charge(fuses.project, fuses.limits, mine, now)
     if project is None:
-        pair = exceeded(fuses.project, fuses.limits, mine, now.ms)
+        pair = exceeded_limit(fuses.project, fuses.limits, mine, now.ms)
         return _tripped_in_project(fuses, action, pair, now)
     everywhere = charge(fuses.everywhere, fuses.global_limits, everyones, now) if everyones else fuses.everywhere
     if everywhere is None:
         assert everyones is not None
         return _tripped_everywhere(
-            fuses, action, exceeded(fuses.everywhere, fuses.global_limits, everyones, now.ms), now
+            fuses, action, exceeded_limit(fuses.everywhere, fuses.global_limits, everyones, now.ms), now
         )
-    return Admission(True, project, everywhere)
+    return FuseAdmission(True, project, everywhere)
 
 
-def _tripped_in_project(fuses: Fuses, action: Action, pair: str, now: Moment) -> Admission:
+def _tripped_in_project(fuses: Fuses, action: AutomaticAction, pair: str, now: Moment) -> FuseAdmission:
     project = trip(fuses.project, action.automation, pair, now)
     reason = f"{action.automation} is switched off in {project.id}: limit {pair} would be exceeded by {action.host}"
-    return Admission(False, project, fuses.everywhere, reason, project.id)
+    return FuseAdmission(False, project, fuses.everywhere, reason, project.id)
 
 
-def _tripped_everywhere(fuses: Fuses, action: Action, pair: str, now: Moment) -> Admission:
+def _tripped_everywhere(fuses: Fuses, action: AutomaticAction, pair: str, now: Moment) -> FuseAdmission:
     everywhere = trip(fuses.everywhere, action.automation, pair, now)
     reason = f"{action.automation} is switched off everywhere: global limit {pair} would be exceeded by {action.host}"
-    return Admission(False, fuses.project, everywhere, reason, everywhere.id)
+    return FuseAdmission(False, fuses.project, everywhere, reason, everywhere.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingHosts:
     """The hosts that wait for one counter.
 
     Attributes:
@@ -165,8 +165,8 @@ class Waiting:
 
 
 def forecast(
-    fuses: Fuses, actions: Iterable[Action], automation: Automation, credits_: Iterable[Credit], now_ms: int
-) -> list[Waiting]:
+    fuses: Fuses, actions: Iterable[AutomaticAction], automation: Automation, credits_: Iterable[Credit], now_ms: int
+) -> list[WaitingHosts]:
     """Waiting hosts by counter, those that trip first on top, if automation were switched on with these credits."""
     counted = [a for a in actions if a.automation is automation and a.state == HOST_STATE_ASSIGNED]
     given = {credit.counter: credit.left for credit in credits_}
@@ -184,7 +184,7 @@ def forecast(
     return sorted(waiting, key=lambda w: (not w.trips, w.is_global, w.counter))
 
 
-def _by_counter(actions: Iterable[Action]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+def _by_counter(actions: Iterable[AutomaticAction]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     mine: dict[str, set[str]] = {}
     everyones: dict[str, set[str]] = {}
     for action in actions:
@@ -203,7 +203,9 @@ def _free(fuse: Fuse, limits: Limits, counter: str, hosts: set[str], now_ms: int
     )
 
 
-def _waiting(counter: str, hosts: set[str], free: int, limits: Limits, given: dict[str, int] | None = None) -> Waiting:
+def _waiting(
+    counter: str, hosts: set[str], free: int, limits: Limits, given: dict[str, int] | None = None
+) -> WaitingHosts:
     passes = free + (given or {}).get(counter, 0)
     limit = format_limit(limit_of(limits, counter))
-    return Waiting(counter, len(hosts), limit, passes, max(0, len(hosts) - free), is_global=given is None)
+    return WaitingHosts(counter, len(hosts), limit, passes, max(0, len(hosts) - free), is_global=given is None)

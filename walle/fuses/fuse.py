@@ -40,7 +40,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class LimitUse:
     """An intended use of a limit: an operation about to be requested, or a host about to be declared dead."""
 
     counter: str
@@ -67,7 +67,7 @@ def hosts_in_window(fuse: Fuse, counter: str, period_s: int, now_ms: int) -> set
     return {m.host for m in fuse.mark if m.counter == counter and not m.by_credit and begin < m.at_ms}
 
 
-def exceeded(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> str:
+def exceeded_limit(fuse: Fuse, limits: Limits, use: LimitUse, now_ms: int) -> str:
     """Which pair this use would exceed; empty: none."""
     for pair in limit_of(limits, use.counter).pair:
         hosts = hosts_in_window(fuse, use.counter, pair.period_s, now_ms)
@@ -76,18 +76,18 @@ def exceeded(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> str:
     return ""
 
 
-def charge(fuse: Fuse, limits: Limits, use: Use, now: Moment) -> Fuse | None:
+def charge(fuse: Fuse, limits: Limits, use: LimitUse, now: Moment) -> Fuse | None:
     """The fuse after this use; None: a limit does not allow it. Credits are used first."""
     charged = _forget(copy_of(fuse), limits, now.ms)
     if _is_counted_everywhere(fuse, limits, use, now.ms):
-        return _marked(charged, use, now, by_credit=False)
+        return _add_mark(charged, use, now, by_credit=False)
     credit = credit_for(charged, use.counter, now.ms)
     if credit is not None:
         credit.left -= 1
-        return _marked(charged, use, now, by_credit=True)
-    if exceeded(fuse, limits, use, now.ms):
+        return _add_mark(charged, use, now, by_credit=True)
+    if exceeded_limit(fuse, limits, use, now.ms):
         return None
-    return _marked(charged, use, now, by_credit=False)
+    return _add_mark(charged, use, now, by_credit=False)
 
 
 def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
@@ -151,12 +151,12 @@ def counters_of(fuse: Fuse, automation: Automation, dns_counter: str) -> set[str
     return {dns_counter} if automation is Automation.DNS else named - {dns_counter}
 
 
-def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> bool:
+def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: LimitUse, now_ms: int) -> bool:
     pairs = limit_of(limits, use.counter).pair
     return all(use.host in hosts_in_window(fuse, use.counter, pair.period_s, now_ms) for pair in pairs)
 
 
-def _marked(fuse: Fuse, use: Use, now: Moment, *, by_credit: bool) -> Fuse:
+def _add_mark(fuse: Fuse, use: LimitUse, now: Moment, *, by_credit: bool) -> Fuse:
     """A window needs only a host's newest mark, as it expires last."""
     for mark in [m for m in fuse.mark if (m.counter, m.host, m.by_credit) == (use.counter, use.host, by_credit)]:
         fuse.mark.remove(mark)

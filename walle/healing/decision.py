@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from walle.fuses.admission import Action
+from walle.fuses.admission import AutomaticAction
 from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
 from walle.tables import NAMES, REPAIRS
@@ -62,7 +62,7 @@ class BadScheme(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HealingStep:
     """What comes next for a host with a failing check.
 
     Attributes:
@@ -83,7 +83,7 @@ def scheme_of(project: Project) -> dict[str, Steps]:
     return own | {check: steps for check, steps in DEFAULT_SCHEME.items() if check not in own}
 
 
-def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: int) -> Step:
+def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: int) -> HealingStep:
     """The step after the last one that did not help; the first if the check did not fire for a day.
 
     DNS is never a reason to give a host up: its one step is tried again.
@@ -92,18 +92,18 @@ def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: in
     if last.check != check or now_ms - last.at_ms >= AGAIN_WITHIN_MS:
         return _step(check, steps, 0, f"{check} fails")
     if last.outcome == OUTCOME_REJECTED:
-        return Step(check, None, last.step, f"a CMS rejected {NAMES[last.kind]}")
+        return HealingStep(check, None, last.step, f"a CMS rejected {NAMES[last.kind]}")
     if last.outcome in (OUTCOME_FAILED, OUTCOME_DONE):
         return _step(check, steps, last.step + 1, f"{check} fails again after {NAMES[last.kind]}")
     return _step(check, steps, last.step, f"{check} still fails")
 
 
-def _step(check: str, steps: Sequence[OperationKind], number: int, why: str) -> Step:
+def _step(check: str, steps: Sequence[OperationKind], number: int, why: str) -> HealingStep:
     if steps and steps[-1] == OPERATION_KIND_DNS_FIX:
         number = min(number, len(steps) - 1)
     if number < len(steps):
-        return Step(check, steps[number], number, why)
-    return Step(check, None, number, f"{why}; nothing is left to try")
+        return HealingStep(check, steps[number], number, why)
+    return HealingStep(check, None, number, f"{why}; nothing is left to try")
 
 
 def check_scheme(schemes: Sequence[Scheme]) -> None:
@@ -125,7 +125,7 @@ _HEALED_STATES: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class HealingDecision:
     """What would be done about a host, and what blocks it apart from fuses.
 
     Attributes:
@@ -135,7 +135,7 @@ class Decision:
     """
 
     host: str
-    step: Step | None = None
+    step: HealingStep | None = None
     blocked: str = ""
     is_refused: bool = False
 
@@ -146,7 +146,9 @@ class Decision:
         return f"{self.host}: {what}, since {self.step.why}" + (f" (not now: {self.blocked})" if self.blocked else "")
 
 
-def decide(host: Host, project: Project, incidents: Incidents, now_ms: int, settle_ms: int = SETTLE_MS) -> Decision:
+def decide(
+    host: Host, project: Project, incidents: Incidents, now_ms: int, settle_ms: int = SETTLE_MS
+) -> HealingDecision:
     """The most important failing check that the project's scheme knows, and its next step.
 
     `settle_ms`: how long a check must have been failing before it counts.
@@ -155,28 +157,28 @@ def decide(host: Host, project: Project, incidents: Incidents, now_ms: int, sett
     failing = {check.name: check for check in host.check if check.failing}
     first = next((name for name in scheme if name in failing), None)
     if first is None or host.HasField("operation"):
-        return Decision(host.name)
+        return HealingDecision(host.name)
     step = next_step(host, first, scheme[first], now_ms)
-    blocked = _blocked(host, failing[first], incidents, now_ms, settle_ms) or _pausing(
+    blocked = _blocked_reason(host, failing[first], incidents, now_ms, settle_ms) or _pausing(
         host, step, failing[first], now_ms
     )
-    return Decision(host.name, step, blocked, _is_refused(host.last_repair, step))
+    return HealingDecision(host.name, step, blocked, _is_refused(host.last_repair, step))
 
 
-def awaited(host: Host, project: Project, now_ms: int) -> list[Step]:
+def next_steps(host: Host, project: Project, now_ms: int) -> list[HealingStep]:
     """The next step of every failing check: after the first is repaired, the others still request theirs."""
     failing = {check.name for check in host.check if check.failing}
     return [next_step(host, name, steps, now_ms) for name, steps in scheme_of(project).items() if name in failing]
 
 
-def action_of(decision: Decision, host: Host, operation_id: str) -> Action:
+def action_of(decision: HealingDecision, host: Host, operation_id: str) -> AutomaticAction:
     """What the fuses are asked about."""
     assert decision.step is not None
-    return Action(host.name, decision.step.check, decision.step.kind, host.state, operation_id)
+    return AutomaticAction(host.name, decision.step.check, decision.step.kind, host.state, operation_id)
 
 
-def _blocked(host: Host, check: Check, incidents: Incidents, now_ms: int, settle_ms: int) -> str:
-    incident = incidents.of(host)
+def _blocked_reason(host: Host, check: Check, incidents: Incidents, now_ms: int, settle_ms: int) -> str:
+    incident = incidents.incident_of(host)
     if not host.listed:
         return "it is not in the inventory (`walle inventory import`)"
     if host.state not in _HEALED_STATES:
@@ -192,12 +194,12 @@ def _blocked(host: Host, check: Check, incidents: Incidents, now_ms: int, settle
     return f"failing for {failing_ms // 1000} s, counts from {settle_ms // 1000} s" if failing_ms < settle_ms else ""
 
 
-def _is_refused(last: LastRepair, step: Step) -> bool:
+def _is_refused(last: LastRepair, step: HealingStep) -> bool:
     """Only a rejected dry run leaves OUTCOME_CANCELLED as the last repair."""
     return last.outcome == OUTCOME_CANCELLED and (last.check, last.step) == (step.check, step.number)
 
 
-def _pausing(host: Host, step: Step, check: Check, now_ms: int) -> str:
+def _pausing(host: Host, step: HealingStep, check: Check, now_ms: int) -> str:
     """A DNS fix that failed is tried again after as long as the check had failed by then, 1 min to 1 h."""
     last = host.last_repair
     if step.kind != OPERATION_KIND_DNS_FIX or last.outcome != OUTCOME_FAILED or last.check != check.name:

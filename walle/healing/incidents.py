@@ -18,7 +18,7 @@ ENDS_AT: Final = 0.25  # at most this share fails
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class FailureDomain:
     """A rack or a switch."""
 
     kind: str
@@ -38,7 +38,7 @@ class Incident:
         failing, hosts: how many of how many, now.
     """
 
-    place: Place
+    place: FailureDomain
     since_ms: int
     failing: int
     hosts: int
@@ -47,9 +47,9 @@ class Incident:
         return f"{self.place}: {self.failing} of {self.hosts} hosts fail together: no repair begins"
 
 
-def places_of(location: Location) -> list[Place]:
+def places_of(location: Location) -> list[FailureDomain]:
     named = (("rack", location.rack), ("switch", location.switch))
-    return [Place(kind, location.dc, name) for kind, name in named if name]
+    return [FailureDomain(kind, location.dc, name) for kind, name in named if name]
 
 
 def _is_near(one: Location, other: Location) -> bool:
@@ -70,8 +70,8 @@ class Incidents:
     """
 
     watched_since_ms: int = 0
-    open: dict[Place, Incident] = field(default_factory=dict)
-    ended_ms: dict[Place, int] = field(default_factory=dict)
+    open: dict[FailureDomain, Incident] = field(default_factory=dict)
+    ended_ms: dict[FailureDomain, int] = field(default_factory=dict)
 
     def observe(self, hosts: Iterable[Host], now_ms: int, near: Host | None = None) -> list[Incident]:
         """Look at all hosts, or only at the places of one; returns the incidents that begin now."""
@@ -90,7 +90,7 @@ class Incidents:
                 self.ended_ms[place] = now_ms
         return began
 
-    def of(self, host: Host) -> Incident | None:
+    def incident_of(self, host: Host) -> Incident | None:
         """The incident that this host is part of."""
         return next((self.open[place] for place in places_of(host.location) if place in self.open), None)
 
@@ -100,12 +100,12 @@ class Incidents:
         return max(self.watched_since_ms, *ended, 0)
 
 
-def count(hosts: Iterable[Host]) -> dict[Place, tuple[int, int]]:
+def count(hosts: Iterable[Host]) -> dict[FailureDomain, tuple[int, int]]:
     """How many hosts of each place fail, of how many in use.
 
     Those given up or under manual work do not count, and those in a scenario neither: they fail as planned.
     """
-    counted: dict[Place, tuple[int, int]] = {}
+    counted: dict[FailureDomain, tuple[int, int]] = {}
     for host in hosts:
         is_used = host.state in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) and host.status != HOST_STATUS_DEAD
         if host.scenario or not is_used:

@@ -11,8 +11,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from walle.approval.protocol import Request, action_name
 from walle.approval.tasks import combine, tasks_for, to_give_back, waiting_messages
 from walle.fuses.fuse import AUTOMATION, Moment
-from walle.healing.decision import Step
-from walle.tables import Event, advance
+from walle.healing.decision import HealingStep
+from walle.tables import OperationEvent, advance
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_MANUAL,
     HOST_STATUS_READY,
@@ -76,7 +76,9 @@ class Effect:
     task: Task
 
 
-def begin(step: Step, host: Host, project: Project, installation: str, operation_id: str, now: Moment) -> Operation:
+def begin(
+    step: HealingStep, host: Host, project: Project, installation: str, operation_id: str, now: Moment
+) -> Operation:
     """The first or next automatic operation of a host; the tasks of the one before are deleted later."""
     assert step.kind is not None
     operation = Operation(
@@ -134,7 +136,9 @@ def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
     return Effect(Do.POLL, task)
 
 
-def event_now(operation: Operation, *, is_fine: bool, is_off: bool, in_incident: bool, now_ms: int) -> Event | None:
+def event_now(
+    operation: Operation, *, is_fine: bool, is_off: bool, in_incident: bool, now_ms: int
+) -> OperationEvent | None:
     """The event that has happened by now; None: it waits.
 
     `is_fine`: no check asks for it any more. `is_off`: its automation is off. `in_incident`: the host's rack or switch
@@ -142,9 +146,9 @@ def event_now(operation: Operation, *, is_fine: bool, is_off: bool, in_incident:
     caller stores it with a look at the fuses in the same transaction, when `is_confirmed`.
     """
     if operation.check and operation.stage in _ASKING and (is_fine or is_off or in_incident):
-        return Event.RECOVERED if is_fine else Event.FUSE_OUT if is_off else Event.INCIDENT
+        return OperationEvent.RECOVERED if is_fine else OperationEvent.FUSE_OUT if is_off else OperationEvent.INCIDENT
     if operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING) and operation.failures >= MAX_FAILURES:
-        return Event.GAVE_UP
+        return OperationEvent.GAVE_UP
     if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
         return _from_verdicts(operation)
     if operation.stage == STAGE_RUNNING:
@@ -154,36 +158,36 @@ def event_now(operation: Operation, *, is_fine: bool, is_off: bool, in_incident:
     return _from_tasks(operation, now_ms)
 
 
-def _from_work(operation: Operation, now_ms: int) -> Event | None:
+def _from_work(operation: Operation, now_ms: int) -> OperationEvent | None:
     """Work that never ends is given up: by then its machine is unusable anyway."""
     if operation.intent.done:
-        return Event.EXECUTED
+        return OperationEvent.EXECUTED
     is_late = now_ms - operation.since_ms >= LONGEST_MS.get(operation.kind, 86_400_000)
-    return Event.GAVE_UP if is_late or operation.failures >= MAX_FAILURES else None
+    return OperationEvent.GAVE_UP if is_late or operation.failures >= MAX_FAILURES else None
 
 
-def _from_tasks(operation: Operation, now_ms: int) -> Event | None:
+def _from_tasks(operation: Operation, now_ms: int) -> OperationEvent | None:
     """Tasks that cannot be deleted for long are left to the garbage collector."""
     is_left = bool(operation.task or operation.old_task) and now_ms - operation.since_ms < LEFT_TO_COLLECTOR_MS
-    return Event.TASKS_DELETED if operation.stage == STAGE_ENDING and not is_left else None
+    return OperationEvent.TASKS_DELETED if operation.stage == STAGE_ENDING and not is_left else None
 
 
-def _from_verdicts(operation: Operation) -> Event | None:
+def _from_verdicts(operation: Operation) -> OperationEvent | None:
     said = combine(task.verdict for task in operation.task)
     if said == VERDICT_REJECTED:
-        return Event.REJECTED
+        return OperationEvent.REJECTED
     if operation.stage == STAGE_APPROVAL:
-        return Event.ALL_OK if said == VERDICT_OK else None
-    return None if said == VERDICT_OK else Event.WITHDRAWN
+        return OperationEvent.ALL_OK if said == VERDICT_OK else None
+    return None if said == VERDICT_OK else OperationEvent.WITHDRAWN
 
 
-def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | None:
+def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> OperationEvent | None:
     """Planned work needs no check afterwards. GAVE_UP may become NEXT_STEP: the caller decides."""
     if not operation.check:
-        return Event.COMPLETE
+        return OperationEvent.COMPLETE
     if is_fine:
-        return Event.RECOVERED
-    return Event.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
+        return OperationEvent.RECOVERED
+    return OperationEvent.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
 
 
 def is_confirmed(operation: Operation) -> bool:
@@ -195,7 +199,7 @@ def is_confirmed(operation: Operation) -> bool:
 
 def run(operation: Operation, executor: str, before: str, now_ms: int) -> Operation:
     """CONFIRMED: the intent is stored with what the machine showed before the work."""
-    running = advance(operation, Event.CONFIRMED, now_ms)
+    running = advance(operation, OperationEvent.CONFIRMED, now_ms)
     running.intent.CopyFrom(Intent(executor=executor, before=before, attempts=1, attempt_ms=now_ms))
     return running
 
@@ -230,7 +234,7 @@ def finish(host: Host, now: Moment) -> Host:
 
 def keep(host: Host, operation: Operation, now: Moment) -> None:
     """Add a finished operation to the host's history as the newest."""
-    host.history.insert(0, _finished(operation, now.wall))
+    host.history.insert(0, _history_entry(operation, now.wall))
     del host.history[_KEPT:]
 
 
@@ -254,7 +258,7 @@ def last_repair(operation: Operation, outcome: Outcome, now_ms: int) -> LastRepa
     )
 
 
-def _finished(operation: Operation, ended: Timestamp) -> Finished:
+def _history_entry(operation: Operation, ended: Timestamp) -> Finished:
     return Finished(
         id=operation.id,
         kind=operation.kind,

@@ -19,12 +19,12 @@ TIMEOUT_S: Final = 10.0
 MAX_ANSWER_BYTES: Final = 1 << 20
 
 
-class CallFailed(Exception):
+class OutgoingCallFailed(Exception):
     """There is no answer, or none that is taken. Whether the call took effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """An answer, whole."""
 
     status: int
@@ -48,7 +48,7 @@ async def resolve(host: str, port: int) -> IpAddress:
     return plain_ip(ipaddress.ip_address(found[0][4][0]))
 
 
-class Calls:
+class OutgoingCalls:
     """Sends requests. Who calls says where: only to destinations that the configuration lists."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Calls:
         tls: SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
         extensions: dict[str, Any] | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """The whole call takes `timeout_s` at most, however slowly its bytes arrive. Raises CallFailed."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -82,13 +82,13 @@ class Calls:
                 )
                 return await self._exchange(request, tls)
         except TimeoutError:
-            raise CallFailed(f"no answer within {timeout_s:g} s") from None
+            raise OutgoingCallFailed(f"no answer within {timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise CallFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            raise OutgoingCallFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
     async def send_to_controller(
         self, method: str, base: Url, path: str, entry: Controllers, *, body: object = None, timeout_s: float
-    ) -> Reply:
+    ) -> HttpReply:
         """The same, to a management controller that an entry covers. Raises CallFailed.
 
         A name is resolved once, and the address that was checked is called.
@@ -99,9 +99,13 @@ class Calls:
                 async with asyncio.timeout(timeout_s):
                     ip = await self._resolve(base.address.host, base.port)
             except (OSError, UnicodeError) as error:  # a TimeoutError is an OSError
-                raise CallFailed(f"{base.address.host} cannot be resolved: {str(error) or 'no answer'}") from error
+                raise OutgoingCallFailed(
+                    f"{base.address.host} cannot be resolved: {str(error) or 'no answer'}"
+                ) from error
             if not entry.may_resolve_to(base.address.host, ip):
-                raise CallFailed(f"{base.address.host} is {ip}, an address that an entry must name: it is not called")
+                raise OutgoingCallFailed(
+                    f"{base.address.host} is {ip}, an address that an entry must name: it is not called"
+                )
             headers["host"], extensions = str(base.address), {"sni_hostname": base.address.host}
             url = base._replace(address=base.address._replace(host=str(ip)))
         return await self.send(
@@ -118,7 +122,7 @@ class Calls:
         for client in self._clients.values():
             await client.aclose()
 
-    async def _exchange(self, request: httpx.Request, tls: SSLContext | None) -> Reply:
+    async def _exchange(self, request: httpx.Request, tls: SSLContext | None) -> HttpReply:
         response = await self._client(tls).send(request, stream=True)
         content = bytearray()
         try:
@@ -130,7 +134,7 @@ class Calls:
                     raise ValueError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
         finally:
             await response.aclose()
-        return Reply(response.status_code, bytes(content))
+        return HttpReply(response.status_code, bytes(content))
 
     def _client(self, tls: SSLContext | None) -> httpx.AsyncClient:
         if tls not in self._clients:

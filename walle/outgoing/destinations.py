@@ -124,7 +124,7 @@ def is_special(ip: IpAddress) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class AllowedEndpoint:
     """A URL that may be called, with all that is below it.
 
     Attributes:
@@ -147,7 +147,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class CmsEndpoint(Endpoint):
+class CmsEndpoint(AllowedEndpoint):
     """A CMS. `tvm_app_id`: the name by which projects ask for the token."""
 
     tvm_app_id: str = ""
@@ -198,13 +198,13 @@ class Destinations:
 
     controllers: tuple[Controllers, ...] = ()
     cms: tuple[CmsEndpoint, ...] = ()
-    notify: tuple[Endpoint, ...] = ()
+    notify: tuple[AllowedEndpoint, ...] = ()
 
     def controller_at(self, address: Address, node: str, usual_port: int = 0) -> Controllers | None:
         """The first entry that covers the controller of this host; None: it must not be called."""
         return next((one for one in self.controllers if one.covers(address, node, usual_port)), None)
 
-    def cms_at(self, url: str, tvm_app_id: str = "") -> Endpoint | None:
+    def cms_at(self, url: str, tvm_app_id: str = "") -> AllowedEndpoint | None:
         """The entry for a project's CMS, with the token that the project asks for; None: it must not be called.
 
         Raises BadAddress.
@@ -216,7 +216,7 @@ class Destinations:
             return replace(covering[0], token="")  # nobody asked for it
         return chosen
 
-    def hook_at(self, url: str) -> Endpoint | None:
+    def hook_at(self, url: str) -> AllowedEndpoint | None:
         """The entry for a webhook that gets notices; None: it must not be called. Raises BadAddress."""
         parsed = parse_url(url, may_query=True)
         return next((one for one in self.notify if one.covers(parsed)), None)

@@ -22,10 +22,10 @@ from walle.healing.incidents import Incidents
 from walle.maintenance import tasks
 from walle.notices import Outbox
 from walle.process.healer import Healer
-from walle.process.parts import CmsEvents, RealParts
-from walle.process.planner import Planner, Silence
+from walle.process.parts import CmsEvents, ConfiguredProviders
+from walle.process.planner import Planner, SuspensionPort
 from walle.process.storing import LedgerClock, Storing
-from walle.reach import ORDER, Reaches
+from walle.reach import ORDER, WalleAccessChecks
 from walle.work import inventory, orders, projects, restored, scenarios
 from walle.work.book import DEFAULT_TASKS, FUSE, HOST, MACHINE, PROJECT, RESTORED, SCENARIO, Notice, World
 from walle.work.orders import says_news
@@ -108,9 +108,9 @@ def _check_reach(change: Change, order: Order, what: str) -> None:
         access = decode_access(order.access, ORDER)
     except (ValueError, TypeError) as error:
         raise UnreadableEvent(f"order {what} has grants that this version does not know: upgrade it") from error
-    reaches = Reaches(partial(change.get, HOST), partial(change.get, PROJECT), partial(change.get, SCENARIO))
+    reaches = WalleAccessChecks(partial(change.get, HOST), partial(change.get, PROJECT), partial(change.get, SCENARIO))
     try:
-        reaches.of_order(what)(getattr(order, what), access)
+        reaches.order_check(what)(getattr(order, what), access)
     except (PermissionDenied, OutOfReach) as error:
         raise Refused(str(error), error.code) from None
 
@@ -121,7 +121,7 @@ LOOK_AGAIN_S: Final = 10.0  # for unknown tasks, until a person has reviewed the
 _WORKERS: Final = 32
 
 
-class Automaton:
+class WalleSupervisor:
     """All of it. `run` ends with the error of a part that dies.
 
     Attributes:
@@ -135,8 +135,8 @@ class Automaton:
         installation: str,
         global_limits: Limits,
         outbox: Outbox,
-        make_parts: Callable[[Storing, Mapping[str, Project]], RealParts],
-        silence: Silence,
+        make_parts: Callable[[Storing, Mapping[str, Project]], ConfiguredProviders],
+        silence: SuspensionPort,
         rng: random.Random,
         settle_ms: int,
         cms_events: CmsEvents,
@@ -147,7 +147,7 @@ class Automaton:
         self.machines = controller.records(MACHINE)
         controller.records(DEFAULT_TASKS)
         self.restored = controller.records(RESTORED)
-        self.reaches = Reaches(self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named)
+        self.reaches = WalleAccessChecks(self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named)
         self.ledger = LedgerClock(controller)
         self.storing = Storing(controller)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
@@ -237,7 +237,7 @@ class Automaton:
 
     async def _compare(self, project: str, url: str, listed: Mapping[str, tuple[str, ...]]) -> None:
         """Compare the tasks of a CMS with what is known here."""
-        epoch, wanted = self.world.epoch(), set(self._wanted())
+        epoch, wanted = self.world.epoch(), set(self._wanted_task_ids())
         strays, now_ms = sorted(self._collector.unknown(listed, wanted)), self.ledger.now().ms
         restored = self.restored.get(project)
         if is_looked_at(restored, epoch):
@@ -263,7 +263,7 @@ class Automaton:
     def _unclear(self, names: Iterable[str]) -> str:
         return why_unclear(names, self.hosts, self.projects, self.restored, self.world)
 
-    def _wanted(self) -> Iterator[str]:
+    def _wanted_task_ids(self) -> Iterator[str]:
         """Ids of all tasks that belong to something."""
         for host in self.hosts.values():
             yield from (task.id for task in (*host.operation.task, *host.operation.old_task))

@@ -17,8 +17,8 @@ from walle.executors.over_http import RedfishConfig
 from walle.executors.values import check_argument, fields_in
 from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
 from walle.notices import SmtpServer, why_not_notified
-from walle.outgoing.destinations import CmsEndpoint, Controllers, Destinations, Endpoint, parse_url
-from walle.process.fields import BadConfig, check_names, read, read_all
+from walle.outgoing.destinations import AllowedEndpoint, CmsEndpoint, Controllers, Destinations, parse_url
+from walle.process.fields import BadConfig, check_names, read_all, read_fields
 from walle.tables import KINDS
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Recipient, Severity
@@ -34,11 +34,11 @@ SECTIONS: Final = (
     "smtp",
     "notifications",
 )
-ExecutorConfig = RedfishConfig | CommandConfig | Endpoint | DnsConfig | None
+ExecutorConfig = RedfishConfig | CommandConfig | AllowedEndpoint | DnsConfig | None
 _KINDS: Final[Mapping[str, type[Any] | None]] = {
     "redfish": RedfishConfig,
     "command": CommandConfig,
-    "webhook": Endpoint,
+    "webhook": AllowedEndpoint,
     "dns": DnsConfig,
     "none": None,
 }
@@ -80,7 +80,9 @@ def load(path: Path) -> FileConfig:
     return FileConfig(
         global_limits={name: _limit(name, one) for name, one in _section(content, "automation")},
         executors=executors,
-        operations={_kind(kind): _known(kind, name, executors) for kind, name in _section(content, "operations")},
+        operations={
+            _kind(kind): _executor_name(kind, name, executors) for kind, name in _section(content, "operations")
+        },
         destinations=destinations,
         agent_checks=_checks(content.get("agent_checks", [])),
         smtp=_smtp(content.get("smtp"), path.parent),
@@ -104,7 +106,7 @@ def _destinations(content: Mapping[str, Any], folder: Path) -> Destinations:
     return Destinations(
         controllers,
         read_all("cms", content.get("cms") or [], CmsEndpoint, folder),
-        read_all("notify", content.get("notify") or [], Endpoint, folder),
+        read_all("notify", content.get("notify") or [], AllowedEndpoint, folder),
     )
 
 
@@ -125,7 +127,7 @@ def _executor(name: str, given: Any, destinations: Destinations, folder: Path) -
         return None
     if kind is RedfishConfig and (old := sorted({"user", "password_file"} & values.keys())):
         raise BadConfig(f"{where}.{old[0]}: an account is used at listed destinations only: write `{_ACCOUNT}` instead")
-    config: ExecutorConfig = read(where, values, kind, folder)
+    config: ExecutorConfig = read_fields(where, values, kind, folder)
     _check_executor(where, config)
     if _calls_controllers(config) and not destinations.controllers:
         raise BadConfig(f"{where}: it calls management controllers, and none may be called: write `{_ACCOUNT}`")
@@ -194,7 +196,7 @@ def _kind(name: str) -> OperationKind:
     return KINDS[name]
 
 
-def _known(kind: str, name: Any, executors: Mapping[str, ExecutorConfig]) -> str:
+def _executor_name(kind: str, name: Any, executors: Mapping[str, ExecutorConfig]) -> str:
     if name not in executors:
         raise BadConfig(f"operations.{kind}: executor {name!r} is not defined under executors")
     return str(name)
@@ -204,7 +206,7 @@ def _smtp(given: Any, folder: Path) -> SmtpServer | None:
     if given is None:
         return None
     with_port = {"port": 25, **given} if isinstance(given, Mapping) else given
-    server = read("smtp", with_port, SmtpServer, folder)
+    server = read_fields("smtp", with_port, SmtpServer, folder)
     _check_pair("smtp.", user=server.user, password_file=server.password)
     return server
 

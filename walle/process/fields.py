@@ -21,7 +21,7 @@ class BadConfig(Exception):
     """The file cannot be used; the message names the place."""
 
 
-def read(where: str, given: Any, kind: type[T], folder: Path) -> T:
+def read_fields(where: str, given: Any, kind: type[T], folder: Path) -> T:
     """The dataclass `kind` from names and values. Files are named from the folder of the configuration.
 
     Raises:
@@ -43,7 +43,7 @@ def read_all(where: str, given: Any, kind: type[T], folder: Path) -> tuple[T, ..
     """A list of them. Raises BadConfig."""
     if not isinstance(given, list):
         raise BadConfig(f"{where}: write a list")
-    return tuple(read(f"{where}[{number}]", one, kind, folder) for number, one in enumerate(given))
+    return tuple(read_fields(f"{where}[{number}]", one, kind, folder) for number, one in enumerate(given))
 
 
 def check_names(where: str, given: Any, known: tuple[str, ...]) -> None:

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from walle.executors.port import Executor, ExecutorFailure, Progress, Seen, Unfit
+from walle.executors.port import Executor, ExecutorFailure, PollResult, Unfit, WorkProgress
 from walle.fuses.fuse import Moment
 from walle.healing.backoff import Backoff, pause_ms
 from walle.healing.operation import MAX_FAILURES, UNSEEN_MS, Do, effects, is_confirmed
-from walle.process.leave import REFUSED, Leave
-from walle.process.ports import MayBegin, Parts, Store
+from walle.process.leave import REFUSED, HostApprovals
+from walle.process.ports import MayBegin, Providers, TransactionStore
 from walle.work.book import Notice, World
 from walle.work.repairs import consider, settle, start_work
 from walle.work.results import take_attempt, take_handle, take_seen, take_work_failure
@@ -25,8 +25,8 @@ class Healer:
 
     def __init__(
         self,
-        store: Store,
-        parts: Parts,
+        store: TransactionStore,
+        parts: Providers,
         world: World,
         now: Callable[[], Moment],
         rng: random.Random,
@@ -34,7 +34,7 @@ class Healer:
     ) -> None:
         self._store, self._parts, self._world = store, parts, world
         self._now, self._notify, self._backoff = now, notify, Backoff(rng)
-        self._leave = Leave(store, parts, world, now, rng, self._backoff)
+        self._leave = HostApprovals(store, parts, world, now, rng, self._backoff)
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
@@ -79,7 +79,7 @@ class Healer:
         try:
             self._parts.executor(host.operation.kind)
         except ExecutorFailure as error:
-            await self._failed(host, error)
+            await self._record_failure(host, error)
         else:
             self._notify(await self._leave.dry_run(host))
 
@@ -92,10 +92,10 @@ class Healer:
             return
         try:
             executor = self._parts.executor(host.operation.kind)
-            before = await executor.before(host)
+            before = await executor.progress_marker(host)
         except ExecutorFailure as error:
             self._note(host, what, failed=True)
-            await self._failed(host, error)
+            await self._record_failure(host, error)
             return
         self._note(host, what, failed=False)
         self._world.look_near(host)  # since approval was asked for, the whole switch may have failed
@@ -113,21 +113,21 @@ class Healer:
             return
         try:
             executor = self._parts.executor(host.operation.kind)
-            seen = await executor.look(host, age_ms / 1000)
+            seen = await executor.poll(host, age_ms / 1000)
         except ExecutorFailure as error:
             self._note(host, what, failed=True)
             is_over = self._backoff.failing_ms(host.name, what, self._now().ms) >= UNSEEN_MS
-            await self._failed(host, error, MAX_FAILURES if is_over else 0)
+            await self._record_failure(host, error, MAX_FAILURES if is_over else 0)
             return
         self._note(host, what, failed=False)
-        if seen.progress is not Progress.NOT_BEGUN:
+        if seen.progress is not WorkProgress.NOT_BEGUN:
             await self._saw(host, seen)
         elif age_ms >= pause_ms(host.operation.intent.attempts - 1):
             await self._repeat(host, executor)
 
     async def _repeat(self, host: Host, executor: Executor) -> None:
         if host.operation.intent.handle:
-            await self._failed(host, ExecutorFailure("it was begun, and nothing shows it"))
+            await self._record_failure(host, ExecutorFailure("it was begun, and nothing shows it"))
         operation_id, now_ms = host.operation.id, self._now().ms
         may = await self._store.intend(lambda book: take_attempt(book, host.name, operation_id, now_ms))
         if may is not None:
@@ -142,17 +142,17 @@ class Healer:
             may.check()
             handle = await executor.begin(host)
         except ExecutorFailure as error:
-            await self._failed(host, error)
+            await self._record_failure(host, error)
             return
         await self._store.transact(lambda book: take_handle(book, name, operation_id, handle))
 
-    async def _failed(self, host: Host, error: ExecutorFailure, times: int = 1) -> None:
+    async def _record_failure(self, host: Host, error: ExecutorFailure, times: int = 1) -> None:
         """What no repetition can mend is given up at once."""
         text, operation_id = str(error), host.operation.id
         times = MAX_FAILURES if isinstance(error, Unfit) else times
         await self._store.transact(lambda book: take_work_failure(book, host.name, operation_id, text, times))
 
-    async def _saw(self, host: Host, seen: Seen) -> None:
+    async def _saw(self, host: Host, seen: PollResult) -> None:
         operation_id = host.operation.id
         await self._store.transact(lambda book: take_seen(book, host.name, operation_id, seen))
 

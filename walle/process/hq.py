@@ -37,11 +37,11 @@ class Hq:
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
         for client in self._of(node):
-            await _translated(client.admin.suspend_node(node, duration_s=seconds, by=_BY, reason=reason))
+            await _translate_errors(client.admin.suspend_node(node, duration_s=seconds, by=_BY, reason=reason))
 
     async def resume(self, node: str, reason: str) -> None:
         for client in self._of(node):
-            await _translated(client.admin.resume_node(node))
+            await _translate_errors(client.admin.resume_node(node))
 
     def _of(self, node: str) -> list[Client]:
         """The locations where the node has instances; all of them while that is unknown."""
@@ -91,7 +91,7 @@ class NoHq:
         """Nothing to do."""
 
 
-async def _translated(call: Awaitable[object]) -> None:
+async def _translate_errors(call: Awaitable[object]) -> None:
     try:
         await call
     except HqApiError as error:

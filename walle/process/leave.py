@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from walle.approval.protocol import Answer, CmsFailure, UnknownTask
+from walle.approval.protocol import CmsAnswer, CmsFailure, UnknownTask
 from walle.fuses.fuse import Moment
 from walle.healing.backoff import Backoff
 from walle.healing.operation import Do, Effect, request_of
-from walle.process.ports import Parts, Store
+from walle.process.ports import Providers, TransactionStore
 from walle.work.book import Notice, World
 from walle.work.repairs import refused_operation
 from walle.work.results import take_answer, take_dry_runs, take_failure
@@ -19,13 +19,13 @@ from wallepb.v1.host_pb2 import OUTCOME_CANCELLED, VERDICT_OK, VERDICT_REJECTED,
 REFUSED: Final = "a dry run that was rejected"
 
 
-class Leave:
+class HostApprovals:
     """The calls of CMSs, for one host at a time."""
 
     def __init__(
         self,
-        store: Store,
-        parts: Parts,
+        store: TransactionStore,
+        parts: Providers,
         world: World,
         now: Callable[[], Moment],
         rng: random.Random,
@@ -52,7 +52,7 @@ class Leave:
         answers = await self._dry_runs(host, operation)
         return answers is not None and not _is_rejected(answers)
 
-    async def _dry_runs(self, host: Host, operation: Operation) -> list[Answer] | None:
+    async def _dry_runs(self, host: Host, operation: Operation) -> list[CmsAnswer] | None:
         """The answer about each task; None: not all CMSs answer now."""
         whats = [f"{Do.DRY_RUN} {task.cms}" for task in operation.task]
         if not all(self._may_try(host.name, what) for what in whats):
@@ -63,7 +63,7 @@ class Leave:
                 cms = self._parts.cms(host.project, task.cms)
                 answers.append(await cms.dry_run(request_of(operation, task, (host.name,))))
             except CmsFailure as error:
-                await self._failed(host, task.id, what, error)
+                await self._record_failure(host, task.id, what, error)
                 return None
             self._note(host, what, failed=False)
         self._note(host, REFUSED, failed=_is_rejected(answers))
@@ -79,7 +79,7 @@ class Leave:
         try:
             answer = await self._call(host, effect)
         except CmsFailure as error:
-            await self._failed(host, effect.task.id, what, error)
+            await self._record_failure(host, effect.task.id, what, error)
             return
         self._note(host, what, failed=_is_setback(effect, answer))
         jitter, now, operation_id = self._rng.random(), self._now(), host.operation.id
@@ -87,7 +87,7 @@ class Leave:
             lambda book: take_answer(book, host.name, operation_id, effect, answer, jitter, now),
         )
 
-    async def _call(self, host: Host, effect: Effect) -> Answer | None:
+    async def _call(self, host: Host, effect: Effect) -> CmsAnswer | None:
         """None: the CMS does not know the task (any more)."""
         cms, task = self._parts.cms(host.project, effect.task.cms), effect.task
         try:
@@ -102,7 +102,7 @@ class Leave:
             pass
         return None
 
-    async def _failed(self, host: Host, task_id: str, what: str, error: CmsFailure) -> None:
+    async def _record_failure(self, host: Host, task_id: str, what: str, error: CmsFailure) -> None:
         self._note(host, what, failed=True)
         operation_id, text = host.operation.id, str(error)
         await self._store.transact(lambda book: take_failure(book, host.name, operation_id, task_id, text))
@@ -118,11 +118,11 @@ def _name(effect: Effect) -> str:
     return f"{effect.do} {effect.task.cms}"
 
 
-def _is_rejected(answers: Sequence[Answer]) -> bool:
+def _is_rejected(answers: Sequence[CmsAnswer]) -> bool:
     return any(answer.verdict == VERDICT_REJECTED for answer in answers)
 
 
-def _is_setback(effect: Effect, answer: Answer | None) -> bool:
+def _is_setback(effect: Effect, answer: CmsAnswer | None) -> bool:
     """The CMS lost a task, or took its ok back: it may do so again and again."""
     if effect.do is Do.CONFIRM:
         return answer is None or answer.verdict != VERDICT_OK

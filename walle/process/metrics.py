@@ -8,7 +8,7 @@ from typing import Final
 
 from serving.telemetry.metrics import Declared
 from walle.fuses.fuse import Automation, switch_of
-from walle.process.automaton import Automaton
+from walle.process.automaton import WalleSupervisor
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HostState, HostStatus, Stage
 from wallepb.v1.project_pb2 import ScenarioStage
@@ -16,7 +16,7 @@ from wallepb.v1.project_pb2 import ScenarioStage
 Counted = Mapping[tuple[str, ...], float]
 
 
-def _fuses_out(walle: Automaton) -> Counted:
+def _fuses_out(walle: WalleSupervisor) -> Counted:
     """1 for those that are off; all projects are shown, so that an alert has something to compare."""
     names = [*walle.projects, "global"]
     shown: dict[tuple[str, ...], float] = {(name, str(one)): 0.0 for name in names for one in Automation}
@@ -25,7 +25,7 @@ def _fuses_out(walle: Automaton) -> Counted:
     return shown
 
 
-def _hosts(walle: Automaton) -> Counted:
+def _hosts(walle: WalleSupervisor) -> Counted:
     return Counter(
         (
             host.project,
@@ -36,7 +36,7 @@ def _hosts(walle: Automaton) -> Counted:
     )
 
 
-def _operations(walle: Automaton) -> Counted:
+def _operations(walle: WalleSupervisor) -> Counted:
     return Counter(
         (NAMES[host.operation.kind], Stage.Name(host.operation.stage).removeprefix("STAGE_").lower())
         for host in walle.hosts.values()
@@ -44,7 +44,7 @@ def _operations(walle: Automaton) -> Counted:
     )
 
 
-def _failing(walle: Automaton) -> Counted:
+def _failing(walle: WalleSupervisor) -> Counted:
     return Counter(
         (host.project, check.name)
         for host in walle.hosts.values()
@@ -54,22 +54,22 @@ def _failing(walle: Automaton) -> Counted:
     )
 
 
-def _oldest_s(walle: Automaton) -> float:
+def _oldest_s(walle: WalleSupervisor) -> float:
     now_ms = walle.ledger.now().ms
     since = [host.operation.since_ms for host in walle.hosts.values() if host.HasField("operation")]
     return (now_ms - min(since)) / 1000 if since else 0.0
 
 
-def _scenarios(walle: Automaton) -> Counted:
+def _scenarios(walle: WalleSupervisor) -> Counted:
     stages = (ScenarioStage.Name(one.stage) for one in walle.scenarios.values())
     return Counter((stage.removeprefix("SCENARIO_STAGE_").lower(),) for stage in stages)
 
 
-def _by_severity(counted: Callable[[Automaton], Mapping[str, int]]) -> Callable[[Automaton], Counted]:
+def _by_severity(counted: Callable[[WalleSupervisor], Mapping[str, int]]) -> Callable[[WalleSupervisor], Counted]:
     return lambda walle: {(severity,): float(count) for severity, count in counted(walle).items()}
 
 
-METRICS: Final[tuple[Declared[Automaton], ...]] = (
+METRICS: Final[tuple[Declared[WalleSupervisor], ...]] = (
     Declared("gauge", "walle_acting", "1 at the leader.", lambda walle: float(walle.controller.is_acting)),
     Declared(
         "gauge",

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from walle.approval.client import HttpCms
-from walle.approval.protocol import DEFAULT, Cms, CmsEvent, CmsFailure
+from walle.approval.protocol import DEFAULT, CmsEvent, CmsFailure, CmsPort
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
-from walle.executors.over_http import Redfish, RedfishConfig, Webhook
-from walle.executors.port import Executor, Nothing, Unfit
-from walle.outgoing.calls import Calls
-from walle.outgoing.destinations import Endpoint, not_listed, parse_url
+from walle.executors.over_http import Redfish, RedfishConfig, WebhookExecutor
+from walle.executors.port import Executor, NoOp, Unfit
+from walle.outgoing.calls import OutgoingCalls
+from walle.outgoing.destinations import AllowedEndpoint, not_listed, parse_url
 from walle.process.config import FileConfig
 from walle.process.storing import Storing
 from walle.tables import NAMES
@@ -54,7 +54,7 @@ class CmsEvents:
             self._notify([Notice(SEVERITY_ERROR, project, text)])
 
 
-class RealParts:
+class ConfiguredProviders:
     """CMSs of projects and executors of kinds, as configured."""
 
     def __init__(
@@ -63,15 +63,15 @@ class RealParts:
         projects: Mapping[str, Project],
         storing: Storing,
         events: CmsEvents,
-        calls: Calls,
+        calls: OutgoingCalls,
     ) -> None:
         self._config, self._projects, self._storing = config, projects, storing
         self.destinations, self.agent_checks = config.destinations, config.agent_checks
         self._events, self._calls = events, calls
-        self._executors = {name: self._made(name) for name in config.executors}
-        self._nothing = Nothing()
+        self._executors = {name: self._create_executor(name) for name in config.executors}
+        self._nothing = NoOp()
 
-    def cms(self, project: str, url: str) -> Cms:
+    def cms(self, project: str, url: str) -> CmsPort:
         setting = next((one for one in self._settings(project) if one.url == url), None)
         if setting is None:
             raise CmsFailure(f"project {project} has no such CMS any more")
@@ -101,12 +101,12 @@ class RealParts:
         found = self._projects.get(project)
         return list(found.cms) if found is not None else []
 
-    def _made(self, name: str) -> Executor:
+    def _create_executor(self, name: str) -> Executor:
         config = self._config.executors[name]
         if isinstance(config, RedfishConfig):
             return Redfish(name, config, self.destinations, self._calls)
         if isinstance(config, CommandConfig):
             return Command(name, config, self.destinations)
-        if isinstance(config, Endpoint):
-            return Webhook(name, config, self._calls, self.destinations)
-        return Dns(name, config) if isinstance(config, DnsConfig) else Nothing()
+        if isinstance(config, AllowedEndpoint):
+            return WebhookExecutor(name, config, self._calls, self.destinations)
+        return Dns(name, config) if isinstance(config, DnsConfig) else NoOp()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from serving.errors import ServiceError
-from walle.approval.protocol import Answer, Cms, CmsFailure, UnknownTask
+from walle.approval.protocol import CmsAnswer, CmsFailure, CmsPort, UnknownTask
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Do, Effect
 from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, request_of
-from walle.process.ports import Parts
+from walle.process.ports import Providers
 from walle.process.storing import Storing
-from walle.work.book import Book, Notice, World
+from walle.work.book import Notice, WalleTransaction, World
 from walle.work.scenarios import (
     may_begin,
     settle_scenario,
@@ -36,7 +36,7 @@ RESUME_MS: Final = 900_000
 SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour of work, and 15 minutes for all hosts to come back
 
 
-class Silence(Protocol):
+class SuspensionPort(Protocol):
     """HQ's planned-work order: silence of a node is not counted meanwhile. Raises ServiceError."""
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None: ...
@@ -51,8 +51,8 @@ class Planner:
         self,
         storing: Storing,
         scenario: Callable[[str], Scenario | None],
-        parts: Parts,
-        silence: Silence,
+        parts: Providers,
+        silence: SuspensionPort,
         world: World,
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
@@ -113,7 +113,7 @@ class Planner:
         answers = await asyncio.gather(*(self._ask(room, scenario, *pair) for pair in effects(scenario)))
         now = self._now()
 
-        def take(book: Book) -> None:
+        def take(book: WalleTransaction) -> None:
             for effect, answer in answers:
                 if isinstance(answer, CmsFailure):
                     take_scenario_failure(book, name, effect.task.id, str(answer))
@@ -124,7 +124,7 @@ class Planner:
 
     async def _ask(
         self, room: asyncio.Semaphore, scenario: Scenario, host: ScenarioHost, effect: Effect
-    ) -> tuple[Effect, Answer | CmsFailure | None]:
+    ) -> tuple[Effect, CmsAnswer | CmsFailure | None]:
         async with room:
             try:
                 cms = self._parts.cms(self._project_of(host.name), effect.task.cms)
@@ -137,7 +137,7 @@ class Planner:
         return host.project if host is not None else ""
 
 
-async def _call(cms: Cms, scenario: Scenario, host: ScenarioHost, effect: Effect) -> Answer | None:
+async def _call(cms: CmsPort, scenario: Scenario, host: ScenarioHost, effect: Effect) -> CmsAnswer | None:
     """None: the CMS does not know the task (any more)."""
     try:
         if effect.do is Do.CREATE:

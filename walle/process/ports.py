@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from walle.approval.protocol import Cms
+from walle.approval.protocol import CmsPort
 from walle.executors.port import Executor
-from walle.work.book import Book
+from walle.work.book import WalleTransaction
 from wallepb.v1.host_pb2 import Host, OperationKind
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ class MayBegin(Protocol):
         """Call it right before the effect; raises if it may not begin (any more)."""
 
 
-class Store(Protocol):
+class TransactionStore(Protocol):
     """Transactions over the records."""
 
     def host(self, name: str) -> Host | None:
@@ -29,17 +29,17 @@ class Store(Protocol):
     def why_nothing_begins(self) -> str:
         """Why nothing begins (frozen or stopped): no operation is begun, running ones finish."""
 
-    async def transact(self, decide: Callable[[Book], T]) -> T:
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""
 
-    async def intend(self, decide: Callable[[Book], bool]) -> MayBegin | None:
+    async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         """The same for an intent; None: `decide` said no."""
 
 
-class Parts(Protocol):
+class Providers(Protocol):
     """Where an operation's CMSs and executors come from."""
 
-    def cms(self, project: str, url: str) -> Cms:
+    def cms(self, project: str, url: str) -> CmsPort:
         """Raises CmsFailure: the project has no such CMS any more."""
 
     def executor(self, kind: OperationKind) -> Executor:

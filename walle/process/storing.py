@@ -8,10 +8,10 @@ from typing import Final, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from control import Change, Controller, Intent, Kind, RecordChanged
+from control import Change, Controller, EffectIntent, Kind, RecordChanged
 from serving.clock import Clock
 from walle.fuses.fuse import Moment
-from walle.work.book import HOST, LEDGER_TIME, Book
+from walle.work.book import HOST, LEDGER_TIME, WalleTransaction
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import LedgerTime
 
@@ -33,7 +33,7 @@ class Storing:
     def why_nothing_begins(self) -> str:
         return self._controller.why_nothing_begins()
 
-    async def transact(self, decide: Callable[[Book], T]) -> T:
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         for attempt in range(_ATTEMPTS):
             book = _Noting(self._controller.change())
             result = decide(book)
@@ -47,7 +47,7 @@ class Storing:
                 return result
         raise AssertionError("unreachable")
 
-    async def intend(self, decide: Callable[[Book], bool]) -> Intent | None:
+    async def intend(self, decide: Callable[[WalleTransaction], bool]) -> EffectIntent | None:
         change = self._controller.change()
         return await self._controller.intend(change) if decide(change) else None
 

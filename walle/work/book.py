@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from control.records import Kind
-from walle.fuses.admission import Admission, Fuses
+from walle.fuses.admission import FuseAdmission, Fuses
 from walle.fuses.fuse import GLOBAL
 from walle.fuses.limits import Limits
 from walle.healing.decision import SETTLE_MS
@@ -30,7 +30,7 @@ LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
 RESTORED: Final = Kind("restored", Restored)
 
 
-class Book(Protocol):
+class WalleTransaction(Protocol):
     """One transaction: reads see what it has put already; all of it is stored, or nothing."""
 
     def get(self, kind: Kind[M], record_id: str, /) -> M | None:
@@ -77,14 +77,14 @@ class World:
     look_near: Callable[[Host], object] = lambda host: None
 
 
-def fuses_of(book: Book, project: Project, world: World) -> Fuses:
+def fuses_of(book: WalleTransaction, project: Project, world: World) -> Fuses:
     """Both fuses; a project without one has everything switched on."""
     mine = book.get(FUSE, project.id) or Fuse(id=project.id)
     everyones = book.get(FUSE, GLOBAL) or Fuse(id=GLOBAL)
     return Fuses(mine, project.limits, everyones, world.global_limits)
 
 
-def put_fuses(book: Book, before: Fuses, admission: Admission) -> None:
+def put_fuses(book: WalleTransaction, before: Fuses, admission: FuseAdmission) -> None:
     """Store the fuses that a decision changed."""
     if admission.project is not before.project:
         book.put(FUSE, before.project.id, admission.project)

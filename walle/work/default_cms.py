@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Callable, Set
 from typing import Final, Protocol, TypeVar
 
-from walle.approval.protocol import DEFAULT, Answer, CmsFailure, Request, UnknownTask
-from walle.work.book import DEFAULT_TASKS, PROJECT, RESTORED, Book
+from walle.approval.protocol import DEFAULT, CmsAnswer, CmsFailure, Request, UnknownTask
+from walle.work.book import DEFAULT_TASKS, PROJECT, RESTORED, WalleTransaction
 from walle.work.restored import busy_hosts
 from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK
 from wallepb.v1.project_pb2 import DefaultCmsTask, DefaultCmsTasks
@@ -18,12 +18,12 @@ from wallepb.v1.project_pb2 import DefaultCmsTask, DefaultCmsTasks
 DEFAULT_MAX_BUSY_HOSTS: Final = 5
 
 
-def dry_run() -> Answer:
+def dry_run() -> CmsAnswer:
     """It never rejects."""
-    return Answer(VERDICT_OK)
+    return CmsAnswer(VERDICT_OK)
 
 
-def create(held: DefaultCmsTasks, request: Request, max_busy_hosts: int, others: Set[str] = frozenset()) -> Answer:
+def create(held: DefaultCmsTasks, request: Request, max_busy_hosts: int, others: Set[str] = frozenset()) -> CmsAnswer:
     """Add the task to `held`, and decide. Raises CmsFailure: the same id with another content.
 
     `others`: hosts that are busy without a task here.
@@ -41,17 +41,17 @@ def create(held: DefaultCmsTasks, request: Request, max_busy_hosts: int, others:
     return poll(held, request.id, max_busy_hosts, others)
 
 
-def poll(held: DefaultCmsTasks, task_id: str, max_busy_hosts: int, others: Set[str] = frozenset()) -> Answer:
+def poll(held: DefaultCmsTasks, task_id: str, max_busy_hosts: int, others: Set[str] = frozenset()) -> CmsAnswer:
     """The current verdict; grants in the order of creation, as far as there is room. Raises UnknownTask."""
     task = _find(held, task_id)
     if task is None:
         raise UnknownTask(f"task {task_id} does not exist")
     _grant(held, max_busy_hosts, others)
     if task.granted:
-        return Answer(VERDICT_OK)
+        return CmsAnswer(VERDICT_OK)
     busy = sorted(_busy(held) | others)
     shown = ", ".join(busy[:10]) + ("..." if len(busy) > 10 else "")
-    return Answer(VERDICT_IN_PROCESS, f"{len(busy)} of {max_busy_hosts} hosts are busy: {shown}")
+    return CmsAnswer(VERDICT_IN_PROCESS, f"{len(busy)} of {max_busy_hosts} hosts are busy: {shown}")
 
 
 def delete(held: DefaultCmsTasks, task_id: str) -> None:
@@ -84,7 +84,7 @@ T = TypeVar("T")
 class Transactions(Protocol):
     """Over the records."""
 
-    async def transact(self, decide: Callable[[Book], T]) -> T: ...
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T: ...
 
 
 class DefaultCms:
@@ -96,16 +96,16 @@ class DefaultCms:
     def __init__(self, storing: Transactions, project: str) -> None:
         self._storing, self._project = storing, project
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         return dry_run()
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         return await self._change(lambda held, most, others: create(held, request, most, others))
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         return await self._change(lambda held, most, others: poll(held, task_id, most, others))
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         return await self.poll(task_id)
 
     async def delete(self, task_id: str) -> None:
@@ -115,7 +115,7 @@ class DefaultCms:
         return await self._change(lambda held, *_: {task.id: tuple(task.host) for task in held.task})
 
     async def _change(self, decide: Callable[[DefaultCmsTasks, int, Set[str]], T]) -> T:
-        def inside(book: Book) -> T:
+        def inside(book: WalleTransaction) -> T:
             project = book.get(PROJECT, self._project)
             setting = next((cms for cms in project.cms if cms.url == DEFAULT), None) if project else None
             held = book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks(project=self._project)

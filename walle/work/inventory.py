@@ -12,7 +12,7 @@ from typing import Final
 
 from control.errors import Refused
 from serving.rights.patterns import Patterns
-from walle.work.book import HOST, MACHINE, Book
+from walle.work.book import HOST, MACHINE, WalleTransaction
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.service_pb2 import AddHostRequest
 
@@ -25,7 +25,7 @@ def inventory_number(text: str) -> int:
     return int(text) if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else 0
 
 
-def import_machines(book: Book, machines: Iterable[Machine], known: Iterable[Machine]) -> None:
+def import_machines(book: WalleTransaction, machines: Iterable[Machine], known: Iterable[Machine]) -> None:
     """Store them, and the same in their hosts. Refused: one of them has what another machine has."""
     machines = list(machines)
     mine = {machine.name for machine in machines}
@@ -41,7 +41,7 @@ def import_machines(book: Book, machines: Iterable[Machine], known: Iterable[Mac
             book.put(HOST, host.name, identify(host, machine))
 
 
-def remove_machine(book: Book, name: str) -> None:
+def remove_machine(book: WalleTransaction, name: str) -> None:
     if book.get(MACHINE, name) is None:
         raise Refused(f"machine {name} is not in the inventory", "NOT_FOUND")
     if book.get(HOST, name) is not None:
@@ -49,7 +49,9 @@ def remove_machine(book: Book, name: str) -> None:
     book.delete(MACHINE, name)
 
 
-def machine_for(book: Book, order: AddHostRequest, known: Iterable[Machine], *, may_import: bool) -> Machine:
+def machine_for(
+    book: WalleTransaction, order: AddHostRequest, known: Iterable[Machine], *, may_import: bool
+) -> Machine:
     """The machine that becomes a host of the order's project. Refused: the inventory does not permit it.
 
     `may_import`: what the order says of the machine is imported.
@@ -70,7 +72,7 @@ def machine_for(book: Book, order: AddHostRequest, known: Iterable[Machine], *, 
     return found
 
 
-def check_permitted(book: Book, name: str, project: str, *, may_import: bool) -> None:
+def check_permitted(book: WalleTransaction, name: str, project: str, *, may_import: bool) -> None:
     """Refused: the inventory does not permit the machine to this project. `may_import`: then it is permitted now."""
     machine = book.get(MACHINE, name)
     if machine is not None and may_import and not is_permitted(machine, project):

@@ -8,8 +8,16 @@ from control.errors import Refused
 from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
 from walle.healing.check_sources import changed_check
-from walle.tables import NAMES, Change, Event, NotPossible, Told, is_possible, told
-from walle.work.book import HOST, PROJECT, RESTORED, Book, World
+from walle.tables import (
+    NAMES,
+    MembershipChange,
+    MembershipRule,
+    NotPossible,
+    OperationEvent,
+    is_possible,
+    membership_rule,
+)
+from walle.work.book import HOST, PROJECT, RESTORED, WalleTransaction, World
 from walle.work.inventory import check_listed, check_permitted, identify, machine_for
 from walle.work.repairs import move
 from walle.work.restored import why_busy
@@ -42,14 +50,14 @@ from wallepb.v1.service_pb2 import (
 )
 
 _CHANGES = {
-    (HOST_CHANGE_PREPARE, False): Change.PREPARE,
-    (HOST_CHANGE_MOVE, False): Change.MOVE,
-    (HOST_CHANGE_MOVE, True): Change.MOVE_RELEASE,
-    (HOST_CHANGE_REMOVE, False): Change.REMOVE,
+    (HOST_CHANGE_PREPARE, False): MembershipChange.PREPARE,
+    (HOST_CHANGE_MOVE, False): MembershipChange.MOVE,
+    (HOST_CHANGE_MOVE, True): MembershipChange.MOVE_RELEASE,
+    (HOST_CHANGE_REMOVE, False): MembershipChange.REMOVE,
 }
 
 
-def add_host(book: Book, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
+def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
     """`known`: the inventory."""
     order = given.add_host
     if book.get(HOST, order.host) is not None:
@@ -57,7 +65,7 @@ def add_host(book: Book, given: Order, world: World, now: Moment, known: Iterabl
     project = _project(book, order.project)
     machine = machine_for(book, order, known, may_import=given.may_import)
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
-    tells = _told(_adding(order), state)
+    tells = _membership_rule(_adding(order), state)
     host = identify(Host(name=order.host, project=order.project), machine)
     # It is in use only once the CMSs have agreed.
     host.state, host.status = HOST_STATE_FREE if tells.operation else state, HOST_STATUS_READY
@@ -66,14 +74,14 @@ def add_host(book: Book, given: Order, world: World, now: Moment, known: Iterabl
     book.put(HOST, order.host, host)
 
 
-def change_host(book: Book, given: Order, world: World, now: Moment) -> None:
+def change_host(book: WalleTransaction, given: Order, world: World, now: Moment) -> None:
     order = given.change_host
     host = _idle(book, order.host)
     project = _project(book, host.project)
     if order.change == HOST_CHANGE_MOVE:
         _project(book, order.project)
         check_permitted(book, host.name, order.project, may_import=given.may_import)
-    tells = _told(_CHANGES[order.change, order.release], host.state)
+    tells = _membership_rule(_CHANGES[order.change, order.release], host.state)
     is_gone = order.change == HOST_CHANGE_REMOVE
     if tells.operation:
         _check_not_busy(book, host)
@@ -87,7 +95,7 @@ def change_host(book: Book, given: Order, world: World, now: Moment) -> None:
         book.put(HOST, host.name, host)
 
 
-def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
+def set_host_state(book: WalleTransaction, order: SetHostStateRequest, by: str) -> None:
     """Between assigned, maintenance and probation; out of use only goes by way of the CMSs."""
     host = _idle(book, order.host)
     if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
@@ -102,31 +110,31 @@ def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
     book.put(HOST, host.name, host)
 
 
-def start_operation(book: Book, order: StartOperationRequest, by: str, world: World, now: Moment) -> None:
+def start_operation(book: WalleTransaction, order: StartOperationRequest, by: str, world: World, now: Moment) -> None:
     """Start an operation by hand: no limit is used, and no fuse blocks it."""
     host = _idle(book, order.host)
     if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
         raise Refused(f"{NAMES.get(order.kind, 'this operation')} cannot be requested", "INVALID_ARGUMENT")
     project = _project(book, host.project)
     _check_not_busy(book, host)
-    tells = Told(order.kind, None)
+    tells = MembershipRule(order.kind, None)
     _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
     host.operation.group_id = order.group_id
     book.put(HOST, host.name, host)
 
 
-def cancel_operation(book: Book, order: CancelOperationRequest, by: str, now: Moment) -> None:
+def cancel_operation(book: WalleTransaction, order: CancelOperationRequest, by: str, now: Moment) -> None:
     host = _host(book, order.host)
     if not host.HasField("operation"):
         raise Refused(f"host {host.name}: no operation is under way")
-    if not is_possible(host.operation, Event.CANCEL):
+    if not is_possible(host.operation, OperationEvent.CANCEL):
         raise Refused(
             f"host {host.name}: {NAMES[host.operation.kind]} has begun or is ending: it cannot be cancelled any more"
         )
-    move(book, host, Event.CANCEL, now, f"cancelled by {by}: {order.reason}")
+    move(book, host, OperationEvent.CANCEL, now, f"cancelled by {by}: {order.reason}")
 
 
-def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
+def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None:
     """Store what sources say of checks; one that fails on keeps its time."""
     host = _host(book, report.host)
     if report.boot_id:
@@ -134,7 +142,7 @@ def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
     for one in report.check:
         changed = changed_check(_check_named(host, one.name), one, now)
         if changed is not None:
-            _set(host, changed)
+            _replace_check(host, changed)
     book.put(HOST, host.name, host)
 
 
@@ -148,14 +156,22 @@ def _check_named(host: Host, name: str) -> Check | None:
     return next((check for check in host.check if check.name == name), None)
 
 
-def _set(host: Host, new: Check) -> None:
+def _replace_check(host: Host, new: Check) -> None:
     for check in [check for check in host.check if check.name == new.name]:
         host.check.remove(check)
     host.check.append(new)
 
 
 def _begin(
-    host: Host, project: Project, tells: Told, by: str, reason: str, world: World, now: Moment, *, ignore_cms: bool
+    host: Host,
+    project: Project,
+    tells: MembershipRule,
+    by: str,
+    reason: str,
+    world: World,
+    now: Moment,
+    *,
+    ignore_cms: bool,
 ) -> None:
     assert tells.operation is not None
     kind: OperationKind = tells.operation
@@ -168,20 +184,20 @@ def _begin(
     host.operation.CopyFrom(operation)
 
 
-def _adding(order: AddHostRequest) -> Change:
+def _adding(order: AddHostRequest) -> MembershipChange:
     if order.preordered:
-        return Change.ADD_PREORDERED_PREPARE if order.prepare else Change.ADD_PREORDERED
-    return Change.ADD
+        return MembershipChange.ADD_PREORDERED_PREPARE if order.prepare else MembershipChange.ADD_PREORDERED
+    return MembershipChange.ADD
 
 
-def _told(change: Change, state: HostState) -> Told:
+def _membership_rule(change: MembershipChange, state: HostState) -> MembershipRule:
     try:
-        return told(change, state)
+        return membership_rule(change, state)
     except NotPossible as error:
         raise Refused(str(error)) from error
 
 
-def _idle(book: Book, name: str) -> Host:
+def _idle(book: WalleTransaction, name: str) -> Host:
     host = _host(book, name)
     check_listed(host)
     if host.HasField("operation"):
@@ -191,20 +207,20 @@ def _idle(book: Book, name: str) -> Host:
     return host
 
 
-def _check_not_busy(book: Book, host: Host) -> None:
+def _check_not_busy(book: WalleTransaction, host: Host) -> None:
     why = why_busy(book.get(RESTORED, host.project), host.name)
     if why:
         raise Refused(f"host {host.name}: {why}")
 
 
-def _host(book: Book, name: str) -> Host:
+def _host(book: WalleTransaction, name: str) -> Host:
     host = book.get(HOST, name)
     if host is None:
         raise Refused(f"host {name} does not exist", "NOT_FOUND")
     return host
 
 
-def _project(book: Book, name: str) -> Project:
+def _project(book: WalleTransaction, name: str) -> Project:
     project = book.get(PROJECT, name)
     if project is None:
         raise Refused(f"project {name} does not exist", "NOT_FOUND")

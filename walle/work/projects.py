@@ -11,7 +11,7 @@ from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off
 from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
 from walle.healing.decision import BadScheme, check_scheme
 from walle.outgoing.destinations import BadAddress, parse_url
-from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, Book
+from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction
 from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
 from wallepb.v1.service_pb2 import (
@@ -27,7 +27,7 @@ from wallepb.v1.service_pb2 import (
 GLOBAL_DNS = "max_dns_fixes"
 
 
-def create_project(book: Book, order: CreateProjectRequest, by: str) -> None:
+def create_project(book: WalleTransaction, order: CreateProjectRequest, by: str) -> None:
     if book.get(PROJECT, order.project.id) is not None:
         raise Refused(f"project {order.project.id} already exists", "ALREADY_EXISTS")
     project = Project()
@@ -40,7 +40,7 @@ def create_project(book: Book, order: CreateProjectRequest, by: str) -> None:
     book.put(PROJECT, project.id, project)
 
 
-def update_project(book: Book, order: UpdateProjectRequest, by: str) -> None:
+def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str) -> None:
     project = _project(book, order.project)
     _change_cms(project, order)
     for counter, limit in order.limits.items():
@@ -60,7 +60,7 @@ def update_project(book: Book, order: UpdateProjectRequest, by: str) -> None:
     book.put(PROJECT, project.id, project)
 
 
-def delete_project(book: Book, order: DeleteProjectRequest, hosts: Iterable[str]) -> None:
+def delete_project(book: WalleTransaction, order: DeleteProjectRequest, hosts: Iterable[str]) -> None:
     """`hosts`: those that it has."""
     _project(book, order.project)
     if left := sorted(hosts):
@@ -73,7 +73,7 @@ def delete_project(book: Book, order: DeleteProjectRequest, hosts: Iterable[str]
     _delete(book, RESTORED, order.project)
 
 
-def switch_automation(book: Book, order: SwitchAutomationRequest, by: str, now: Moment) -> None:
+def switch_automation(book: WalleTransaction, order: SwitchAutomationRequest, by: str, now: Moment) -> None:
     """On: counters restart at zero, and credits are given. Off: nothing more begins."""
     fuse_id = order.project or GLOBAL
     if order.project:
@@ -82,25 +82,25 @@ def switch_automation(book: Book, order: SwitchAutomationRequest, by: str, now: 
     dns_counter = DNS_FIXES if order.project else GLOBAL_DNS
     for automation in [Automation(order.automation)] if order.automation else list(Automation):
         if order.on:
-            mine = counters_of(fuse, automation, dns_counter) | _credited(order, automation)
+            mine = counters_of(fuse, automation, dns_counter) | _credited_counters(order, automation)
             fuse = switch_on(fuse, automation, mine, by, order.reason, now, _credits(order, automation, now))
         else:
             fuse = switch_off(fuse, automation, by, order.reason, now)
     book.put(FUSE, fuse_id, fuse)
 
 
-def _delete(book: Book, kind: Kind[M], record_id: str) -> None:
+def _delete(book: WalleTransaction, kind: Kind[M], record_id: str) -> None:
     if book.get(kind, record_id) is not None:
         book.delete(kind, record_id)
 
 
-def _credited(order: SwitchAutomationRequest, automation: Automation) -> set[str]:
+def _credited_counters(order: SwitchAutomationRequest, automation: Automation) -> set[str]:
     return {name for name in order.credits if (name == DNS_FIXES) == (automation is Automation.DNS)}
 
 
 def _credits(order: SwitchAutomationRequest, automation: Automation, now: Moment) -> list[Credit]:
     until_ms = now.ms + order.credit_time.ToMilliseconds()
-    mine = _credited(order, automation)
+    mine = _credited_counters(order, automation)
     return [Credit(counter=name, left=n, until_ms=until_ms) for name, n in order.credits.items() if name in mine]
 
 
@@ -146,7 +146,7 @@ def _check_cms(cms: Cms) -> None:
         )
 
 
-def _project(book: Book, name: str) -> Project:
+def _project(book: WalleTransaction, name: str) -> Project:
     project = book.get(PROJECT, name)
     if project is None:
         raise Refused(f"project {name} does not exist", "NOT_FOUND")

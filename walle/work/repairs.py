@@ -11,10 +11,10 @@ from dataclasses import replace
 from walle.fuses.admission import Fuses, admit, switched_off
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.check_sources import expired_check
-from walle.healing.decision import Decision, action_of, decide
+from walle.healing.decision import HealingDecision, action_of, decide
 from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
-from walle.tables import NAMES, Event, advance
-from walle.work.book import HOST, PROJECT, RESTORED, Book, Notice, World, fuses_of, put_fuses
+from walle.tables import NAMES, OperationEvent, advance
+from walle.work.book import HOST, PROJECT, RESTORED, Notice, WalleTransaction, World, fuses_of, put_fuses
 from walle.work.restored import why_busy, why_untouched
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
@@ -35,7 +35,7 @@ Notices = list[Notice]
 _NEXT = "the next step begins"
 
 
-def consider(book: Book, name: str, world: World, now: Moment, *, is_agreed: bool = False) -> Notices:
+def consider(book: WalleTransaction, name: str, world: World, now: Moment, *, is_agreed: bool = False) -> Notices:
     """Begin the due operation of a host that has none, if both fuses allow it.
 
     `is_agreed`: no dry run of `refused_operation` was rejected any more.
@@ -50,7 +50,7 @@ def consider(book: Book, name: str, world: World, now: Moment, *, is_agreed: boo
     return _act(book, host, project, decision, world, now, continues=False)
 
 
-def refused_operation(book: Book, name: str, world: World, now: Moment) -> Operation | None:
+def refused_operation(book: WalleTransaction, name: str, world: World, now: Moment) -> Operation | None:
     """The due operation whose dry run was rejected, to be asked about again. Stores nothing."""
     host, project = _host_and_project(book, name)
     if host is None or project is None:
@@ -64,7 +64,7 @@ def refused_operation(book: Book, name: str, world: World, now: Moment) -> Opera
     return begin(decision.step, host, project, world.installation, world.new_id(), now)
 
 
-def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
+def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Notices:
     """Advance a host's operation by what is known; end it, or begin the next step."""
     host, project = _host_and_project(book, name)
     if host is None or project is None or not host.HasField("operation"):
@@ -74,17 +74,17 @@ def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
         operation,
         is_fine=is_fine(host),
         is_off=bool(switched_off(fuses_of(book, project, world), automation_of(operation))),
-        in_incident=world.incidents.of(host) is not None,
+        in_incident=world.incidents.incident_of(host) is not None,
         now_ms=now.ms,
     )
     if event is None:
         return []
-    if event is Event.GAVE_UP and operation.check:
+    if event is OperationEvent.GAVE_UP and operation.check:
         return _next_or_give_up(book, host, project, world, now)
-    return move(book, host, event, now, _why(operation) if event is Event.GAVE_UP else "")
+    return move(book, host, event, now, _why(operation) if event is OperationEvent.GAVE_UP else "")
 
 
-def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -> Notices:
+def move(book: WalleTransaction, host: Host, event: OperationEvent, now: Moment, message: str = "") -> Notices:
     """Store the operation in its next stage; if it is over, the host without it."""
     operation = advance(host.operation, event, now.ms, message)
     if host.operation.stage == STAGE_REQUESTED and operation.stage == STAGE_ENDING:
@@ -97,10 +97,10 @@ def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -
         book.delete(HOST, host.name)
         return []
     book.put(HOST, host.name, finish(host, now))
-    return _ended(host)
+    return _end_notices(host)
 
 
-def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
+def start_work(book: WalleTransaction, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
     """CONFIRMED: store the intent, unless the check is fine, a fuse has tripped or the host's place has an incident.
 
     False: nothing was stored. An address that nobody imported gets no work, either.
@@ -110,7 +110,7 @@ def start_work(book: Book, name: str, executor: str, before: str, world: World, 
         return False
     operation = host.operation
     is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
-    is_pointless = is_off or is_fine(host) or world.incidents.of(host) is not None
+    is_pointless = is_off or is_fine(host) or world.incidents.incident_of(host) is not None
     if (operation.check and is_pointless) or why_busy(book.get(RESTORED, project.id), name):
         return False
     host.operation.CopyFrom(run(operation, executor, before, now.ms))
@@ -123,7 +123,7 @@ def is_fine(host: Host) -> bool:
     return not any((check.failing or check.unknown) and check.name == host.operation.check for check in host.check)
 
 
-def _expire(book: Book, host: Host, now: Moment) -> None:
+def _expire(book: WalleTransaction, host: Host, now: Moment) -> None:
     changed = {check.name: found for check in host.check if (found := expired_check(check, now)) is not None}
     if changed:
         checks = [changed.get(check.name, check) for check in host.check]
@@ -137,7 +137,14 @@ def automation_of(operation: Operation) -> Automation:
 
 
 def _act(
-    book: Book, host: Host, project: Project, decision: Decision, world: World, now: Moment, *, continues: bool
+    book: WalleTransaction,
+    host: Host,
+    project: Project,
+    decision: HealingDecision,
+    world: World,
+    now: Moment,
+    *,
+    continues: bool,
 ) -> Notices:
     """Ask both fuses, and store their decision with its consequences."""
     if why_untouched(book.get(RESTORED, project.id), host, project, world):
@@ -148,7 +155,7 @@ def _act(
     admission = admit(fuses, action, now)
     put_fuses(book, fuses, admission)
     if not admission.is_allowed:
-        return _tripped(fuses, admission.tripped, admission.reason)
+        return _tripped_notices(fuses, admission.tripped, admission.reason)
     assert decision.step is not None
     if decision.step.kind is None:
         return _declare_dead(book, host, decision.step.why)
@@ -157,7 +164,7 @@ def _act(
     return []
 
 
-def _next_or_give_up(book: Book, host: Host, project: Project, world: World, now: Moment) -> Notices:
+def _next_or_give_up(book: WalleTransaction, host: Host, project: Project, world: World, now: Moment) -> Notices:
     """The next step takes over the tasks of this one, so that the host is not given away in between."""
     before = Host()
     before.CopyFrom(host)
@@ -167,12 +174,18 @@ def _next_or_give_up(book: Book, host: Host, project: Project, world: World, now
     bare.ClearField("operation")
     decision = decide(bare, project, world.incidents, now.ms, world.settle_ms)
     if decision.step is None or decision.blocked or decision.step.kind is None:
-        return move(book, before, Event.GAVE_UP, now, _why(before.operation))
+        return move(book, before, OperationEvent.GAVE_UP, now, _why(before.operation))
     why = _why(before.operation)
-    keep(host, advance(before.operation, Event.GAVE_UP, now.ms, f"{why}; {_NEXT}" if why else Event.NEXT_STEP), now)
+    keep(
+        host,
+        advance(
+            before.operation, OperationEvent.GAVE_UP, now.ms, f"{why}; {_NEXT}" if why else OperationEvent.NEXT_STEP
+        ),
+        now,
+    )
     notices = _act(book, host, project, decision, world, now, continues=True)
     if host.operation == before.operation:  # a fuse did not allow it
-        return [*notices, *move(book, before, Event.GAVE_UP, now, _why(before.operation))]
+        return [*notices, *move(book, before, OperationEvent.GAVE_UP, now, _why(before.operation))]
     if why:
         text = f"{host.name}: {NAMES[before.operation.kind]}: {why}; {_NEXT}: {NAMES[host.operation.kind]}"
         notices.append(Notice(SEVERITY_ERROR, host.project, text, host.name))
@@ -185,13 +198,13 @@ def _why(operation: Operation) -> str:
     return f"given up: {operation.message}" if is_undone else ""
 
 
-def _declare_dead(book: Book, host: Host, why: str) -> Notices:
+def _declare_dead(book: WalleTransaction, host: Host, why: str) -> Notices:
     host.status, host.status_reason = HOST_STATUS_DEAD, why
     book.put(HOST, host.name, host)
     return [Notice(SEVERITY_WARNING, host.project, f"{host.name} is dead: {why}", host.name)]
 
 
-def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
+def _tripped_notices(fuses: Fuses, tripped: str, reason: str) -> Notices:
     if not tripped:
         return []
     project = fuses.project.id if tripped == fuses.project.id else ""
@@ -202,10 +215,10 @@ def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
     return [Notice(SEVERITY_CRITICAL, project, f"{reason}; {hint}")]
 
 
-def _ended(host: Host) -> Notices:
+def _end_notices(host: Host) -> Notices:
     """Of a host with the operation that is over. What was said before is not said again."""
     operation, is_failed = host.operation, host.operation.outcome == OUTCOME_FAILED
-    if operation.message.startswith(Event.DRY_RUN_REJECTED) or (is_failed and _has_failed_before(host)):
+    if operation.message.startswith(OperationEvent.DRY_RUN_REJECTED) or (is_failed and _has_failed_before(host)):
         return []
     severity = SEVERITY_ERROR if is_failed or operation.outcome == OUTCOME_REJECTED else SEVERITY_INFO
     return [Notice(severity, host.project, f"{host.name}: {NAMES[operation.kind]}: {operation.message}", host.name)]
@@ -218,6 +231,6 @@ def _has_failed_before(host: Host) -> bool:
     return is_same and any(check.name == last.check and check.since_ms <= last.at_ms for check in host.check)
 
 
-def _host_and_project(book: Book, name: str) -> tuple[Host | None, Project | None]:
+def _host_and_project(book: WalleTransaction, name: str) -> tuple[Host | None, Project | None]:
     host = book.get(HOST, name)
     return host, book.get(PROJECT, host.project) if host is not None else None

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from control.errors import Refused
 from walle.fuses.fuse import ALL_PROJECTS, AUTOMATION, GLOBAL, Automation, Moment, switch_off
-from walle.work.book import FUSE, RESTORED, Book, Notice, World
+from walle.work.book import FUSE, RESTORED, Notice, WalleTransaction, World
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, Fuse, Project, Restored, UnknownTask
 from wallepb.v1.service_pb2 import ReleaseTasksRequest
 
 
-def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
+def notice(book: WalleTransaction, project: str, epoch: str, now: Moment, evidence: str = "") -> list[Notice]:
     """Trip the fuse of a project and the global one: once per epoch, and again for each new piece of evidence.
 
     Evidence is what a CMS of the project says, perhaps in error: then only this project's fuse trips.
@@ -26,7 +26,7 @@ def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = ""
         restored = book.get(RESTORED, owner)
         if restored is not None and restored.epoch == epoch and not evidence:
             continue
-        fuse, why = book.get(FUSE, owner) or Fuse(id=owner), evidence or _replaced(epoch)
+        fuse, why = book.get(FUSE, owner) or Fuse(id=owner), evidence or _restore_message(epoch)
         for automation in Automation:
             fuse = switch_off(fuse, automation, AUTOMATION, why, now)
         book.put(FUSE, owner, fuse)
@@ -37,7 +37,7 @@ def notice(book: Book, project: str, epoch: str, now: Moment, evidence: str = ""
     return notices
 
 
-def _replaced(epoch: str) -> str:
+def _restore_message(epoch: str) -> str:
     return f"the store was restored or replaced (epoch {epoch})"
 
 
@@ -48,7 +48,7 @@ def is_looked_at(restored: Restored | None, epoch: str) -> bool:
     return restored.looked
 
 
-def take_listing(book: Book, project: str, epoch: str, cms: str, unknown: Sequence[UnknownTask]) -> None:
+def take_listing(book: WalleTransaction, project: str, epoch: str, cms: str, unknown: Sequence[UnknownTask]) -> None:
     """A CMS has listed its tasks: these are ours, and belong to nothing."""
     restored = book.get(RESTORED, project)
     if restored is None or restored.epoch != epoch or restored.looked:
@@ -61,7 +61,7 @@ def take_listing(book: Book, project: str, epoch: str, cms: str, unknown: Sequen
     book.put(RESTORED, project, restored)
 
 
-def release_tasks(book: Book, order: ReleaseTasksRequest, by: str) -> None:
+def release_tasks(book: WalleTransaction, order: ReleaseTasksRequest, by: str) -> None:
     """An operator reviewed the tasks: they may be collected, and their hosts touched."""
     restored = book.get(RESTORED, order.project)
     if restored is None or restored.looked:
@@ -122,7 +122,7 @@ def why_unclear(
     return ""
 
 
-def left_to_look_at(restored: Restored | None) -> list[str]:
+def review_items(restored: Restored | None) -> list[str]:
     """What people have to look at."""
     if restored is None or restored.looked:
         return []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from walle.approval.protocol import Answer
-from walle.approval.tasks import answered, given_back, lost, waiting_messages
-from walle.executors.port import Progress, Seen
+from walle.approval.protocol import CmsAnswer
+from walle.approval.tasks import task_after_answer, task_after_loss, task_to_retry, waiting_messages
+from walle.executors.port import PollResult, WorkProgress
 from walle.fuses.fuse import Moment
 from walle.healing.operation import MAX_FAILURES, Do, Effect, last_repair, with_task
-from walle.tables import NAMES, Event
-from walle.texts import shortened
-from walle.work.book import HOST, Book, Notice
+from walle.tables import NAMES, OperationEvent
+from walle.texts import truncate_text
+from walle.work.book import HOST, Notice, WalleTransaction
 from walle.work.repairs import move
 from wallepb.v1.host_pb2 import (
     OUTCOME_CANCELLED,
@@ -32,10 +32,12 @@ from wallepb.v1.project_pb2 import SEVERITY_ERROR
 GIVE_BACK_MIN_MS: Final = 30_000
 GIVE_BACK_MAX_MS: Final = 180_000
 
-Result = Answer | None  # None: the CMS does not know the task, or deleted it
+Result = CmsAnswer | None  # None: the CMS does not know the task, or deleted it
 
 
-def take_dry_runs(book: Book, name: str, operation_id: str, answers: Sequence[Answer], now: Moment) -> list[Notice]:
+def take_dry_runs(
+    book: WalleTransaction, name: str, operation_id: str, answers: Sequence[CmsAnswer], now: Moment
+) -> list[Notice]:
     """All dry runs of an operation were answered, in the order of its tasks. A rejected one starts nothing."""
     host = _host_with(book, name, operation_id)
     if host is None or host.operation.stage != STAGE_REQUESTED:
@@ -43,16 +45,16 @@ def take_dry_runs(book: Book, name: str, operation_id: str, answers: Sequence[An
     pairs = zip(host.operation.task, answers, strict=True)
     rejected = [(task.cms, answer.message) for task, answer in pairs if answer.verdict == VERDICT_REJECTED]
     if not rejected:
-        return move(book, host, Event.DRY_RUN_OK, now)
-    message = f"{Event.DRY_RUN_REJECTED}: {rejected[0][0]}: {rejected[0][1] or 'no reason given'}"
+        return move(book, host, OperationEvent.DRY_RUN_OK, now)
+    message = f"{OperationEvent.DRY_RUN_REJECTED}: {rejected[0][0]}: {rejected[0][1] or 'no reason given'}"
     notice = Notice(SEVERITY_ERROR, host.project, f"{name}: {NAMES[host.operation.kind]}: {message}", name)
     if host.operation.check:
         host.last_repair.CopyFrom(last_repair(host.operation, OUTCOME_CANCELLED, now.ms))
-    return [notice, *move(book, host, Event.DRY_RUN_REJECTED, now, message)]
+    return [notice, *move(book, host, OperationEvent.DRY_RUN_REJECTED, now, message)]
 
 
 def take_answer(
-    book: Book, name: str, operation_id: str, effect: Effect, result: Result, jitter: float, now: Moment
+    book: WalleTransaction, name: str, operation_id: str, effect: Effect, result: Result, jitter: float, now: Moment
 ) -> None:
     """One answer about one task. `jitter` 0 to 1: when to request again an ok that was given back."""
     host = _host_with(book, name, operation_id)
@@ -65,7 +67,7 @@ def take_answer(
     book.put(HOST, name, host)
 
 
-def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: str) -> None:
+def take_failure(book: WalleTransaction, name: str, operation_id: str, task_id: str, text: str) -> None:
     """A CMS gave no valid answer: whether it acted is unknown, so it is asked again."""
     host = _host_with(book, name, operation_id)
     if host is None:
@@ -73,7 +75,7 @@ def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: s
     operation = host.operation
     for task in (*operation.task, *operation.old_task):
         if task.id == task_id:
-            task.message = shortened(text)
+            task.message = truncate_text(text)
     if operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING):
         unconfirmed = (f"{task.cms}: {task.message}" for task in operation.task if task.message and not task.confirmed)
         operation.message = waiting_messages(operation.task) or "; ".join(unconfirmed)
@@ -85,18 +87,18 @@ def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_
     if effect.do is Do.DELETE:
         return None
     if effect.do is Do.GIVE_BACK:
-        return given_back(task, now_ms + GIVE_BACK_MIN_MS + int(jitter * (GIVE_BACK_MAX_MS - GIVE_BACK_MIN_MS)))
+        return task_to_retry(task, now_ms + GIVE_BACK_MIN_MS + int(jitter * (GIVE_BACK_MAX_MS - GIVE_BACK_MIN_MS)))
     if result is None:
-        return lost(task)
+        return task_after_loss(task)
     if effect.do is Do.CONFIRM:
-        return _confirmed(task, result, now_ms)
-    return answered(task, result.verdict, result.message, now_ms, provisional=result.provisional)
+        return _confirmed_task(task, result, now_ms)
+    return task_after_answer(task, result.verdict, result.message, now_ms, provisional=result.provisional)
 
 
-def _confirmed(task: Task, result: Answer, now_ms: int) -> Task:
+def _confirmed_task(task: Task, result: CmsAnswer, now_ms: int) -> Task:
     """Anything but ok takes the ok back: the task keeps its place and waits again."""
     verdict = result.verdict if result.verdict in (VERDICT_OK, VERDICT_REJECTED) else VERDICT_IN_PROCESS
-    changed = answered(task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK)
+    changed = task_after_answer(task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK)
     changed.confirmed = verdict == VERDICT_OK
     return changed
 
@@ -105,7 +107,7 @@ def _same(operation: Operation, wanted: Task) -> Task | None:
     return next((task for task in (*operation.task, *operation.old_task) if task.id == wanted.id), None)
 
 
-def _host_with(book: Book, name: str, operation_id: str) -> Host | None:
+def _host_with(book: WalleTransaction, name: str, operation_id: str) -> Host | None:
     """The host, if it is still in this operation."""
     host = book.get(HOST, name)
     return host if host is not None and host.operation.id == operation_id else None
@@ -114,7 +116,7 @@ def _host_with(book: Book, name: str, operation_id: str) -> Host | None:
 _MAX_OUTPUT: Final = 4096
 
 
-def take_attempt(book: Book, name: str, operation_id: str, now_ms: int) -> bool:
+def take_attempt(book: WalleTransaction, name: str, operation_id: str, now_ms: int) -> bool:
     """The work is about to be begun again. False: it was begun often enough."""
     host = _running(book, name, operation_id)
     if host is None or host.operation.failures >= MAX_FAILURES:
@@ -125,7 +127,7 @@ def take_attempt(book: Book, name: str, operation_id: str, now_ms: int) -> bool:
     return True
 
 
-def take_handle(book: Book, name: str, operation_id: str, handle: str) -> None:
+def take_handle(book: WalleTransaction, name: str, operation_id: str, handle: str) -> None:
     """The work was begun."""
     host = _running(book, name, operation_id)
     if host is not None:
@@ -134,7 +136,7 @@ def take_handle(book: Book, name: str, operation_id: str, handle: str) -> None:
         book.put(HOST, name, host)
 
 
-def take_work_failure(book: Book, name: str, operation_id: str, text: str, times: int = 1) -> None:
+def take_work_failure(book: WalleTransaction, name: str, operation_id: str, text: str, times: int = 1) -> None:
     """It could not be prepared, begun or looked at; after three failures in a row it is given up.
 
     `times`: as how many it counts; 0: it is only shown.
@@ -145,15 +147,15 @@ def take_work_failure(book: Book, name: str, operation_id: str, text: str, times
         book.put(HOST, name, host)
 
 
-def take_seen(book: Book, name: str, operation_id: str, seen: Seen) -> None:
+def take_seen(book: WalleTransaction, name: str, operation_id: str, seen: PollResult) -> None:
     """Store the observed progress of the work."""
     host = _running(book, name, operation_id)
-    if host is None or seen.progress in (Progress.RUNNING, Progress.NOT_BEGUN):
+    if host is None or seen.progress in (WorkProgress.RUNNING, WorkProgress.NOT_BEGUN):
         return
     host.operation.intent.output = seen.output[-_MAX_OUTPUT:]
-    if seen.progress is Progress.DONE or (seen.progress is Progress.UNKNOWN and host.operation.check):
+    if seen.progress is WorkProgress.DONE or (seen.progress is WorkProgress.UNKNOWN and host.operation.check):
         host.operation.intent.done = True  # of what is unknown, the check shows whether it helped
-    elif seen.progress is Progress.UNKNOWN:
+    elif seen.progress is WorkProgress.UNKNOWN:
         _fail(host, f"it is unknown whether the work was done: {seen.output}", times=MAX_FAILURES)
     else:
         _fail(host, seen.output or "the work failed", times=MAX_FAILURES)
@@ -165,7 +167,7 @@ def _fail(host: Host, text: str, times: int = 1) -> None:
     host.operation.message = f"{host.operation.intent.executor}: {text}".removeprefix(": ")[:1000]
 
 
-def _running(book: Book, name: str, operation_id: str) -> Host | None:
+def _running(book: WalleTransaction, name: str, operation_id: str) -> Host | None:
     host = book.get(HOST, name)
     if host is None or host.operation.id != operation_id or host.operation.stage != STAGE_RUNNING:
         return None

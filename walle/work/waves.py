@@ -9,7 +9,7 @@ from control.errors import Refused
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incident
 from walle.tables import NAMES
-from walle.work.book import HOST, SCENARIO, Book, Notice, World
+from walle.work.book import HOST, SCENARIO, Notice, WalleTransaction, World
 from walle.work.orders import start_operation
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_READY,
@@ -37,7 +37,7 @@ RETURN_MS: Final = 900_000  # a host that is not back this long after its work h
 _SHOWN: Final = 10
 
 
-def step_wave(book: Book, name: str, world: World, now: Moment) -> list[Notice]:
+def step_wave(book: WalleTransaction, name: str, world: World, now: Moment) -> list[Notice]:
     """Look at the hosts that were in work; once all are back begin the next wave, or stop if one is not."""
     scenario = book.get(SCENARIO, name)
     if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
@@ -48,7 +48,7 @@ def step_wave(book: Book, name: str, world: World, now: Moment) -> list[Notice]:
     notices: list[Notice] = []
     if all(one.outcome for one in scenario.host if one.operation_id):
         left = [one for one in scenario.host if not one.outcome]
-        if left and not _failed(scenario):
+        if left and not _failed_hosts(scenario):
             _begin_wave(book, scenario, left, world, now)
         else:
             notices = _end(scenario, left)
@@ -91,7 +91,7 @@ def _look_at(wanted: ScenarioHost, host: Host | None, world: World, now_ms: int)
         _note_end(wanted, host, now_ms)
     may_change = not wanted.outcome or (wanted.outcome == OUTCOME_DONE and now_ms - wanted.ended_ms < RETURN_MS)
     if wanted.ended_ms and may_change:
-        incident = world.incidents.of(host) if host is not None else None
+        incident = world.incidents.incident_of(host) if host is not None else None
         state = state_after_work(host, incident, wanted.ended_ms, world.settle_ms, now_ms)
         wanted.outcome, wanted.problem = state
 
@@ -108,17 +108,21 @@ def _note_end(wanted: ScenarioHost, host: Host | None, now_ms: int) -> None:
         wanted.outcome, wanted.problem = ended.outcome, ended.message
 
 
-def _begin_wave(book: Book, scenario: Scenario, left: Sequence[ScenarioHost], world: World, now: Moment) -> None:
+def _begin_wave(
+    book: WalleTransaction, scenario: Scenario, left: Sequence[ScenarioHost], world: World, now: Moment
+) -> None:
     """Nothing is taken down where much fails already."""
     wave = [(one, book.get(HOST, one.name)) for one in left[: scenario.at_once]]
-    incidents = [str(incident) for _, host in wave if host is not None and (incident := world.incidents.of(host))]
+    incidents = [
+        str(incident) for _, host in wave if host is not None and (incident := world.incidents.incident_of(host))
+    ]
     scenario.message = f"waits: {incidents[0]}" if incidents else ""
     if not incidents:
         for wanted, _ in wave:
             _begin(book, scenario, wanted, world, now)
 
 
-def _begin(book: Book, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment) -> None:
+def _begin(book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment) -> None:
     kind = OPERATION_KIND_PROFILE if scenario.kind == SCENARIO_KIND_PROFILE else OPERATION_KIND_REBOOT
     order = StartOperationRequest(host=wanted.name, kind=kind, group_id="", reason=f"{scenario.id}: {NAMES[kind]}")
     try:
@@ -131,17 +135,17 @@ def _begin(book: Book, scenario: Scenario, wanted: ScenarioHost, world: World, n
     wanted.operation_id = host.operation.id
 
 
-def _failed(scenario: Scenario) -> list[ScenarioHost]:
+def _failed_hosts(scenario: Scenario) -> list[ScenarioHost]:
     """Hosts that the work has harmed, or that it could not be done on; those that were not begun are not among them."""
     return [one for one in scenario.host if one.operation_id and one.outcome == OUTCOME_FAILED]
 
 
 def _end(scenario: Scenario, left: Sequence[ScenarioHost]) -> list[Notice]:
-    failed = _failed(scenario)
+    failed = _failed_hosts(scenario)
     skipped = [
         one for one in scenario.host if one.outcome not in (OUTCOME_UNSPECIFIED, OUTCOME_DONE) and one not in failed
     ]
-    text = f"failed: {_listed(failed) or 'none'}" + (f"; not done: {_listed(skipped)}" if skipped else "")
+    text = f"failed: {_format_hosts(failed) or 'none'}" + (f"; not done: {_format_hosts(skipped)}" if skipped else "")
     scenario.stage = SCENARIO_STAGE_CANCELLED if left else SCENARIO_STAGE_FINISHED
     scenario.message = f"stopped after a bad wave; {text}; not begun: {len(left)}" if left else f"done; {text}"
     if not failed:
@@ -151,7 +155,7 @@ def _end(scenario: Scenario, left: Sequence[ScenarioHost]) -> list[Notice]:
     ]
 
 
-def _listed(hosts: Iterable[ScenarioHost]) -> str:
+def _format_hosts(hosts: Iterable[ScenarioHost]) -> str:
     texts = [f"{one.name} ({one.problem})" for one in hosts]
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more

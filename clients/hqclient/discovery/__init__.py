@@ -10,7 +10,7 @@ Not included: connections (see `balanced` for gRPC, examples/discovery for httpx
 
 from hqclient.discovery.discovery import Discovery, DiscoverySettings
 from hqclient.discovery.endpoint import Endpoint, EndpointChanges, KnownInstance, NoEndpoints, NotReady
-from hqclient.discovery.instances import Instances
+from hqclient.discovery.instances import FollowedInstances
 from hqclient.discovery.picking import EjectionSettings, LeastUsed, Picker, Random, RoundRobin, near
 from hqclient.discovery.roster import Delta, Origin
 from hqclient.discovery.service import Service, Services
@@ -22,7 +22,7 @@ __all__ = [
     "EjectionSettings",
     "Endpoint",
     "EndpointChanges",
-    "Instances",
+    "FollowedInstances",
     "KnownInstance",
     "LeastUsed",
     "NoEndpoints",

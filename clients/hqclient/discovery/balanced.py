@@ -22,7 +22,7 @@ from typing import Any, Self
 import grpc
 
 from hqclient.discovery.endpoint import EndpointChanges, NoEndpoints
-from hqclient.discovery.picking import Use
+from hqclient.discovery.picking import EndpointUse
 from hqclient.discovery.service import Service
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
@@ -101,7 +101,7 @@ class BalancedChannel(grpc.aio.Channel):
     def stream_stream(self, method: str, *arguments: Any, **options: Any) -> Any:
         return _Method(self, "stream_stream", method, arguments, options)
 
-    def begin(self) -> tuple[Use, grpc.aio.Channel]:
+    def begin(self) -> tuple[EndpointUse, grpc.aio.Channel]:
         """An endpoint for one call. Raises AioRpcError (UNAVAILABLE)."""
         try:
             use = self._service.take()
@@ -110,7 +110,7 @@ class BalancedChannel(grpc.aio.Channel):
             raise grpc.aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, empty, empty, details=str(error)) from error
         return use, self._channel(use.endpoint.address)
 
-    def end_with(self, use: Use, call: Any) -> None:
+    def end_with(self, use: EndpointUse, call: Any) -> None:
         """Count the use until the call is done, and learn from how it ended."""
 
         def done(_: Any) -> None:
@@ -154,6 +154,6 @@ class _Method:
         return call
 
 
-async def _judge(use: Use, call: Any) -> None:
+async def _judge(use: EndpointUse, call: Any) -> None:
     code = await call.code()
     use.done(failed=None if code in _SAYS_NOTHING else code is grpc.StatusCode.UNAVAILABLE)

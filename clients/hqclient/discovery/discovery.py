@@ -13,11 +13,11 @@ from typing import Self
 
 from hqclient.calls import MetadataSource
 from hqclient.client import Client, ClientSettings
-from hqclient.clock import Clock, SystemClock
+from hqclient.clock import ClientClock, MonotonicClock
 from hqclient.credentials import Credentials
 from hqclient.discovery.endpoint_list import EndpointList
-from hqclient.discovery.feed import Feed, FeedSettings, Subject
-from hqclient.discovery.instances import Follow, Instances
+from hqclient.discovery.feed import Feed, FeedSettings, FeedSubject
+from hqclient.discovery.instances import Follow, FollowedInstances
 from hqclient.discovery.picking import Chooser, Ejections, EjectionSettings, Picker, Rank, RoundRobin
 from hqclient.discovery.service import Service, Services
 from hqclient.links import ChannelFactory
@@ -66,7 +66,7 @@ class Discovery:
         credentials: Credentials | None = None,
         channel_factory: ChannelFactory | None = None,
         metadata: MetadataSource = tuple,
-        clock: Clock | None = None,
+        clock: ClientClock | None = None,
         wall: Callable[[], float] = time.time,
         rng: random.Random | None = None,
     ) -> None:
@@ -74,11 +74,11 @@ class Discovery:
         self._directory = Path(state_dir) if state_dir is not None else None
         self._settings = settings or DiscoverySettings()
         self._credentials, self._channel_factory, self._metadata = credentials, channel_factory, metadata
-        self._clock, self._wall, self._rng = clock or SystemClock(), wall, rng or random.Random()
+        self._clock, self._wall, self._rng = clock or MonotonicClock(), wall, rng or random.Random()
         self._client: Client | None = None
         self._users = 0
-        self._feeds: dict[Subject, Feed] = {}
-        self._followers: dict[Subject, int] = {}
+        self._feeds: dict[FeedSubject, Feed] = {}
+        self._followers: dict[FeedSubject, int] = {}
         self._lock = asyncio.Lock()  # two handles may open or close concurrently
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Discovery:
             pick: how to choose; default: round robin.
             prefer: choose among the nearest only, e.g. `near(node="node-1")`.
         """
-        return self._handle(Subject(frozenset([name])), name, port, revision, pick or RoundRobin(self._rng), prefer)
+        return self._handle(FeedSubject(frozenset([name])), name, port, revision, pick or RoundRobin(self._rng), prefer)
 
     def services(
         self,
@@ -120,19 +120,19 @@ class Discovery:
         ports = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, port)
         if not ports or not all(ports.values()):
             raise ValueError("name at least one service, and a port for each")
-        subject = Subject(frozenset(ports))
+        subject = FeedSubject(frozenset(ports))
         make = pick or (lambda: RoundRobin(self._rng))
         return Services(self._handle(subject, name, of_it, "", make(), prefer) for name, of_it in ports.items())
 
-    def instances(self, names: Iterable[str], follow: Follow) -> Instances:
+    def instances(self, names: Iterable[str], follow: Follow) -> FollowedInstances:
         """All instances of these services, ready or not; enter it.
 
         Args:
             names: the services; none: all services.
             follow: called with each step, a `Delta`, in order, from inside the event loop.
         """
-        subject = Subject(frozenset(names), ready_only=False)
-        return Instances(self, subject, self._settings.stale_after_s, follow)
+        subject = FeedSubject(frozenset(names), ready_only=False)
+        return FollowedInstances(self, subject, self._settings.stale_after_s, follow)
 
     async def __aenter__(self) -> Self:
         self._users += 1
@@ -144,16 +144,16 @@ class Discovery:
         async with self._lock:
             await self._one_user_less()
 
-    async def opened(self, subject: Subject) -> Feed:
+    async def open_feed(self, subject: FeedSubject) -> Feed:
         """For handles: the shared feed of a subject."""
         async with self._lock:
             if subject not in self._feeds:
-                self._feeds[subject] = self._started(subject)
+                self._feeds[subject] = self._start_feed(subject)
             self._users += 1
             self._followers[subject] = self._followers.get(subject, 0) + 1
             return self._feeds[subject]
 
-    async def released(self, subject: Subject) -> None:
+    async def release_feed(self, subject: FeedSubject) -> None:
         """For handles: one of them no longer follows the feed."""
         async with self._lock:
             self._followers[subject] -= 1
@@ -165,21 +165,21 @@ class Discovery:
                 await self._one_user_less()
 
     def _handle(
-        self, subject: Subject, name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
+        self, subject: FeedSubject, name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
     ) -> Service:
         ejections = Ejections(self._clock, self._rng, self._settings.ejection)
         listing = EndpointList(name, port, revision)
         chooser = Chooser(listing, picker, prefer, ejections)
         return Service(self, subject, listing, chooser, self._settings.stale_after_s)
 
-    def _started(self, subject: Subject) -> Feed:
+    def _start_feed(self, subject: FeedSubject) -> Feed:
         if self._client is None:
-            self._client = self._connected()
+            self._client = self._create_client()
         feed = Feed(self._client, subject, self._directory, self._settings.feed, self._clock, self._wall, self._rng)
         feed.start()
         return feed
 
-    def _connected(self) -> Client:
+    def _create_client(self) -> Client:
         return Client(
             self._servers,
             settings=self._settings.client,

@@ -23,7 +23,7 @@ class Doubts:
         self.believed: dict[str, str] = {}
         self._doubted: dict[str, tuple[str, float, str]] = {}  # by cluster: epoch, since when, why
 
-    def shown(self, source: service_pb2.Source, count: int, known: int, now: float) -> bool:
+    def is_snapshot_doubted(self, source: service_pb2.Source, count: int, known: int, now: float) -> bool:
         """A snapshot of a cluster is complete, with `count` instances where `known` were known: is it doubted?"""
         if not source.epoch:  # a gateway reports no epoch for a location that it cannot reach
             return False

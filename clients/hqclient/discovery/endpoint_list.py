@@ -55,7 +55,7 @@ class EndpointList:
         """Apply a step of the roster. The result is false if it changed nothing here."""
         added, removed, changed = [], [], []
         for key in sorted(delta.changes):
-            before, after = self._by_key.get(key), self._made_of(key, delta.changes[key][1])
+            before, after = self._by_key.get(key), self._endpoint_for(key, delta.changes[key][1])
             if before == after:
                 continue
             self._place(key, after)
@@ -70,7 +70,7 @@ class EndpointList:
             self.service, tuple(added), tuple(removed), tuple(changed), delta.resync, collapsed=collapsed
         )
 
-    def _made_of(self, key: Key, instance: KnownInstance | None) -> Endpoint | None:
+    def _endpoint_for(self, key: Key, instance: KnownInstance | None) -> Endpoint | None:
         """The endpoint, if the instance is of this service and has one; counts those without the port."""
         self._without_port.discard(key)
         if instance is None or instance.service != self.service:
@@ -124,10 +124,10 @@ class Subscription:
         self._shown: dict[Key, Endpoint] = {}
         self._wake = asyncio.Event()
         if listing.endpoints:
-            self.put(difference(listing.service, {}, listing.endpoints))
+            self.put_changes(difference(listing.service, {}, listing.endpoints))
         self._task = asyncio.create_task(self._run(), name=f"tell changes of {listing.service}")
 
-    def put(self, changes: EndpointChanges) -> None:
+    def put_changes(self, changes: EndpointChanges) -> None:
         """One more step."""
         if len(self._pending) >= MOST_PENDING:
             self._overrun = True

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import grpc
 
 from hqclient.client import Client
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.discovery.doubts import BELIEVE_AFTER_S
 from hqclient.discovery.endpoint import known_instance, ready_instance
 from hqclient.discovery.roster import Delta, Origin, Roster
@@ -26,7 +26,7 @@ from hqpb.v1 import service_pb2
 _log = logging.getLogger(__name__)
 
 
-class Subject(NamedTuple):
+class FeedSubject(NamedTuple):
     """What a feed follows.
 
     Attributes:
@@ -77,10 +77,10 @@ class Feed:
     def __init__(
         self,
         client: Client,
-        subject: Subject,
+        subject: FeedSubject,
         directory: Path | None,
         settings: FeedSettings,
-        clock: Clock,
+        clock: ClientClock,
         wall: Callable[[], float],
         rng: random.Random,
     ) -> None:
@@ -135,7 +135,7 @@ class Feed:
         """Seconds since HQ last sent anything, even a bookmark."""
         return self._clock.now() - self._heard_at
 
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return after the next step, or when the watch began, ended or was refused."""
         await self._moved.wait()
 
@@ -144,12 +144,12 @@ class Feed:
             try:
                 await self._follow()
             except HqApiError as error:
-                self._refused(error)
+                self._on_watch_refused(error)
             except Exception as error:
                 # The caller's metadata callback may fail, too. The state of the list is uncertain, so start over.
                 _log.exception("the watch of %s failed; starting over", self._subject)
                 self._token = ""
-                self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
+                self._on_watch_refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
             await self._clock.sleep(self._settings.refused_s * self._rng.uniform(0.5, 1.5))
 
     async def _follow(self) -> None:
@@ -164,7 +164,7 @@ class Feed:
                 self.error = item.error if isinstance(item, Interrupted) else None
                 self._tell(deltas)
 
-    def _refused(self, error: HqApiError) -> None:
+    def _on_watch_refused(self, error: HqApiError) -> None:
         _log.warning("HQ refuses the watch of %s: %s; retrying", self._subject, error)
         self.error = error
         self.roster.apply(Interrupted(error, 0.0), self._clock.now())

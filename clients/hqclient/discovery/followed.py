@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hqclient.discovery.feed import Feed, Subject
+from hqclient.discovery.feed import Feed, FeedSubject
 from hqclient.discovery.roster import Origin
 from hqclient.errors import HqApiError
 
@@ -12,19 +12,19 @@ from hqclient.errors import HqApiError
 class Feeds(Protocol):
     """Where a handle gets its feed from."""
 
-    async def opened(self, subject: Subject) -> Feed:
+    async def open_feed(self, subject: FeedSubject) -> Feed:
         """The shared feed of a subject, running."""
         ...
 
-    async def released(self, subject: Subject) -> None:
+    async def release_feed(self, subject: FeedSubject) -> None:
         """One handle no longer follows the feed."""
         ...
 
 
-class Followed:
+class FeedHandle:
     """Base of the handles: follows a feed while it is entered."""
 
-    def __init__(self, feeds: Feeds, subject: Subject, stale_after_s: float) -> None:
+    def __init__(self, feeds: Feeds, subject: FeedSubject, stale_after_s: float) -> None:
         self._feeds, self._subject, self._stale_after_s = feeds, subject, stale_after_s
         self._feed_or_none: Feed | None = None
 
@@ -64,11 +64,11 @@ class Followed:
     async def _open(self) -> Feed:
         if self._feed_or_none is not None:
             raise RuntimeError(f"a handle can be entered only once: get another one from Discovery for {self._subject}")
-        self._feed_or_none = await self._feeds.opened(self._subject)
+        self._feed_or_none = await self._feeds.open_feed(self._subject)
         return self._feed_or_none
 
     async def _release(self) -> None:
-        await self._feeds.released(self._subject)
+        await self._feeds.release_feed(self._subject)
 
     @property
     def _feed(self) -> Feed:

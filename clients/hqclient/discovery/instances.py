@@ -7,26 +7,26 @@ from types import TracebackType
 from typing import Self
 
 from hqclient.discovery.endpoint import Key, KnownInstance
-from hqclient.discovery.feed import Subject
-from hqclient.discovery.followed import Feeds, Followed
+from hqclient.discovery.feed import FeedSubject
+from hqclient.discovery.followed import FeedHandle, Feeds
 from hqclient.discovery.roster import Delta, Origin
 
 Follow = Callable[[Delta], None]
 
 
-class Instances(Followed):
+class FollowedInstances(FeedHandle):
     """The instances by cluster and id. A context manager; inside the block it follows HQ.
 
     Args:
         follow: called with each step, in order, from inside the event loop; first with everything that the file held.
     """
 
-    def __init__(self, feeds: Feeds, subject: Subject, stale_after_s: float, follow: Follow) -> None:
+    def __init__(self, feeds: Feeds, subject: FeedSubject, stale_after_s: float, follow: Follow) -> None:
         super().__init__(feeds, subject, stale_after_s)
         self._follow = follow
 
     def __repr__(self) -> str:
-        return f"Instances({self._subject}, {self.source.name})"
+        return f"FollowedInstances({self._subject}, {self.source.name})"
 
     async def __aenter__(self) -> Self:
         feed = await self._open()
@@ -66,9 +66,9 @@ class Instances(Followed):
         """Clusters that a federation gateway currently cannot reach: their instances are kept as they were."""
         return self._feed.roster.away
 
-    async def moved(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return after the next step, or when the watch began, ended or was refused."""
-        await self._feed.moved()
+        await self._feed.wait_for_change()
 
     def step(self, delta: Delta) -> None:
         """Called by the feed; not for callers."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hqclient.backoff import backoff_limit_s
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.discovery.endpoint import Endpoint, Key
 from hqclient.discovery.endpoint_list import EndpointList
 
@@ -117,14 +117,14 @@ class _Record:
 class Ejections:
     """Remembers who failed. This is one caller's view: it does not dispute HQ's verdict that an instance is ready."""
 
-    def __init__(self, clock: Clock, rng: random.Random, settings: EjectionSettings) -> None:
+    def __init__(self, clock: ClientClock, rng: random.Random, settings: EjectionSettings) -> None:
         self._clock, self._rng, self._settings = clock, rng, settings
         self._records: dict[Identity, _Record] = {}
 
     def __repr__(self) -> str:
         return f"Ejections({self._records})"
 
-    def failed(self, endpoint: Endpoint) -> None:
+    def record_failure(self, endpoint: Endpoint) -> None:
         """A caller could not reach it: skip it, for longer each time."""
         now, settings = self._clock.now(), self._settings
         record = self._records.setdefault(endpoint.identity, _Record())
@@ -137,7 +137,7 @@ class Ejections:
         pause_s = backoff_limit_s(record.times, settings.first_s, settings.max_s)
         record.until = now + pause_s * self._rng.uniform(0.8, 1.2)
 
-    def succeeded(self, endpoint: Endpoint) -> None:
+    def record_success(self, endpoint: Endpoint) -> None:
         """It answered: its failures are forgotten."""
         if self._records:
             self._records.pop(endpoint.identity, None)
@@ -148,7 +148,7 @@ class Ejections:
             there = {endpoint.identity for endpoint in endpoints}
             self._records = {who: record for who, record in self._records.items() if who in there}
 
-    def excluded(self, endpoints: Sequence[Endpoint]) -> frozenset[Identity]:
+    def ejected_identities(self, endpoints: Sequence[Endpoint]) -> frozenset[Identity]:
         """Endpoints to skip now; if that would be too many, those that failed longest ago are let back in."""
         if not self._records:
             return frozenset()
@@ -180,11 +180,11 @@ class Chooser:
         """How many uses of it are in progress."""
         return self._uses.get(endpoint.identity, 0)
 
-    def began(self, endpoint: Endpoint) -> None:
+    def begin_use(self, endpoint: Endpoint) -> None:
         """One more use."""
         self._uses[endpoint.identity] += 1
 
-    def ended(self, endpoint: Endpoint) -> None:
+    def end_use(self, endpoint: Endpoint) -> None:
         """One use fewer."""
         self._uses[endpoint.identity] -= 1
         if self._uses[endpoint.identity] <= 0:
@@ -193,7 +193,7 @@ class Chooser:
     def _nearest(self) -> Sequence[Endpoint]:
         """What to pick from; recomputed only when something changed."""
         endpoints = self._listing.endpoints
-        excluded = self.ejections.excluded(endpoints)
+        excluded = self.ejections.ejected_identities(endpoints)
         if self._seen != (self._listing.generation, excluded):
             self._seen = self._listing.generation, excluded
             left = [e for e in endpoints if e.identity not in excluded] if excluded else endpoints
@@ -201,22 +201,22 @@ class Chooser:
         return self._candidates
 
 
-class Use:
+class EndpointUse:
     """One use of an endpoint, counted until `done`."""
 
     def __init__(self, chooser: Chooser, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._chooser = chooser
         self._is_done = False
-        chooser.began(endpoint)
+        chooser.begin_use(endpoint)
 
     def done(self, *, failed: bool | None = None) -> None:
         """End the use. `failed`: the endpoint could not be reached; None: nothing is known about it."""
         if self._is_done:
             return
         self._is_done = True
-        self._chooser.ended(self.endpoint)
+        self._chooser.end_use(self.endpoint)
         if failed:
-            self._chooser.ejections.failed(self.endpoint)
+            self._chooser.ejections.record_failure(self.endpoint)
         elif failed is False:
-            self._chooser.ejections.succeeded(self.endpoint)
+            self._chooser.ejections.record_success(self.endpoint)

@@ -132,23 +132,23 @@ class Roster:
             case SnapshotPart():
                 self._collect(item)
             case Synced():
-                return self._synced(item, now)
+                return self._on_synced(item, now)
             case Changes():
-                self._confirmed(item.sources, now)
-                return [*self._stepped(item), *self._released(item.sources, now)]
+                self._confirm_sources(item.sources, now)
+                return [*self._version_deltas(item), *self._drop_unconfirmed(item.sources, now)]
             case Bookmark():
-                self._heard_of(item.sources)
-                self._confirmed(item.sources, now)
-                return self._released(item.sources, now)
+                self._update_members(item.sources)
+                self._confirm_sources(item.sources, now)
+                return self._drop_unconfirmed(item.sources, now)
             case Resync():
-                self._resynced(item)
+                self._on_resync(item)
             case Interrupted():
                 self._lost_touch()
         return []
 
-    def _resynced(self, item: Resync) -> None:
+    def _on_resync(self, item: Resync) -> None:
         if not item.cluster:
-            self._restarted(item.reason)
+            self._restart_snapshot(item.reason)
         elif self._snapshot is not None:  # keep the other clusters' parts: they are not sent again
             self._snapshot = {key: shown for key, shown in self._snapshot.items() if key[0] != item.cluster}
         else:
@@ -157,7 +157,7 @@ class Roster:
             self._resync = item.reason
             self._lost_touch()
 
-    def _heard_of(self, sources: Iterable[service_pb2.Source]) -> None:
+    def _update_members(self, sources: Iterable[service_pb2.Source]) -> None:
         told = {source.cluster: _is_away(source) for source in sources}
         self._members |= told.keys()
         self._away = self._away - told.keys() | {cluster for cluster, is_away in told.items() if is_away}
@@ -167,23 +167,23 @@ class Roster:
         self._away.discard(cluster)
         if self._snapshot is None and cluster not in self._anew:
             if any(key[0] == cluster for key in self.instances) or cluster not in self._members:
-                self._restarted("a snapshot began")
+                self._restart_snapshot("a snapshot began")
             else:
                 self._anew[cluster] = {}
         building = self._anew[cluster] if self._snapshot is None else self._snapshot
         found = (self._keep(instance) for instance in part.instances)
         building.update((instance.key, instance) for instance in found if instance is not None)
 
-    def _synced(self, item: Synced, now: float) -> list[Delta]:
+    def _on_synced(self, item: Synced, now: float) -> list[Delta]:
         # After a resume, missed changes are still to come: only the bookmark or change after them makes the list fresh.
         if self._snapshot is None:
-            return self._synced_anew(item, now)
+            return self._replace_clusters(item, now)
         new, self._snapshot = self._snapshot, None
         self._set_apart(new, item.sources)
         self._keep_some(new, item.sources, now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
-        self._confirmed(item.sources, now)
+        self._confirm_sources(item.sources, now)
         return [delta] if delta.changes or delta.resync else []
 
     def _set_apart(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source]) -> None:
@@ -194,7 +194,7 @@ class Roster:
             self._anew[cluster] = {key: new.pop(key) for key in keys}
             new.update((key, kept) for key, kept in self.instances.items() if key[0] == cluster)
 
-    def _synced_anew(self, item: Synced, now: float) -> list[Delta]:
+    def _replace_clusters(self, item: Synced, now: float) -> list[Delta]:
         clusters = {source.cluster for source in item.sources} & self._anew.keys()
         if not clusters:
             return []
@@ -208,10 +208,10 @@ class Roster:
             self._members, self._away, self._heard = self._members - gone, self._away - gone, self._heard - gone
             self.origin = Origin.LIVE if self.is_whole else self.origin
         else:
-            self._confirmed(item.sources, now)
+            self._confirm_sources(item.sources, now)
         return [delta] if delta.changes or delta.resync else []
 
-    def _stepped(self, item: Changes) -> Iterator[Delta]:
+    def _version_deltas(self, item: Changes) -> Iterator[Delta]:
         collapsed = item.collapsed
         for version, events in groupby(item.events, lambda event: event.version):
             delta = Delta(self._step(events), version, collapsed=collapsed)
@@ -224,7 +224,7 @@ class Roster:
     ) -> dict[Key, tuple[KnownInstance | None, KnownInstance | None]]:
         before: dict[Key, KnownInstance | None] = {}
         for event in events:
-            key, after = self._told(event)
+            key, after = self._event_change(event)
             before.setdefault(key, self.instances.get(key))
             self._unconfirmed.get(key[0], set()).discard(key)
             if after is None:
@@ -233,7 +233,7 @@ class Roster:
                 self.instances[key] = after
         return {k: (was, self.instances.get(k)) for k, was in before.items() if was != self.instances.get(k)}
 
-    def _told(self, event: service_pb2.WatchEvent) -> tuple[Key, KnownInstance | None]:
+    def _event_change(self, event: service_pb2.WatchEvent) -> tuple[Key, KnownInstance | None]:
         if event.HasField("put"):
             return (event.put.meta.cluster, event.put.meta.id), self._keep(event.put)
         ref = event.left if event.HasField("left") else event.delete
@@ -251,11 +251,11 @@ class Roster:
             old = {key for key in self.instances if key[0] == source.cluster}
             shown = sum(key[0] == source.cluster for key in new)
             missing = old - new.keys()
-            is_doubted = self._doubts.shown(source, shown, len(old), now) and bool(missing)
+            is_doubted = self._doubts.is_snapshot_doubted(source, shown, len(old), now) and bool(missing)
             self._unconfirmed[source.cluster] = missing if source.error or is_doubted else set()
             new.update((key, self.instances[key]) for key in self._unconfirmed[source.cluster])
 
-    def _released(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
+    def _drop_unconfirmed(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
         """A location is back and complete, or its store is trusted again: drop instances that it did not confirm."""
         gone: dict[Key, tuple[KnownInstance | None, KnownInstance | None]] = {}
         for source in sources:
@@ -264,7 +264,7 @@ class Roster:
                 gone.update((key, (self.instances.pop(key), None)) for key in keys if key in self.instances)
         return [Delta(gone, collapsed=True)] if gone else []
 
-    def _confirmed(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
+    def _confirm_sources(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
         staleness_s = max((_seconds(source) for source in sources), default=0.0)
         answering = {source.cluster for source in sources if source.replica}
         self._away -= answering
@@ -275,7 +275,7 @@ class Roster:
         if self.is_whole:
             self.origin, self._as_of = Origin.LIVE, now - staleness_s
 
-    def _restarted(self, reason: str) -> None:
+    def _restart_snapshot(self, reason: str) -> None:
         if self.is_known:
             self.resyncs += 1
             self._resync = reason

@@ -11,13 +11,13 @@ from typing import Self
 
 from hqclient.discovery.endpoint import Endpoint, EndpointChanges, NoEndpoints, NotReady
 from hqclient.discovery.endpoint_list import Callback, EndpointList, Subscription
-from hqclient.discovery.feed import Subject
-from hqclient.discovery.followed import Feeds, Followed
-from hqclient.discovery.picking import Chooser, Use
+from hqclient.discovery.feed import FeedSubject
+from hqclient.discovery.followed import FeedHandle, Feeds
+from hqclient.discovery.picking import Chooser, EndpointUse
 from hqclient.discovery.roster import Delta, Origin
 
 
-class Service(Followed):
+class Service(FeedHandle):
     """The ready endpoints of a service at a named port. A context manager; inside the block it follows HQ.
 
     Attributes:
@@ -29,7 +29,7 @@ class Service(Followed):
     def __init__(
         self,
         feeds: Feeds,
-        subject: Subject,
+        subject: FeedSubject,
         listing: EndpointList,
         chooser: Chooser,
         stale_after_s: float,
@@ -82,7 +82,7 @@ class Service(Followed):
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._suffices(at_least, live):
-                    await self._feed.moved()
+                    await self._feed.wait_for_change()
         except TimeoutError:
             raise NotReady(f"after {timeout_s:g} s: {self._shortage()}") from None
 
@@ -121,7 +121,7 @@ class Service(Followed):
             if changes.removed or changes.changed:
                 self._chooser.ejections.keep_only(self._listing.endpoints)
             for subscription in tuple(self._subscriptions):
-                subscription.put(changes)
+                subscription.put_changes(changes)
 
     # --- picking ----------------------------------------------------------------------------------------------
 
@@ -136,9 +136,9 @@ class Service(Followed):
             raise NoEndpoints(self._shortage())
         return picked
 
-    def take(self) -> Use:
+    def take(self) -> EndpointUse:
         """Pick one and count its use until `done`, for uses that do not fit in one block. Raises NoEndpoints."""
-        return Use(self._chooser, self.pick())
+        return EndpointUse(self._chooser, self.pick())
 
     @contextmanager
     def using(self, *, failures: type[BaseException] | tuple[type[BaseException], ...] = OSError) -> Iterator[Endpoint]:
@@ -162,13 +162,13 @@ class Service(Followed):
         """How many uses of an endpoint are in progress, by this handle."""
         return self._chooser.uses(endpoint)
 
-    def failing(self, endpoint: Endpoint) -> None:
+    def record_failure(self, endpoint: Endpoint) -> None:
         """It could not be reached: skip it for a short while, as long as others are left."""
-        self._chooser.ejections.failed(endpoint)
+        self._chooser.ejections.record_failure(endpoint)
 
-    def succeeded(self, endpoint: Endpoint) -> None:
+    def record_success(self, endpoint: Endpoint) -> None:
         """It could be reached."""
-        self._chooser.ejections.succeeded(endpoint)
+        self._chooser.ejections.record_success(endpoint)
 
     # --- inside -----------------------------------------------------------------------------------------------
 

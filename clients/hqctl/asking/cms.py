@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from hqcli.controllers import AWAY, Controller, Processes, controller_options
+from hqcli.controllers import AWAY, ControllerOption, Processes, controller_options
 from hqcli.exits import Exit, exit_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hqclient.links import ChannelFactory
 
 
-CMS: Final = Controller("the CMS", "--cms", "HQ_CMS", "127.0.0.1:7271", field="cms")
+CMS: Final = ControllerOption("the CMS", "--cms", "HQ_CMS", "127.0.0.1:7271", field="cms")
 
 
-class Cms(Processes):
+class CmsProcesses(Processes):
     """Processes of one CMS, and how to get in."""
 
     def channels(self, credentials: Credentials) -> ChannelFactory:
@@ -38,7 +38,7 @@ class Cms(Processes):
         from cmspb.v1 import cms_stubs
 
         async def ask(address: str) -> Any:
-            async with self.connected(address) as (channel, metadata):
+            async with self.open_channel(address) as (channel, metadata):
                 stubs = (cms_stubs.CmsServiceStub(channel), cms_stubs.CmsAdminServiceStub(channel))
                 stub = next(one for one in stubs if hasattr(one, method))
                 return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
@@ -68,11 +68,11 @@ class Cms(Processes):
             return exit_of(error, writing=writing)
 
 
-def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> Cms:
+def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> CmsProcesses:
     for flag, is_said in (("--server", _root().params.get("servers")), ("--cluster", named_cluster(_root()))):
         if is_said:
             raise click.UsageError(f"{flag} is about HQ; name the CMS with --cms, HQ_CMS or `cms` of a context")
-    return Cms(addresses, timeout_s, credentials)
+    return CmsProcesses(addresses, timeout_s, credentials)
 
 
 def _root() -> click.Context:

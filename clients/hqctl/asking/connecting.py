@@ -26,12 +26,12 @@ def telling(open_channel: Callable[..., grpc.aio.Channel], tell: Tell = _tell) -
 
     def factory(address: str) -> grpc.aio.Channel:
         tell(f"connecting to {address}")
-        return open_channel(address, [Unary(address, tell), Stream(address, tell)])
+        return open_channel(address, [UnaryTracer(address, tell), StreamTracer(address, tell)])
 
     return factory
 
 
-class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
+class UnaryTracer(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
     """Prints unary calls."""
 
     def __init__(self, address: str, tell: Tell) -> None:
@@ -49,7 +49,7 @@ class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg
         return call
 
 
-class Stream(grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
+class StreamTracer(grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
     """Prints the start of streams."""
 
     def __init__(self, address: str, tell: Tell) -> None:

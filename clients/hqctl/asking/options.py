@@ -37,12 +37,12 @@ def strong_option(function: F) -> F:
 
 def ordering(function: F) -> F:
     """Give an order the options --reason and --by, which are kept with the record."""
-    reason = click.option("--reason", required=True, callback=_said, help="Reason, kept with the record.")
+    reason = click.option("--reason", required=True, callback=_check_reason, help="Reason, kept with the record.")
     by = click.option("--by", default=_caller, help="Who does this; default: you.")
     return reason(by(function))
 
 
-def _said(_context: click.Context, _param: click.Parameter, text: str) -> str:
+def _check_reason(_context: click.Context, _param: click.Parameter, text: str) -> str:
     if not text.strip():
         raise click.BadParameter("is empty: say why.")
     return text

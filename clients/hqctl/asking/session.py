@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from hqcli.contexts import BadConfig, Config, Context, config_path, load
+from hqcli.contexts import BadContextFile, Context, ContextFile, config_path, load
 from hqcli.exits import Exit, exit_of
-from hqcli.options import FILES, Span, credential_flags
+from hqcli.options import FILES, DurationParam, credential_flags
 from hqcli.terminal import colour_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
@@ -38,7 +38,7 @@ class WrongCluster(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class HqctlSession:
     """Whom to ask, as whom, and for how long, in seconds per call."""
 
     servers: tuple[str, ...]
@@ -47,7 +47,7 @@ class Session:
     verbose: bool = False
     cluster: str = ""
 
-    def of_cluster(self, where: pb.InstanceFilter) -> Session:
+    def for_cluster(self, where: pb.InstanceFilter) -> HqctlSession:
         """With ids, --cluster is no filter: it names the cluster to ask, and is removed from the filter."""
         if len(where.cluster) != 1:
             return self
@@ -119,7 +119,10 @@ def connection_options(*timeout_names: str) -> Callable[[F], F]:
         click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; repeatable."),
         click.option("--context", "context", metavar="NAME", help="Context of the config file to use."),
         click.option(
-            *timeout_names, "call_timeout", type=Span(A_CALL_S), help="Timeout of each call, e.g. 5s. Default: 10s."
+            *timeout_names,
+            "call_timeout",
+            type=DurationParam(A_CALL_S),
+            help="Timeout of each call, e.g. 5s. Default: 10s.",
         ),
         click.option("-v", "--verbose", "verbose", is_flag=True, help="Show each call on stderr."),
     )
@@ -130,17 +133,17 @@ def connection_options(*timeout_names: str) -> Callable[[F], F]:
     return decorate
 
 
-def connected(function: F) -> F:
+def with_session(function: F) -> F:
     """Give a command the options of connections, and a Session as its first argument."""
-    return _connected(function, "--timeout", "--request-timeout")
+    return _with_session(function, "--timeout", "--request-timeout")
 
 
-def connected_with_its_own_timeout(function: F) -> F:
+def with_session_and_timeout(function: F) -> F:
     """The same for a command whose --timeout is for all of it."""
-    return _connected(function, "--request-timeout")
+    return _with_session(function, "--request-timeout")
 
 
-def _connected(function: F, *timeout_names: str) -> F:
+def _with_session(function: F, *timeout_names: str) -> F:
     @connection_options(*timeout_names)
     @click.pass_context
     @functools.wraps(function)
@@ -176,11 +179,11 @@ def _session(
     verbose: bool,
     cluster: str,
     credentials: CredentialFiles,
-) -> Session:
+) -> HqctlSession:
     context = _context(named, context_name)
     # A token from the environment must not be sent to the installation that a context names.
-    known = context.credentials if context.name else CredentialFiles.of_environment()
-    return Session(
+    known = context.credentials if context.name else CredentialFiles.from_environment()
+    return HqctlSession(
         addresses(named or context.servers),
         timeout_s or context.timeout_s or DEFAULT_TIMEOUT_S,
         credentials.over(known),
@@ -198,14 +201,14 @@ def _context(named: tuple[str, ...], context_name: str) -> Context:
     if context_name or config.current:
         try:
             return config.context(context_name)
-        except BadConfig as fault:
+        except BadContextFile as fault:
             raise click.UsageError(str(fault)) from None
     return Context("", (DEFAULT_SERVER,))
 
 
-def loaded_config() -> Config:
+def loaded_config() -> ContextFile:
     """The user's config file."""
     try:
         return load(config_path())
-    except BadConfig as fault:
+    except BadContextFile as fault:
         raise click.UsageError(str(fault)) from None

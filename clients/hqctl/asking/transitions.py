@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hqctl.asking.session import Session
+from hqctl.asking.session import HqctlSession
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -33,7 +33,7 @@ def merged_transitions(answers: Iterable[admin_pb2.ListTransitionsResponse], lim
     return Remembered(newest[:limit], [answer.source for answer in told])
 
 
-async def remembered(session: Session, instance_id: str = "", limit: int = 1000) -> Remembered:
+async def fetch_transitions(session: HqctlSession, instance_id: str = "", limit: int = 1000) -> Remembered:
     """Ask every server, each by itself. Raises HqApiError if none answers."""
     from hqclient.client import HqApiError
 

@@ -16,7 +16,7 @@ from hqcli.readable import plural
 from hqcli.terminal import warn
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 from hqctl.asking.failures import CREATE_IT
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import service_pb2 as pb
@@ -46,8 +46,8 @@ OUTCOMES = {
     type=click.Choice(["none", "server", "client"]),
     help="Store nothing. server (also without a value): HQ validates; client: only parse the files.",
 )
-@connected
-def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
+@with_session
+def apply(session: HqctlSession, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
     """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
 
     Nothing is sent if any document is invalid. With meta.version in a document, it is stored only if the
@@ -65,7 +65,7 @@ def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: st
     session.run(work, writing=dry_run == "none")
 
 
-async def _apply(session: Session, client: Client, documents: list[WrittenInstance], *, dry_run: bool) -> Exit:
+async def _apply(session: HqctlSession, client: Client, documents: list[WrittenInstance], *, dry_run: bool) -> Exit:
     from hqclient.client import HqApiError
 
     results: list[pb.ApplyResult] = []
@@ -127,12 +127,12 @@ def tell(document: WrittenInstance, result: pb.ApplyResult, dry_run: bool) -> Ex
     where = f"{field}: " if field and not message.startswith(field) else ""
     code = code_name(error.code)
     is_unsure = error.reason == "OUTCOME_UNKNOWN"
-    told = _advised(message, "" if is_unsure else code, has_version=bool(document.instance.meta.version))
+    told = _message_with_advice(message, "" if is_unsure else code, has_version=bool(document.instance.meta.version))
     complain(f"{document.place}: {name}: {where}{told}")
     return Exit.OUTCOME_UNKNOWN if is_unsure else exit_of_code(code)
 
 
-def _advised(message: str, code: str, *, has_version: bool) -> str:
+def _message_with_advice(message: str, code: str, *, has_version: bool) -> str:
     """A message with what to do next."""
     if CLUSTER_HEADER in message:
         return f"{message}. {NAME_IT}"

@@ -10,7 +10,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.terminal import print_table
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 
 _EXPLAIN: Final = "/access.v1.AccessService/Explain"
 _about = (
@@ -30,13 +30,13 @@ def auth() -> None:
 @_about[0]
 @_about[1]
 @_about[2]
-@connected
-def explain(session: Session, method: str, identity: str, service: str, node: str) -> None:
+@with_session
+def explain(session: HqctlSession, method: str, identity: str, service: str, node: str) -> None:
     """Show which rule and grant decide about a call (or all whose name contains METHOD), and why not.
 
     Exits with 7 if one of them would be denied.
     """
-    calls = _asked(session, {"method": method, "identity": identity, "service": service, "node": node})
+    calls = _fetch_access(session, {"method": method, "identity": identity, "service": service, "node": node})
     if not calls:
         complain(f"the server has no call named {method}: `hqctl auth matrix` lists them")
         sys.exit(Exit.USAGE)
@@ -54,15 +54,15 @@ def explain(session: Session, method: str, identity: str, service: str, node: st
 @_about[0]
 @_about[1]
 @_about[2]
-@connected
-def matrix(session: Session, identity: str, service: str, node: str) -> None:
+@with_session
+def matrix(session: HqctlSession, identity: str, service: str, node: str) -> None:
     """List all calls of a server: their rules, what they reach, and whether the identity may."""
-    calls = _asked(session, {"identity": identity, "service": service, "node": node})
+    calls = _fetch_access(session, {"identity": identity, "service": service, "node": node})
     rows = [[one["method"], one["rule"], one["reach"], "yes" if one["let_in"] else one["why"]] for one in calls]
     print_table(("CALL", "RULE", "REACHES", "ALLOWED"), rows)
 
 
-def _asked(session: Session, about: dict[str, str]) -> list[dict[str, Any]]:
+def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str, Any]]:
     import grpc
     from google.protobuf import json_format, struct_pb2
 

@@ -11,7 +11,7 @@ from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.terminal import print_table, warn
-from hqctl.asking.cms import Cms, at_cms
+from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.session import complain
 
 _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-READY")
@@ -19,7 +19,7 @@ _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-
 
 @click.group()
 @at_cms
-def budget(_: Cms) -> None:
+def budget(_: CmsProcesses) -> None:
     """Show and set budgets: how many instances of a service must stay available.
 
     They are kept by the CMS (cluster management system, `cms serve`), which approves disruptions.
@@ -30,7 +30,7 @@ def budget(_: Cms) -> None:
 @click.argument("service", default="")
 @output_option(*TEXTS)
 @at_cms
-def list_budgets(cms: Cms, service: str, output: str) -> None:
+def list_budgets(cms: CmsProcesses, service: str, output: str) -> None:
     """List budgets and how they stand, of SERVICE or all. A service without a budget is listed as default:SERVICE."""
 
     async def work() -> Exit:
@@ -62,7 +62,7 @@ def list_budgets(cms: Cms, service: str, output: str) -> None:
 )
 @at_cms
 def put(
-    cms: Cms,
+    cms: CmsProcesses,
     name: str,
     service: str,
     labels: tuple[str, ...],
@@ -82,13 +82,13 @@ def put(
         max_unavailable=max_unavailable,
         reject_impossible=reject_impossible,
     )
-    cms.run(_put(cms, [wanted]), writing=True)
+    cms.run(_put_budgets(cms, [wanted]), writing=True)
 
 
 @budget.command(short_help="Set budgets from YAML or JSON.")
 @click.option("-f", "--filename", "names", multiple=True, required=True, help="File, folder, or - for standard input.")
 @at_cms
-def apply(cms: Cms, names: tuple[str, ...]) -> None:
+def apply(cms: CmsProcesses, names: tuple[str, ...]) -> None:
     """Set budgets from YAML or JSON, one per document.
 
     \b
@@ -111,13 +111,13 @@ def apply(cms: Cms, names: tuple[str, ...]) -> None:
         for fault in bad:
             complain(fault)
         raise SystemExit(int(Exit.REFUSED))
-    cms.run(_put(cms, wanted), writing=True)
+    cms.run(_put_budgets(cms, wanted), writing=True)
 
 
 @budget.command(short_help="Delete a budget.")
 @click.argument("name")
 @at_cms
-def delete(cms: Cms, name: str) -> None:
+def delete(cms: CmsProcesses, name: str) -> None:
     """Delete budget NAME; its service falls back to the default budget."""
 
     async def work() -> Exit:
@@ -128,7 +128,7 @@ def delete(cms: Cms, name: str) -> None:
     cms.run(work(), writing=True)
 
 
-async def _put(cms: Cms, wanted: list[pb.Budget]) -> Exit:
+async def _put_budgets(cms: CmsProcesses, wanted: list[pb.Budget]) -> Exit:
     for one in wanted:
         await cms.call("PutBudget", pb.PutBudgetRequest(budget=one))
         click.echo(f"budget {one.name} set")

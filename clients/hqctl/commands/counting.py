@@ -10,7 +10,7 @@ from hqcli.exits import Exit
 from hqcli.formats import LISTS, is_data, output_option, print_items
 from hqcli.terminal import print_table
 from hqctl.asking.options import selecting, strong_option
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import not_of, tell_unknown_services, warn_of
 from hqpb.v1 import service_pb2 as pb
 
@@ -32,9 +32,9 @@ GROUPS = {
 @strong_option
 @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option(*LISTS)
-@connected
+@with_session
 def count(
-    session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, no_headers: bool, output: str
+    session: HqctlSession, where: pb.InstanceFilter, by: str | None, strong: bool, no_headers: bool, output: str
 ) -> None:
     """Count the instances that match all of the options.
 

@@ -12,7 +12,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.readable import plural
 from hqctl.asking.options import is_everything, selecting_by_options
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import service_pb2 as pb
 
@@ -40,9 +40,9 @@ class Doomed:
 @click.option("--ignore-not-found", is_flag=True, help="Treat missing instances as deleted.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted without deleting.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@connected
+@with_session
 def delete(
-    session: Session,
+    session: HqctlSession,
     ids: tuple[str, ...],
     names: tuple[str, ...],
     recursive: bool,
@@ -58,7 +58,7 @@ def delete(
     An instance chosen by options is kept if somebody changes it meanwhile. On a terminal you are
     asked before two or more, or any chosen by options, are deleted; in a script, options need --yes.
     """
-    session = session.of_cluster(where) if ids or names else session
+    session = session.for_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)
     _check_one_way(ids, names, chosen)
     if names:
@@ -70,7 +70,7 @@ def delete(
         doomed = await _matching(client, where) if chosen else [Doomed(one, version or 0) for one in ids]
         if not doomed:
             click.echo("No instance matches.", err=True)
-        elif not dry_run and not yes and not _confirmed(doomed, chosen=chosen):
+        elif not dry_run and not yes and not _confirm_deletion(doomed, chosen=chosen):
             return Exit.REFUSED
         do, worst = _would_delete if dry_run else _delete, Exit.OK
         for one in doomed:
@@ -93,7 +93,7 @@ async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
     return [Doomed(i.meta.id, i.meta.version) async for p in client.find(where, fields=fields) for i in p.instances]
 
 
-def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
+def _confirm_deletion(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
     """Ask for confirmation; a script that named each id needs none."""
     if not sys.stdin.isatty():
         if chosen:
@@ -108,7 +108,7 @@ def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
     return click.confirm("Delete?", err=True)
 
 
-async def _delete(session: Session, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
+async def _delete(session: HqctlSession, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
     from hqclient.client import HqApiError
 
     try:
@@ -121,7 +121,7 @@ async def _delete(session: Session, client: Client, one: Doomed, ignore_not_foun
     return Exit.OK
 
 
-async def _would_delete(session: Session, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
+async def _would_delete(session: HqctlSession, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
     from hqclient.client import HqApiError
 
     try:

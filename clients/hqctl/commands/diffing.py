@@ -14,7 +14,7 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, yaml_text
 from hqcli.terminal import colour_of
 from hqctl.asking.failures import CREATE_IT
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import instance_pb2
 
@@ -31,8 +31,8 @@ _NOISE = ("modificationTime", "version", "statusVersion")
 
 @click.command()
 @filenames()
-@connected
-def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
+@with_session
+def diff(session: HqctlSession, names: tuple[str, ...], recursive: bool) -> None:
     """Show what `apply -f` would change, as computed by HQ. Exits with 1 if there are differences.
 
     Secret descriptors are only counted: HQ shows them to agents and uploaders only.
@@ -41,13 +41,13 @@ def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
 
     async def work(client: Client) -> Exit:
         turns = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(_compared(client, turns, document) for document in documents))
-        return _told(session, documents, found)
+        found = await asyncio.gather(*(_diff_document(client, turns, document) for document in documents))
+        return _print_diffs(session, documents, found)
 
     session.run(work)
 
 
-def _told(session: Session, documents: list[WrittenInstance], found: list[list[str] | HqApiError]) -> Exit:
+def _print_diffs(session: HqctlSession, documents: list[WrittenInstance], found: list[list[str] | HqApiError]) -> Exit:
     worst = Exit.OK
     for document, one in zip(documents, found, strict=True):
         if isinstance(one, list):
@@ -58,7 +58,7 @@ def _told(session: Session, documents: list[WrittenInstance], found: list[list[s
     return worst
 
 
-def _tell(session: Session, document: WrittenInstance, error: HqApiError) -> Exit:
+def _tell(session: HqctlSession, document: WrittenInstance, error: HqApiError) -> Exit:
     subject = f"{document.place}: {document.instance.meta.id}"
     if error.code.name == "NOT_FOUND" and document.instance.meta.version:
         complain(f"{subject}: {error.message}{CREATE_IT}")
@@ -66,7 +66,7 @@ def _tell(session: Session, document: WrittenInstance, error: HqApiError) -> Exi
     return session.tell(error, writing=False, subject=subject)
 
 
-async def _compared(client: Client, turns: asyncio.Semaphore, document: WrittenInstance) -> list[str] | HqApiError:
+async def _diff_document(client: Client, turns: asyncio.Semaphore, document: WrittenInstance) -> list[str] | HqApiError:
     from hqclient.client import HqApiError
 
     wanted = document.instance
@@ -79,7 +79,7 @@ async def _compared(client: Client, turns: asyncio.Semaphore, document: WrittenI
                 after = (await client.update(wanted, validate_only=True)).instance
         except HqApiError as error:
             return error
-    return list(unified(now, after, wanted.meta.id, document.place))
+    return list(unified_diff(now, after, wanted.meta.id, document.place))
 
 
 async def _standing(client: Client, instance_id: str) -> instance_pb2.Instance | None:
@@ -93,7 +93,7 @@ async def _standing(client: Client, instance_id: str) -> instance_pb2.Instance |
         return None
 
 
-def unified(
+def unified_diff(
     now: instance_pb2.Instance | None, after: instance_pb2.Instance, instance_id: str, place: str
 ) -> Iterator[str]:
     """The lines of a unified diff of two states of an instance; none: they are the same."""

@@ -12,10 +12,10 @@ from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.readable import clock_time
 from hqcli.terminal import print_table, warn
-from hqctl.asking.cms import Cms, at_cms
+from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.options import ordering
 from hqctl.asking.session import complain
 
@@ -34,7 +34,7 @@ _PLURALS = {"switch": "switches", "dc": "data centres"}
 @click.option("--issuer", default="", help="Tasks of this issuer.")
 @output_option(*TEXTS)
 @at_cms
-def disruptions(cms: Cms, node: str, service: str, issuer: str, output: str) -> None:
+def disruptions(cms: CmsProcesses, node: str, service: str, issuer: str, output: str) -> None:
     """Show tasks at the CMS (cluster management system, `cms serve`), which approves disruptions.
 
     They say who takes what down, who waits, and why.
@@ -65,7 +65,7 @@ def _command(short_help: str, name: str | None = None) -> Callable[[Callable[...
 @_command("Show why a task waits, and what would let it proceed.")
 @click.argument("task")
 @output_option(*TEXTS)
-def why(cms: Cms, task: str, output: str) -> None:
+def why(cms: CmsProcesses, task: str, output: str) -> None:
     """Show why TASK waits: floors, what is available, who holds it, who is not ready, and what to do."""
 
     async def work() -> Exit:
@@ -84,7 +84,7 @@ def why(cms: Cms, task: str, output: str) -> None:
 @click.option("-f", "--filename", required=True, metavar="FILE", help="Hosts, one a line; - for standard input.")
 @click.option("--action", default="reboot", show_default=True, help="Kind of work.")
 @output_option(*TEXTS)
-def plan(cms: Cms, filename: str, action: str, output: str) -> None:
+def plan(cms: CmsProcesses, filename: str, action: str, output: str) -> None:
     """Show the waves in which work on the hosts of a file could be done, as things stand."""
     try:
         text = "\n".join(text for _, text in texts((filename,)))
@@ -124,7 +124,7 @@ def plan(cms: Cms, filename: str, action: str, output: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Show the decision without storing anything.")
 @ordering
 def ask(
-    cms: Cms,
+    cms: CmsProcesses,
     hosts: tuple[str, ...],
     action: str,
     task_id: str,
@@ -160,7 +160,7 @@ def ask(
 
 @_command("Make a provisional grant final.", "confirm")
 @click.argument("task")
-def confirm_task(cms: Cms, task: str) -> None:
+def confirm_task(cms: CmsProcesses, task: str) -> None:
     """Make the provisional grant of TASK final, just before the work begins."""
 
     async def work() -> Exit:
@@ -174,7 +174,7 @@ def confirm_task(cms: Cms, task: str) -> None:
 
 @_command("End your own task when its work is done.")
 @click.argument("task")
-def done(cms: Cms, task: str) -> None:
+def done(cms: CmsProcesses, task: str) -> None:
     """End TASK, which you created: its work is done, or not wanted any more."""
     _order(cms, "DeleteTask", pb.DeleteTaskRequest(id=task), f"task {task} ended")
 
@@ -182,16 +182,16 @@ def done(cms: Cms, task: str) -> None:
 @_command("End anyone's task (recorded).")
 @click.argument("task")
 @ordering
-def end(cms: Cms, task: str, reason: str, by: str) -> None:
+def end(cms: CmsProcesses, task: str, reason: str, by: str) -> None:
     """End TASK, whoever created it: its work is over, whatever its issuer says."""
     _order(cms, "EndTask", pb.EndTaskRequest(id=task, reason=reason, by=by), f"task {task} ended")
 
 
 @_command("Give a task more time (recorded).")
 @click.argument("task")
-@click.option("--for", "span_s", type=Span(1), required=True, help="Time from now, e.g. 2h.")
+@click.option("--for", "span_s", type=DurationParam(1), required=True, help="Time from now, e.g. 2h.")
 @ordering
-def extend(cms: Cms, task: str, span_s: float, reason: str, by: str) -> None:
+def extend(cms: CmsProcesses, task: str, span_s: float, reason: str, by: str) -> None:
     """Let the work of TASK last longer before it counts as overdue."""
     request = pb.ExtendTaskRequest(id=task, seconds=round(span_s), reason=reason, by=by)
     _order(cms, "ExtendTask", request, f"task {task} extended")
@@ -199,28 +199,28 @@ def extend(cms: Cms, task: str, span_s: float, reason: str, by: str) -> None:
 
 @_command("Stop granting until `unfreeze`.")
 @ordering
-def freeze(cms: Cms, reason: str, by: str) -> None:
+def freeze(cms: CmsProcesses, reason: str, by: str) -> None:
     """Grant nothing, at any process, until `hqctl disruptions unfreeze`. What was granted goes on."""
     _order(cms, "Freeze", pb.FreezeRequest(reason=reason, by=by), "frozen: nothing is granted")
 
 
 @_command("Grant again.")
 @ordering
-def unfreeze(cms: Cms, reason: str, by: str) -> None:
+def unfreeze(cms: CmsProcesses, reason: str, by: str) -> None:
     """Grant again after a freeze."""
     _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen", resumes=True)
 
 
 @_command("Resume granting after the CMS's store was restored.", "open")
 @ordering
-def open_epoch(cms: Cms, reason: str, by: str) -> None:
+def open_epoch(cms: CmsProcesses, reason: str, by: str) -> None:
     """Resume granting after the CMS's store was restored. First make sure the CMS knows all work that is under way."""
     _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "granting resumed", resumes=True)
 
 
 @_command("Show whether approvals are granted, and how current HQ's data is.")
 @output_option(*TEXTS)
-def status(cms: Cms, output: str) -> None:
+def status(cms: CmsProcesses, output: str) -> None:
     """Show whether anything is granted now, who decides, and what is known of each location."""
 
     async def work() -> Exit:
@@ -266,7 +266,7 @@ def task_story(answer: pb.WhyTaskResponse) -> Iterator[str]:
         yield f"ask again in {state.retry_after_seconds} s"
 
 
-def _order(cms: Cms, method: str, request: Any, told: str, *, resumes: bool = False) -> None:
+def _order(cms: CmsProcesses, method: str, request: Any, told: str, *, resumes: bool = False) -> None:
     """`resumes`: the order resumes granting if that was stopped."""
 
     async def work() -> Exit:

@@ -14,8 +14,8 @@ import click
 from hqcli.exits import Exit, exit_of
 from hqcli.formats import as_dict, yaml_text
 from hqctl.asking.failures import sentence
-from hqctl.asking.session import Session, complain, connected
-from hqctl.manifests.merging import Contradiction, merged
+from hqctl.asking.session import HqctlSession, complain, with_session
+from hqctl.manifests.merging import Contradiction, merge_three_way
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -29,7 +29,7 @@ HEAD = """\
 
 
 @dataclass(slots=True)
-class Draft:
+class EditDraft:
     """An instance under edit.
 
     Attributes:
@@ -60,8 +60,8 @@ class Draft:
 
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
-@connected
-def edit(session: Session, instance_id: str) -> None:
+@with_session
+def edit(session: HqctlSession, instance_id: str) -> None:
     """Edit meta and spec of an instance in VISUAL, EDITOR, or a default editor.
 
     Concurrent changes by others are merged; if both changed the same field, you see it and decide.
@@ -72,9 +72,9 @@ def edit(session: Session, instance_id: str) -> None:
         base = (await client.get(instance_id)).instance
         handle, name = tempfile.mkstemp(prefix=f"hqctl-{instance_id}-", suffix=".yaml")
         os.close(handle)
-        draft = Draft(Path(name), base)
+        draft = EditDraft(Path(name), base)
         draft.write(editable(base))
-        return await _edited(client, draft)
+        return await _edit_until_stored(client, draft)
 
     session.run(work, writing=True)
 
@@ -88,24 +88,24 @@ def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
     return as_dict(without_what_hq_sets(copy))
 
 
-async def _edited(client: Client, draft: Draft) -> Exit:
+async def _edit_until_stored(client: Client, draft: EditDraft) -> Exit:
     """Reopen the editor until the text is stored, abandoned or beyond repair."""
     before = draft.text()
     refused = Exit.OK  # why the text in the file was not stored
     while True:
         _open_editor(draft.file)
         if draft.text() == before:
-            return _given_up(draft, refused)
+            return _give_up(draft, refused)
         fault = await _attempt(client, draft)
         if fault is None:
             draft.file.unlink()
             return Exit.OK
         refused = fault.code
         if not fault.mendable:
-            return _kept(draft, fault.complaint, refused)
+            return _keep_draft(draft, fault.complaint, refused)
         draft.complain(fault.complaint)
         if not _asks_again(fault.complaint):
-            return _kept(draft, "", refused)
+            return _keep_draft(draft, "", refused)
         before = draft.text()
 
 
@@ -118,15 +118,15 @@ class _Fault:
     mendable: bool = True
 
 
-async def _attempt(client: Client, draft: Draft) -> _Fault | None:
+async def _attempt(client: Client, draft: EditDraft) -> _Fault | None:
     from hqclient.client import HqApiError
 
     try:
-        await store(client, draft.base, _parsed(draft.text(), draft.base.meta.id))
+        await store(client, draft.base, _parse_instance(draft.text(), draft.base.meta.id))
     except _Unusable as fault:
         return _Fault(str(fault), Exit.REFUSED)
     except Contradiction as fault:
-        return _Fault(await _contradicted(client, draft, fault), Exit.CONFLICT)
+        return _Fault(await _rebase_draft(client, draft, fault), Exit.CONFLICT)
     except HqApiError as error:
         mendable = error.code.name in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
         return _Fault(sentence(error, writing=True), exit_of(error, writing=True), mendable)
@@ -137,7 +137,7 @@ class _Unusable(Exception):
     """The text is not an instance, or is a different one."""
 
 
-def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
+def _parse_instance(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
 
     from hqcli.documents import BadDocument
@@ -158,7 +158,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
     """Write it; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
     from hqclient.client import HqApiError
 
-    while isinstance(stored := await _updated(client, wanted), HqApiError):
+    while isinstance(stored := await _try_update(client, wanted), HqApiError):
         newer = pb.ReadOptions(min_version=stored.current_version or 0)
         theirs = (await client.get(base.meta.id, read=newer)).instance
         if theirs.meta.version == wanted.meta.version:
@@ -170,7 +170,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
     click.echo(f"{base.meta.id} {outcome} (version {stored.meta.version})")
 
 
-async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
+async def _try_update(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
     """The instance as stored, or the error that somebody else has changed it meanwhile."""
     from hqclient.client import HqApiError
 
@@ -190,17 +190,17 @@ def _merge(
     sides = [editable(one) for one in (base, ours, theirs)]
     for side in sides:
         side["meta"].pop("version", None)
-    result = ParseDict(merged(*sides), instance_pb2.Instance())
+    result = ParseDict(merge_three_way(*sides), instance_pb2.Instance())
     result.meta.version = theirs.meta.version
     return result
 
 
-async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> str:
+async def _rebase_draft(client: Client, draft: EditDraft, fault: Contradiction) -> str:
     """Apply both changes to the newest version; the returned message says what others wrote in the same fields."""
-    from hqctl.commands.diffing import unified
+    from hqctl.commands.diffing import unified_diff
 
     theirs = (await client.get(draft.base.meta.id)).instance
-    changed = [line for line in list(unified(draft.base, theirs, "", ""))[2:] if line.startswith(("+", "-"))]
+    changed = [line for line in list(unified_diff(draft.base, theirs, "", ""))[2:] if line.startswith(("+", "-"))]
     draft.base = theirs
     fault.ours_first["meta"]["version"] = str(theirs.meta.version)
     draft.write(fault.ours_first)
@@ -222,15 +222,15 @@ def _open_editor(file: Path) -> None:
         raise SystemExit(Exit.REFUSED) from None
 
 
-def _given_up(draft: Draft, refused: Exit) -> Exit:
+def _give_up(draft: EditDraft, refused: Exit) -> Exit:
     if refused is Exit.OK:
         draft.file.unlink()
         click.echo("No changes: nothing was stored.", err=True)
         return Exit.OK
-    return _kept(draft, "", refused)
+    return _keep_draft(draft, "", refused)
 
 
-def _kept(draft: Draft, complaint: str, code: Exit) -> Exit:
+def _keep_draft(draft: EditDraft, complaint: str, code: Exit) -> Exit:
     told = f"{complaint} " if complaint else ""
     complain(f"{told}Your text is kept in {draft.file}; correct it, then `hqctl apply -f {draft.file}`.")
     return code

@@ -13,8 +13,8 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, is_data, output_option, print_items, print_json_line
 from hqcli.readable import seconds_of, span, stamp
 from hqcli.terminal import colour_of, lines, print_table
-from hqctl.asking.session import Session, connected
-from hqctl.asking.transitions import identity, remembered
+from hqctl.asking.session import HqctlSession, with_session
+from hqctl.asking.transitions import fetch_transitions, identity
 from hqctl.output.sources import check_cluster
 from hqpb.v1 import admin_pb2
 
@@ -32,8 +32,8 @@ WIDTHS = [25, 8, 16, 8, 12, 10]
 @click.option("-w", "--watch", "watching", is_flag=True, help="Keep showing new ones, oldest first, until Ctrl-C.")
 @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option("table", "wide", "json", "yaml", "jsonpath=…")
-@connected
-def events(session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
+@with_session
+def events(session: HqctlSession, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
     """Show recent expiries (HQ marked a silent revision not ready) and recoveries, newest first.
 
     Each given replica remembers the last 2,000 since its start.
@@ -45,7 +45,7 @@ def events(session: Session, instance_id: str, limit: int, watching: bool, no_he
     async def work(client: Client) -> Exit:
         if watching:
             return await _watch(client, instance_id, limit, output)
-        found = await remembered(session, instance_id, limit)
+        found = await fetch_transitions(session, instance_id, limit)
         check_cluster(session, *found.sources)
         if is_data(output):
             print_items(found.transitions, found.sources, output)
@@ -97,12 +97,12 @@ async def _watch(client: Client, instance_id: str, limit: int, output: str) -> E
         fresh = [t for t in reversed(answer.transitions) if identity(t) not in seen]
         seen.update(map(identity, fresh))
         seen.add((0, "", ""))
-        for text in _told(fresh, output):
+        for text in _transition_lines(fresh, output):
             click.echo(text)
         await asyncio.sleep(POLL_S)
 
 
-def _told(fresh: Sequence[admin_pb2.Transition], output: str) -> Iterator[str]:
+def _transition_lines(fresh: Sequence[admin_pb2.Transition], output: str) -> Iterator[str]:
     for transition in fresh:
         if is_data(output):
             print_json_line(as_dict(transition))

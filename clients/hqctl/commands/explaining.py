@@ -15,10 +15,10 @@ from hqcli.exits import Exit
 from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
 from hqcli.readable import truth
 from hqcli.terminal import colour_of, width_of
-from hqctl.asking.session import Session, complain, connected
-from hqctl.asking.transitions import remembered
+from hqctl.asking.session import HqctlSession, complain, with_session
+from hqctl.asking.transitions import fetch_transitions
 from hqctl.output.sources import merged_sources, not_of, warn_of
-from hqctl.output.story import story, wrapped
+from hqctl.output.story import story, wrap_line
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -31,8 +31,8 @@ READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
 @output_option(*TEXTS)
-@connected
-def why(session: Session, instance_id: str, output: str) -> None:
+@with_session
+def why(session: HqctlSession, instance_id: str, output: str) -> None:
     """Show why an instance is ready or not, since when, and what to do next.
 
     Also shows each revision with its last report, deadline and decision; what happened; and the guard. It is the
@@ -57,8 +57,8 @@ def why(session: Session, instance_id: str, output: str) -> None:
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
 @output_option(*TEXTS)
-@connected
-def describe(session: Session, instance_id: str, output: str) -> None:
+@with_session
+def describe(session: HqctlSession, instance_id: str, output: str) -> None:
     """Show everything about an instance: what `why` shows, then the instance itself as YAML.
 
     As JSON or YAML it is one object with `instance` and `explanation`.
@@ -82,12 +82,12 @@ def describe(session: Session, instance_id: str, output: str) -> None:
     session.run(work)
 
 
-async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
+async def _moves(session: HqctlSession, instance_id: str) -> Sequence[admin_pb2.Transition]:
     """Expiries and recoveries that the replicas remember; none from a gateway, which has no AdminService."""
     from hqclient.client import HqApiError
 
     try:
-        return (await remembered(session, instance_id)).transitions
+        return (await fetch_transitions(session, instance_id)).transitions
     except HqApiError:
         return ()
 
@@ -95,11 +95,11 @@ async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Trans
 def _print(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> None:
     coloured, width = colour_of(sys.stdout), width_of(sys.stdout)
     for number, line in enumerate(story(answer, time.time(), moves)):
-        for part in wrapped(line, width):
-            click.echo(_styled(part, number == 0, answer) if coloured else part)
+        for part in wrap_line(line, width):
+            click.echo(_style_part(part, number == 0, answer) if coloured else part)
 
 
-def _styled(part: str, is_verdict: bool, answer: pb.ExplainInstanceResponse) -> str:
+def _style_part(part: str, is_verdict: bool, answer: pb.ExplainInstanceResponse) -> str:
     if is_verdict:
         return click.style(part, fg=READY_COLOURS[truth(answer.ready)], bold=True)
     return click.style(part, bold=True) if part.startswith(("  next: ", "Revision ", "What happened")) else part

@@ -14,8 +14,8 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json_line
 from hqcli.terminal import colour_of
 from hqctl.asking.options import selecting
-from hqctl.asking.session import Session, connected
-from hqctl.output.watch_view import KIND_STYLES, Lines
+from hqctl.asking.session import HqctlSession, with_session
+from hqctl.output.watch_view import KIND_STYLES, WatchLines
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 @selecting
 @click.option("--only-changes", is_flag=True, help="Show changes only, not the current instances.")
 @output_option("table", "lines", "json")
-@connected
-def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:
+@with_session
+def watch(session: HqctlSession, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:
     """Show the instances that match, then every change to them, until Ctrl-C.
 
     On a terminal it is a table that is kept up to date, those not ready first; SINCE is how long they
@@ -50,7 +50,7 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
             from hqctl.output.watch_view import show_live
 
             await show_live(client, where)
-        lines = Lines(snapshot=not only_changes)
+        lines = WatchLines(snapshot=not only_changes)
         async with client.watch(where) as items:
             async for item in items:
                 if output == "json":
@@ -62,7 +62,7 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
     session.run(work)
 
 
-def _print(lines: Lines, item: WatchItem) -> None:
+def _print(lines: WatchLines, item: WatchItem) -> None:
     now = time.strftime("%H:%M:%S")
     coloured = colour_of(sys.stdout)
     for kind, text in lines.of(item):

@@ -9,7 +9,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import FORMATS, output_option, print_data
 from hqctl.asking.options import is_everything, selecting, selecting_by_options, strong_option
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.rows import Showing, showing
 from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
 from hqpb.v1 import service_pb2 as pb
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @showing
 @strong_option
 @output_option(*FORMATS)
-@connected
+@with_session
 def get(
-    session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+    session: HqctlSession, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
 ) -> None:
     """Show instances by id; without ids, all that match the options (like find).
 
@@ -34,7 +34,7 @@ def get(
     is detected.
     """
     if ids:
-        session = session.of_cluster(where)
+        session = session.for_cluster(where)
         if not is_everything(where):
             raise click.UsageError("give either ids or selection options, not both")
 
@@ -62,8 +62,8 @@ def get(
 @showing
 @strong_option
 @output_option(*FORMATS)
-@connected
-def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
+@with_session
+def find(session: HqctlSession, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
     """List the instances that match all of the options, in order of their ids.
 
     REVISION is the one that should be READY; `v2(now:v1)` means that v1 is ready instead. HEARTBEAT is the time
@@ -77,7 +77,7 @@ def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool,
 
 
 async def _list(
-    session: Session, client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+    session: HqctlSession, client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str
 ) -> Exit:
     pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
     instances = [instance for page in pages for instance in page.instances]
@@ -95,7 +95,7 @@ async def _list(
 
 
 async def _get_each(
-    session: Session, client: Client, ids: tuple[str, ...], strong: bool
+    session: HqctlSession, client: Client, ids: tuple[str, ...], strong: bool
 ) -> tuple[list[pb.GetInstanceResponse], Exit]:
     """The answers, in order; instances not found are reported and determine the exit code."""
     from hqclient.client import STRONG, HqApiError

@@ -10,11 +10,11 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.readable import clock_time, guard_words, plural, span, stamp
 from hqcli.terminal import print_table, warn
 from hqctl.asking.options import ordering
-from hqctl.asking.session import Session, connected
+from hqctl.asking.session import HqctlSession, with_session
 from hqctl.output.sources import check_cluster
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -39,8 +39,8 @@ def guard() -> None:
 
 @guard.command(short_help="Show what the guard does, and why.")
 @output_option(*TEXTS)
-@connected
-def status(session: Session, output: str) -> None:
+@with_session
+def status(session: HqctlSession, output: str) -> None:
     """Show what the guard does, as the answering replica sees it."""
 
     async def work(client: Client) -> Exit:
@@ -58,13 +58,13 @@ def status(session: Session, output: str) -> None:
 def _order(command: Callable[..., Any]) -> Callable[..., Any]:
     """Make a command an order to the guard, with the options that all of them take."""
     duration = click.option(
-        "--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."
+        "--for", "span_s", type=DurationParam(1), help="Duration, at most 24h. Default: the liveness timeout."
     )
     return duration(ordering(command))
 
 
 def _give(
-    session: Session,
+    session: HqctlSession,
     order: Callable[[Client], Awaitable[admin_pb2.ReleaseGuardResponse | admin_pb2.ForceGuardResponse]],
 ) -> None:
     async def work(client: Client) -> Exit:
@@ -76,8 +76,8 @@ def _give(
 
 @guard.command(short_help="Let silent revisions expire for a while.")
 @_order
-@connected
-def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
+@with_session
+def release(session: HqctlSession, span_s: float | None, reason: str, by: str) -> None:
     """Let silent revisions expire for a while, whatever their share.
 
     It replaces a force order, and the guard holds nothing back until it is over: to return to normal at once, give
@@ -88,8 +88,8 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
 
 @guard.command(short_help="Hold all expiries for a while.")
 @_order
-@connected
-def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
+@with_session
+def force(session: HqctlSession, span_s: float | None, reason: str, by: str) -> None:
     """Hold all expiries for a while: nothing is marked not ready for silence."""
     _give(session, lambda client: client.admin.force_guard(by=by, reason=reason, duration_s=span_s))
 
@@ -115,14 +115,14 @@ def print_order(state: pb.GuardState) -> None:
 
 @click.command()
 @click.argument("node")
-@click.option("--for", "span_s", type=Span(), required=True, help="Duration, at most 7d, e.g. 2h.")
+@click.option("--for", "span_s", type=DurationParam(), required=True, help="Duration, at most 7d, e.g. 2h.")
 @ordering
-@connected
-def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
+@with_session
+def suspend(session: HqctlSession, node: str, span_s: float, reason: str, by: str) -> None:
     """Suspend expiry on NODE for a while, during planned work."""
 
     async def work(client: Client) -> Exit:
-        before = await _suspended(client, node)
+        before = await _node_suspensions(client, node)
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
@@ -136,8 +136,8 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
 
 @click.command()
 @click.argument("node")
-@connected
-def resume(session: Session, node: str) -> None:
+@with_session
+def resume(session: HqctlSession, node: str) -> None:
     """End planned work on NODE early."""
 
     async def work(client: Client) -> Exit:
@@ -150,8 +150,8 @@ def resume(session: Session, node: str) -> None:
 
 @click.command()
 @output_option(*LISTS)
-@connected
-def suspensions(session: Session, output: str) -> None:
+@with_session
+def suspensions(session: HqctlSession, output: str) -> None:
     """List suspended nodes."""
 
     async def work(client: Client) -> Exit:
@@ -168,7 +168,7 @@ def suspensions(session: Session, output: str) -> None:
     session.run(work)
 
 
-async def _suspended(client: Client, node: str) -> list[admin_pb2.Suspension]:
+async def _node_suspensions(client: Client, node: str) -> list[admin_pb2.Suspension]:
     """The suspension of a node, if there is one. Not being able to ask is no error."""
     from hqclient.client import HqApiError
 

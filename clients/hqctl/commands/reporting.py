@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hqcli.exits import Exit
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.readable import seconds_of, span
 from hqcli.terminal import warn
 from hqctl.asking.failures import sentence
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import check_cluster
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -27,7 +27,7 @@ BY_HAND = "ReportedByHand"
 
 
 @dataclass(slots=True)
-class Reporter:
+class ManualReporter:
     """One incarnation of an agent, played by hand."""
 
     client: Client
@@ -53,9 +53,9 @@ class Reporter:
 @click.option("--message", default="", help="Message for people.")
 @click.option("--every", metavar="SPAN", help="Keep reporting: 3m, 30s, or `auto` for HQ's interval.")
 @click.option("--node", help="Node of the reporter. Default: the instance's node.")
-@connected
+@with_session
 def report(
-    session: Session,
+    session: HqctlSession,
     instance_id: str,
     revision_id: str,
     ready: bool | None,
@@ -86,7 +86,7 @@ def report(
         words = ", ".join(("installed" if installed else "not installed", "ready" if ready else "not ready"))
         click.echo(f"Reporting {instance_id} {revision_id} from {reporter.node} as {words}.")
         answer = await reporter.report()
-        _told(answer)
+        _print_acceptance(answer)
         if every_s is None:
             if ready:
                 timeout = span(seconds_of(begun.liveness_timeout))
@@ -107,7 +107,7 @@ def _every(text: str | None) -> float | None:
     if text is None or text == "auto":
         return None if text is None else 0.0
     try:
-        return Span(1).convert(text, None, None)
+        return DurationParam(1).convert(text, None, None)
     except click.BadParameter as error:
         raise click.BadParameter(error.message, param_hint="--every") from None
 
@@ -120,8 +120,8 @@ def _condition(holds: bool, reason: str, message: str) -> instance_pb2.Condition
 
 
 async def _begin(
-    session: Session, client: Client, instance_id: str, node: str | None, status: instance_pb2.RevisionStatus
-) -> tuple[Reporter, pb.BeginReportingResponse]:
+    session: HqctlSession, client: Client, instance_id: str, node: str | None, status: instance_pb2.RevisionStatus
+) -> tuple[ManualReporter, pb.BeginReportingResponse]:
     answer = await client.get(instance_id, fields=("meta", "spec.node_name"))
     check_cluster(session, *answer.sources)
     found = answer.instance
@@ -131,10 +131,10 @@ async def _begin(
     begun = await client.begin_reporting(instance_id, status.id, node=node)
     status.incarnation = begun.incarnation
     status.spec_version = found.meta.version
-    return Reporter(client, instance_id, node, begun.uid, status), begun
+    return ManualReporter(client, instance_id, node, begun.uid, status), begun
 
 
-async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
+async def _go_on(reporter: ManualReporter, every_s: float, next_s: float) -> Exit:
     """Keep reporting until HQ says stop or somebody presses Ctrl-C."""
     from hqclient.client import HqApiError
 
@@ -149,13 +149,13 @@ async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
             next_s = RETRY_S
             continue
         next_s = seconds_of(answer.next_report_in)
-        _told(answer)
+        _print_acceptance(answer)
 
 
 def _is_final(error: HqApiError) -> bool:
     return error.from_hq and error.retry_delay_s is None and not error.outcome_unknown
 
 
-def _told(answer: pb.ReportStatusResponse) -> None:
+def _print_acceptance(answer: pb.ReportStatusResponse) -> None:
     asked = span(seconds_of(answer.next_report_in))
     click.echo(f"{time.strftime('%H:%M:%S')} accepted; HQ asks for the next report in {asked}.")

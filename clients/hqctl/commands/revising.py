@@ -11,7 +11,7 @@ from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
 from hqcli.readable import age, target, truth
 from hqcli.terminal import print_table
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import revision_or_exit
 from hqctl.output.sources import check_cluster, warn_of
 from hqpb.v1 import instance_pb2
@@ -31,8 +31,8 @@ def revision() -> None:
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="[REVISION]", default="")
 @output_option("table", *TEXTS[1:])
-@connected
-def show(session: Session, instance_id: str, revision_id: str, output: str) -> None:
+@with_session
+def show(session: HqctlSession, instance_id: str, revision_id: str, output: str) -> None:
     """Show the revisions of an instance, desired and actual; of one, `-o yaml` prints what `put` takes.
 
     SINCE is the time since the last change of READY, HEARTBEAT since the last report.
@@ -65,8 +65,10 @@ def show(session: Session, instance_id: str, revision_id: str, output: str) -> N
 @click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
 @click.option("--clear-secrets", is_flag=True, help="Remove the secrets that FILE omits. Default: keep them.")
 @click.option("--dry-run", is_flag=True, help="Validate by HQ without storing.")
-@connected
-def put(session: Session, instance_id: str, name: str, version: int | None, clear_secrets: bool, dry_run: bool) -> None:
+@with_session
+def put(
+    session: HqctlSession, instance_id: str, name: str, version: int | None, clear_secrets: bool, dry_run: bool
+) -> None:
     """Add a revision to an instance, or replace the one of the same id.
 
     If it is READY, the revision that was READY so far becomes INSTALLED.
@@ -94,8 +96,8 @@ def put(session: Session, instance_id: str, name: str, version: int | None, clea
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
 @click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
-@connected
-def delete(session: Session, instance_id: str, revision_id: str, version: int | None) -> None:
+@with_session
+def delete(session: HqctlSession, instance_id: str, revision_id: str, version: int | None) -> None:
     """Remove a revision with its status and secrets."""
 
     async def work(client: Client) -> Exit:
@@ -109,8 +111,8 @@ def delete(session: Session, instance_id: str, revision_id: str, version: int | 
 @revision.command(short_help="Make a revision the desired READY one.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
-@connected
-def activate(session: Session, instance_id: str, revision_id: str) -> None:
+@with_session
+def activate(session: HqctlSession, instance_id: str, revision_id: str) -> None:
     """Make a revision the desired READY one; the previous one stays INSTALLED, for a roll-back.
 
     To roll back, activate the older one.

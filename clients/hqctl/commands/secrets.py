@@ -10,7 +10,7 @@ from hqcli.exits import Exit
 from hqcli.formats import LISTS, is_data, output_option, print_data
 from hqcli.readable import plural
 from hqcli.terminal import print_table
-from hqctl.asking.session import Session, connected
+from hqctl.asking.session import HqctlSession, with_session
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -28,8 +28,8 @@ def secrets() -> None:
 @secrets.command(short_help="List secrets that a grant has to allow.")
 @click.argument("services", nargs=-1, metavar="[SERVICE]...")
 @output_option(*LISTS)
-@connected
-def audit(session: Session, services: tuple[str, ...], output: str) -> None:
+@with_session
+def audit(session: HqctlSession, services: tuple[str, ...], output: str) -> None:
     """List descriptors that HQ would refuse today unless the writer's grant lists them in `secrets`.
 
     A service's own are those whose id is the service, or begins with it and a slash. What was stored before HQ checked

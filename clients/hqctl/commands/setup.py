@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from hqcli.contexts import WRITE_ONE, Config, with_current
+from hqcli.contexts import WRITE_ONE, ContextFile, with_current
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_data
 from hqcli.terminal import print_table
@@ -74,7 +74,7 @@ def view(output: str) -> None:
     print_data({"current-context": found.current, "contexts": _as_data(found)}, output)
 
 
-def _existing() -> Config:
+def _existing() -> ContextFile:
     """The config; exits if there is no file."""
     found = loaded_config()
     if not found.exists:
@@ -83,7 +83,7 @@ def _existing() -> Config:
     return found
 
 
-def _rows(found: Config) -> list[list[str]]:
+def _rows(found: ContextFile) -> list[list[str]]:
     return [
         [
             "*" if name == found.current else "-",
@@ -96,7 +96,7 @@ def _rows(found: Config) -> list[list[str]]:
     ]
 
 
-def _as_data(found: Config) -> dict[str, dict[str, object]]:
+def _as_data(found: ContextFile) -> dict[str, dict[str, object]]:
     return {
         name: {
             "servers": list(context.servers),

@@ -14,8 +14,8 @@ from hqcli.exits import Exit
 from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data
 from hqcli.readable import guard_words, plural, seconds_of, size, span
 from hqcli.terminal import colour_of, fold, print_table, width_of
-from hqctl.asking.session import Session, complain, connected
-from hqctl.asking.transitions import remembered
+from hqctl.asking.session import HqctlSession, complain, with_session
+from hqctl.asking.transitions import fetch_transitions
 from hqctl.output.findings import Facts, Finding, Reached, findings
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -29,8 +29,8 @@ LATELY_S = 3600.0
 
 @click.command()
 @output_option(*TEXTS)
-@connected
-def status(session: Session, output: str) -> None:
+@with_session
+def status(session: HqctlSession, output: str) -> None:
     """Show what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
 
     Queries each given server: name all replicas. AGE is the longest time for which a replica may
@@ -52,7 +52,7 @@ def status(session: Session, output: str) -> None:
     session.run(work)
 
 
-async def survey(session: Session, client: Client) -> Facts:
+async def survey(session: HqctlSession, client: Client) -> Facts:
     """Ask all servers at once; a server that does not answer is a fact, too."""
     facts = Facts(reached=list(await asyncio.gather(*(_reach(session, address) for address in session.servers))))
     if not facts.sources():
@@ -63,7 +63,7 @@ async def survey(session: Session, client: Client) -> Facts:
         _or_error(client.admin.get_guard()),
         _or_error(client.admin.list_quarantine()),
         _or_error(client.admin.list_suspensions()),
-        _or_error(remembered(session)),
+        _or_error(fetch_transitions(session)),
     )
     if isinstance(counted, pb.CountInstancesResponse):
         facts.counts = counted.groups
@@ -81,7 +81,7 @@ async def survey(session: Session, client: Client) -> Facts:
     return facts
 
 
-async def _reach(session: Session, address: str) -> Reached:
+async def _reach(session: HqctlSession, address: str) -> Reached:
     """What one address says of itself: a count with no matches is the cheapest request."""
     from hqclient.client import HqApiError
 

@@ -11,7 +11,7 @@ from hqcli.formats import LISTS, TEXTS, is_data, output_option, print_data, prin
 from hqcli.readable import clock_time, plural
 from hqcli.terminal import print_table
 from hqctl.asking.options import ordering
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import check_cluster
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -37,8 +37,8 @@ def epoch() -> None:
 
 @epoch.command(short_help="Show whether HQ trusts the store's contents, and why.")
 @output_option(*TEXTS)
-@connected
-def status(session: Session, output: str) -> None:
+@with_session
+def status(session: HqctlSession, output: str) -> None:
     """Show whether HQ trusts the store's contents, as seen by the answering replica."""
 
     async def work(client: Client) -> Exit:
@@ -56,8 +56,8 @@ def status(session: Session, output: str) -> None:
 @epoch.command(short_help="Confirm that the store's contents are complete.")
 @click.argument("epoch", required=False)
 @ordering
-@connected
-def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
+@with_session
+def confirm(session: HqctlSession, epoch: str | None, by: str, reason: str) -> None:
     """Confirm that the store's contents are complete.
 
     Clients then trust them, and drop the addresses they had kept that are not in the store.
@@ -91,8 +91,8 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
 
 @click.command()
 @output_option(*LISTS)
-@connected
-def quarantine(session: Session, output: str) -> None:
+@with_session
+def quarantine(session: HqctlSession, output: str) -> None:
     """Show records that the answering replica could not decode.
 
     The affected instances are shown as last decoded, or not at all (SERVED). A valid write or a delete replaces the

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqcli.exits import Exit
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.terminal import warn
 from hqctl.asking.session import complain
 
@@ -59,7 +59,7 @@ def token() -> None:
 @click.option(
     "--audience", default="hq", show_default=True, metavar="NAME,...", help=f"{_AUDIENCES[0].upper()}{_AUDIENCES[1:]}."
 )
-@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
+@click.option("--for", "span_s", type=DurationParam(1), default="8h", show_default=True, help="Validity of the token.")
 @click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
 def sign(key: Path, kid: str, subject: str, issuer: str, audience: str, span_s: float, out: Path | None) -> None:
     """Sign a token (JWT), which authenticates a caller at the servers that it lists."""
@@ -73,7 +73,7 @@ def sign(key: Path, kid: str, subject: str, issuer: str, audience: str, span_s: 
     if span_s > _LONG_S:
         warn("servers reject tokens that are valid for longer than --max-token-ttl, by default 24h")
     claims = Claims(subject, issuer, audiences, now, now + int(span_s), secrets.token_hex(8))
-    with _told():
+    with _exit_on_bad_token():
         _emit(signed(claims, read_private(key), kid), out)
 
 
@@ -86,7 +86,7 @@ def inspect(file: Any) -> None:
     """
     from hqctl.signed_tokens import look_into
 
-    with _told():
+    with _exit_on_bad_token():
         shown = look_into(file.read().strip())
     for name in ("iat", "nbf", "exp"):
         value = shown["claims"].get(name)
@@ -107,7 +107,7 @@ def jwks(keys: tuple[Path, ...], kids: tuple[str, ...]) -> None:
 
     if len(keys) != len(kids) or len(set(kids)) != len(kids):
         raise click.UsageError("give one --kid for each --key, in the same order")
-    with _told():
+    with _exit_on_bad_token():
         click.echo(as_jwks([public_jwk(read_public(key), kid) for key, kid in zip(keys, kids, strict=True)]))
 
 
@@ -129,7 +129,7 @@ def _time(value: float) -> str:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _exit_on_bad_token() -> Iterator[None]:
     from hqctl.signed_tokens import BadToken
 
     try:

@@ -13,11 +13,11 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, is_data, output_option, print_data
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.readable import span, truth
 from hqcli.terminal import print_table
 from hqctl.asking.options import selecting
-from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -30,7 +30,7 @@ REDRAW_S = 2.0
 
 
 @dataclass(slots=True)
-class Service:
+class ServiceRow:
     """One line: a service's instances, and how they changed lately.
 
     Attributes:
@@ -71,15 +71,15 @@ SORTINGS = {
 
 @click.command()
 @selecting
-@click.option("--since", type=Span(), default=3600.0, help="How far back to look. Default: 1h.")
+@click.option("--since", type=DurationParam(), default=3600.0, help="How far back to look. Default: 1h.")
 @click.option("--sort-by", type=click.Choice(list(SORTINGS)), default="size", show_default=True)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Show at most this many services.")
 @click.option("-w", "--watch", "watching", is_flag=True, help="Refresh every two seconds until Ctrl-C (on a terminal).")
 @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option(*LISTS)
-@connected
+@with_session
 def top(
-    session: Session,
+    session: HqctlSession,
     where: pb.InstanceFilter,
     since: float,
     sort_by: str,
@@ -115,17 +115,17 @@ def top(
     session.run(work)
 
 
-def services(instances: Iterable[instance_pb2.Instance], since_s: float) -> list[Service]:
+def services(instances: Iterable[instance_pb2.Instance], since_s: float) -> list[ServiceRow]:
     """Instances counted by service; `since_s` is a wall time in seconds."""
-    found: dict[str, Service] = {}
+    found: dict[str, ServiceRow] = {}
     for instance in instances:
         name = instance.meta.service_id
-        found.setdefault(name, Service(name)).add(instance, since_s)
+        found.setdefault(name, ServiceRow(name)).add(instance, since_s)
     return list(found.values())
 
 
 def _print_services(
-    ranked: list[Service], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
+    ranked: list[ServiceRow], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
 ) -> None:
     if is_data(output):
         fields = ("service", "instances", "ready", "unknown", "specChanges", "readyChanges")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqcli.exits import Exit
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.readable import plural, span, truth
 from hqclient.watch_items import Changes, Interrupted, Key, Resync, Shown, SnapshotPart, Synced, WatchItem
 from hqctl.asking.options import is_everything, selecting_by_options
-from hqctl.asking.session import Session, complain, connected_with_its_own_timeout
+from hqctl.asking.session import HqctlSession, complain, with_session_and_timeout
 from hqctl.output.rows import readiness, ready_revisions
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -23,7 +23,7 @@ ABSENT = "does not exist"
 
 
 @dataclass(slots=True)
-class Awaited:
+class ReachedInstances:
     """Which instances have reached the goal.
 
     Attributes:
@@ -41,16 +41,16 @@ class Awaited:
     trouble: str = ""
     anything: bool = False
 
-    def took(self, item: WatchItem) -> list[str]:
+    def apply_item(self, item: WatchItem) -> list[str]:
         """Apply an item; return the ids of those that have just reached the goal."""
-        self.shown.took(item)
+        self.shown.apply_item(item)
         self.anything |= bool(self.shown.instances)
         self.trouble = item.error.message if isinstance(item, Interrupted) else ""
         match item:
             case SnapshotPart(instances):
-                return [i.meta.id for i in instances if self._put(i)]
+                return [i.meta.id for i in instances if self._record_instance(i)]
             case Changes(events):
-                return [told for event in events if (told := self._changed(event))]
+                return [told for event in events if (told := self._apply_event(event))]
             case Synced() if self.holds is None and self.shown.is_whole:
                 return sorted(self._absent())
             case Resync():
@@ -71,7 +71,7 @@ class Awaited:
     def _absent(self) -> frozenset[str]:
         return self.named - {instance_id for _, instance_id in self.shown.instances}
 
-    def _put(self, instance: instance_pb2.Instance) -> bool:
+    def _record_instance(self, instance: instance_pb2.Instance) -> bool:
         """Whether it has just reached the goal."""
         key = (instance.meta.cluster, instance.meta.id)
         if self.holds is None or not self.holds(instance):
@@ -81,10 +81,10 @@ class Awaited:
         self.met.add(key)
         return is_new
 
-    def _changed(self, event: pb.WatchEvent) -> str:
+    def _apply_event(self, event: pb.WatchEvent) -> str:
         """The id of the one that has just reached the goal; empty: none has."""
         if event.HasField("put"):
-            return event.put.meta.id if self._put(event.put) else ""
+            return event.put.meta.id if self._record_instance(event.put) else ""
         gone = event.delete if event.HasField("delete") else event.left
         self.met.discard((gone.cluster, gone.id))
         return gone.id if self.holds is None else ""
@@ -92,7 +92,7 @@ class Awaited:
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from hqctl.commands.waiting import Awaited
+    from hqctl.commands.waiting import ReachedInstances
 
 NAMED = 5
 
@@ -134,22 +134,24 @@ class Goal(click.ParamType["Goal"]):
     metavar="ready|not-ready|revision=REVISION|gone",
     help="Condition to wait for. Default: ready.",
 )
-@click.option("--timeout", type=Span(), default=30.0, help="Give up after this time, e.g. 5m; 0: never. Default: 30s.")
-@connected_with_its_own_timeout
-def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal: Goal, timeout: float) -> None:
+@click.option(
+    "--timeout", type=DurationParam(), default=30.0, help="Give up after this time, e.g. 5m; 0: never. Default: 30s."
+)
+@with_session_and_timeout
+def wait(session: HqctlSession, ids: tuple[str, ...], where: pb.InstanceFilter, goal: Goal, timeout: float) -> None:
     """Wait until instances, named or chosen by options, are ready (or not ready, or gone).
 
     Each is printed when it meets the condition; the command ends when all meet it at the same time. Of instances chosen
     by options at least one must exist (except with --for gone).
     """
-    session = session.of_cluster(where) if ids else session
+    session = session.for_cluster(where) if ids else session
     _check_one_way(ids, where)
     where.instance_id.extend(ids)
 
     async def work(client: Client) -> Exit:
-        from hqctl.commands.waiting import Awaited
+        from hqctl.commands.waiting import ReachedInstances
 
-        awaited = Awaited(goal.holds, frozenset(ids))
+        awaited = ReachedInstances(goal.holds, frozenset(ids))
         try:
             async with asyncio.timeout(timeout or None):
                 await _until_done(client, where, goal, awaited)
@@ -174,16 +176,16 @@ def _check_one_way(ids: tuple[str, ...], where: pb.InstanceFilter) -> None:
         raise click.UsageError("choose instances: either ids or selection options")
 
 
-async def _until_done(client: Client, where: pb.InstanceFilter, goal: Goal, awaited: Awaited) -> None:
+async def _until_done(client: Client, where: pb.InstanceFilter, goal: Goal, awaited: ReachedInstances) -> None:
     async with client.watch(where) as items:
         async for item in items:
-            for instance_id in awaited.took(item):
+            for instance_id in awaited.apply_item(item):
                 click.echo(f"{instance_id} {goal.word}")
             if awaited.is_done():
                 return
 
 
-def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
+def _late(goal: Goal, awaited: ReachedInstances, timeout_s: float) -> str:
     after = f"timed out after {span(timeout_s)}"
     missing = sorted(awaited.missing().items())
     if not awaited.shown.is_whole:

@@ -22,7 +22,7 @@ class Contradiction(Exception):
 _ABSENT: Any = object()
 
 
-def merged(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+def merge_three_way(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """`theirs` with the changes from `base` to `ours`. Lists of things with an id (or name) are merged by it.
 
     Raises:

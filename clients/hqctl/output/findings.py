@@ -88,7 +88,7 @@ def findings(facts: Facts, now_s: float) -> list[Finding]:
         *_guard(facts, now_s),
         *_records(facts),
         *_instances(facts, now_s),
-        *_planned(facts, now_s),
+        *_planned_work(facts, now_s),
     ]
     return sorted(found, key=lambda one: not one.severe)
 
@@ -316,7 +316,7 @@ def _lacking(group: pb.InstanceCount) -> int:
     return group.total - group.ready - group.not_wanted
 
 
-def _planned(facts: Facts, now_s: float) -> Iterator[Finding]:
+def _planned_work(facts: Facts, now_s: float) -> Iterator[Finding]:
     for one in facts.suspensions:
         until = f"until {clock_time(one.until)} ({span(one.until.seconds - now_s)} left)"
         yield Finding(

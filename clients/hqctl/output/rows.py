@@ -137,7 +137,7 @@ _COLUMNS: dict[str, Callable[[instance_pb2.Instance], Any]] = {
 COLUMNS = tuple(_COLUMNS)
 
 
-def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb2.Instance]:
+def sort_instances(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb2.Instance]:
     """Instances by a column or path, and by id where that is the same; those without a value come last."""
     value = _COLUMNS.get(by.lower()) or _by_path(by)
     return sorted(instances, key=lambda i: (_key(value(i)), i.meta.id, i.meta.cluster))
@@ -185,9 +185,9 @@ class Showing:
     def show(self, instances: list[instance_pb2.Instance], sources: list[pb.Source], output: str) -> None:
         """Print instances in a format of `-o`."""
         if self.sort_by:
-            from hqctl.output.rows import ordered
+            from hqctl.output.rows import sort_instances
 
-            instances = ordered(instances, self.sort_by)
+            instances = sort_instances(instances, self.sort_by)
         instances = instances[: self.limit]
         if output == "yaml":
             print_yaml(instances)
@@ -233,9 +233,9 @@ def showing(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         if sort_by:
-            from hqctl.output.rows import ordered
+            from hqctl.output.rows import sort_instances
 
-            ordered([], sort_by)  # report a mistake in it before asking HQ
+            sort_instances([], sort_by)  # report a mistake in it before asking HQ
         keys = tuple(key for text in label_columns for key in text.split(",") if key)
         how = Showing(limit, sort_by, keys, show_labels, not no_headers)
         return function(*args, how=how, **kwargs)

@@ -9,7 +9,7 @@ import click
 
 from hqcli.readable import plural, seconds_of, span
 from hqcli.terminal import warn
-from hqctl.asking.session import Session, WrongCluster
+from hqctl.asking.session import HqctlSession, WrongCluster
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def faults(source: pb.Source) -> list[str]:
     return found
 
 
-def check_cluster(session: Session, *sources: pb.Source) -> None:
+def check_cluster(session: HqctlSession, *sources: pb.Source) -> None:
     """Raises WrongCluster: these sources belong to another cluster than --cluster names."""
     if wrong := not_of([session.cluster], sources):
         raise WrongCluster(wrong)

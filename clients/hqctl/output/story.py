@@ -84,7 +84,7 @@ def story(
     for revision in answer.revision:
         yield ""
         yield from _revision(revision, now_s, answer.summary)
-    if happened := sorted(_happened(answer, moves)):
+    if happened := sorted(_timeline_entries(answer, moves)):
         yield ""
         yield "What happened:"
         yield from (f"  {clock_time_of(moment)}  {text}" for moment, text in happened)
@@ -93,7 +93,7 @@ def story(
         yield f"Guard: {guard_words(answer.guard)}"
 
 
-def wrapped(line: str, width: int) -> list[str]:
+def wrap_line(line: str, width: int) -> list[str]:
     """A line folded to a width, its continuation under the text it belongs to."""
     indent = len(line) - len(line.lstrip())
     if line.startswith("  next: "):
@@ -104,7 +104,9 @@ def wrapped(line: str, width: int) -> list[str]:
     return fold(line, width, indent + (LABEL if label[1] else 0))
 
 
-def _happened(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> Iterator[tuple[int, str]]:
+def _timeline_entries(
+    answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]
+) -> Iterator[tuple[int, str]]:
     """What happened, with the moment in seconds since 1970."""
     meta = answer.meta
     if meta.creation_time.seconds:

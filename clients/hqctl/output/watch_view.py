@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from hqcli.readable import plural, truth
-from hqcli.terminal import colour_of, fitted, lines
+from hqcli.terminal import colour_of, fit_columns, lines
 from hqclient import watch_items
 from hqclient.watch_items import Key, Shown
 from hqctl.output.rows import Columns, readiness, revision, spans_clusters
@@ -37,7 +37,7 @@ KIND_STYLES = {
 }
 
 
-class Lines:
+class WatchLines:
     """Turns items of a watch into lines, with readiness as `before>after` where it changed.
 
     From a gateway, an instance is `CLUSTER/ID`: an id is unique in its cluster only.
@@ -81,11 +81,11 @@ class Lines:
             case "put":
                 return "put", self._text(event.put)
             case "delete":
-                return "gone", self._gone(event.delete)
+                return "gone", self._drop_instance(event.delete)
             case _:
-                return "left", f"{self._gone(event.left)}  no longer matches"
+                return "left", f"{self._drop_instance(event.left)}  no longer matches"
 
-    def _gone(self, ref: pb.InstanceRef) -> str:
+    def _drop_instance(self, ref: pb.InstanceRef) -> str:
         self._readiness.pop((ref.cluster, ref.id), None)
         return self._name((ref.cluster, ref.id))
 
@@ -114,15 +114,15 @@ class Board:
 
     def __init__(self) -> None:
         self._shown = Shown()
-        self._lines = Lines(snapshot=False)
+        self._lines = WatchLines(snapshot=False)
         self._silent: set[str] = set()  # a gateway's locations that do not answer
         self._state = "reading"
         self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
 
-    def took(self, item: watch_items.WatchItem, clock: str) -> None:
+    def apply_item(self, item: watch_items.WatchItem, clock: str) -> None:
         """Apply an item; `clock` is the time as text."""
         self.changes.extend((clock, kind, text) for kind, text in self._lines.of(item) if kind != "synced")
-        self._shown.took(item)
+        self._shown.apply_item(item)
         match item:
             case watch_items.Resync():
                 self._state = "reloading"
@@ -173,7 +173,7 @@ async def show_live(client: Client, where: pb.InstanceFilter) -> None:
         try:
             async with client.watch(where) as items:
                 async for item in items:
-                    board.took(item, time.strftime("%H:%M:%S"))
+                    board.apply_item(item, time.strftime("%H:%M:%S"))
         finally:
             drawing.cancel()
             await asyncio.gather(drawing, return_exceptions=True)
@@ -194,7 +194,7 @@ def picture(board: Board) -> Text:
     names, rows, left_out = board.table(max(3, terminal.lines - AROUND - len(changes)))
     head = f"{board.title()}  ({time.strftime('%H:%M:%S %Z')}; Ctrl-C ends it)"[: terminal.columns]
     shown = [click.style(head, bold=True) if coloured else head, ""]
-    shown += lines(names, rows, fitted(names, rows, terminal.columns), colours=coloured) if rows else []
+    shown += lines(names, rows, fit_columns(names, rows, terminal.columns), colours=coloured) if rows else []
     shown += [left_out] if left_out else []
     return Text.from_ansi("\n".join([*shown, "", *changes]), no_wrap=True, overflow="crop")
 

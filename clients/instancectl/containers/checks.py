@@ -119,7 +119,7 @@ class Readiness:
         """How many checks in a row have failed since it was found ready."""
         return self._in_a_row if self.is_ready and self._last is False else 0
 
-    def checked(self, passed: bool) -> bool:
+    def record_result(self, passed: bool) -> bool:
         """Take a result; return whether readiness changed."""
         self._in_a_row = self._in_a_row + 1 if passed is self._last else 1
         self._last = passed

@@ -16,7 +16,7 @@ from instancectl.containers.restarts import Restarts
 from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s
 from instancectl.content import PrepareFailed
 from instancectl.processes import procfs
-from instancectl.processes.children import Child, Exit, stop
+from instancectl.processes.children import Child, ProcessExit, stop
 from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
 from instancectl.state import RunningChild
@@ -64,7 +64,7 @@ class SupervisedContainer:
         """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail."""
         child, record = adopted or (None, None)
         if child is not None and record is not None:
-            self._says.was_restarted(record.restarts)
+            self._says.set_restart_count(record.restarts)
             self.limits = child.grip.description
             self._child = child
             self._resume_status(record)
@@ -75,7 +75,7 @@ class SupervisedContainer:
         """Become not ready; return for how many seconds clients may still connect (0: it was not ready)."""
         wait_s = drain_s(self._container) if self.status.ready else 0.0
         self._is_leaving = True
-        self._says.is_ready(False)
+        self._says.set_ready(False)
         return wait_s
 
     async def stop(self) -> None:
@@ -88,13 +88,13 @@ class SupervisedContainer:
         if child is not None:
             script = self._pre_stop if self._container.HasField("pre_stop") else None
             how = await stop(child, grace_s(self._container), script)
-            self._ended(how, "Stopped")
+            self._record_end(how, "Stopped")
         self._output.close()
 
     def _over(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
             log.error("container %s is no longer supervised", self._container.name, exc_info=error)
-            self._says.waits("InternalError", f"{type(error).__name__}; see the log of instancectl")
+            self._says.set_waiting("InternalError", f"{type(error).__name__}; see the log of instancectl")
 
     async def _run(self, child: Child | None, record: RunningChild | None) -> None:
         clock = self._shop.clock
@@ -106,11 +106,11 @@ class SupervisedContainer:
             delay_s = self._restarts.after(how, clock.now() - began)
             if delay_s is None:
                 return
-            self._says.waits("Backoff", f"{self._trouble or how}; restarting in {delay_s:.1f} s")
+            self._says.set_waiting("Backoff", f"{self._trouble or how}; restarting in {delay_s:.1f} s")
             await clock.sleep(delay_s)
-            self._says.was_restarted(self._says.restart_count + 1)
+            self._says.set_restart_count(self._says.restart_count + 1)
 
-    async def _live(self, adopted: Child | None, record: RunningChild | None) -> Exit | None:
+    async def _live(self, adopted: Child | None, record: RunningChild | None) -> ProcessExit | None:
         """One run, from start to end; None: it could not be started, or the adopted process could not be taken over."""
         self._trouble = ""
         self._child = adopted  # set first: whatever fails, it must not keep running beside another one
@@ -122,18 +122,18 @@ class SupervisedContainer:
             return None
         if record is not None:
             self._resume_status(record)
-        async with self._watched(child, record):
+        async with self._background_watch(child, record):
             how = await child.wait()
         # A process that daemonizes has ended: restarted, what it left in the background would run twice.
         reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
         child.sweep()
         child.grip.let_go()
-        self._ended(how, reason)
+        self._record_end(how, reason)
         return how
 
     def _resume_status(self, record: RunningChild) -> None:
         was_ready = record.is_ready or not self._container.HasField("readiness_check")
-        self._says.runs(record.started_wall_s, ready=was_ready and not self._is_leaving)
+        self._says.set_running(record.started_wall_s, ready=was_ready and not self._is_leaving)
 
     async def _start(self) -> Child:
         """Raises OSError, SecretMissing."""
@@ -151,11 +151,11 @@ class SupervisedContainer:
                 environment=environment,
                 output=writer,
                 grip=grip,
-                record=lambda child: shop.state.started(self._record(child, started_wall_s)),
+                record=lambda child: shop.state.add_child(self._record(child, started_wall_s)),
             )
         finally:
             os.close(writer)
-        self._says.runs(started_wall_s, ready=False)
+        self._says.set_running(started_wall_s, ready=False)
         return child
 
     def _record(self, child: Child, started_wall_s: float) -> RunningChild:
@@ -172,15 +172,15 @@ class SupervisedContainer:
             restarts=self._says.restart_count,
         )
 
-    def _ended(self, how: Exit, reason: str) -> None:
+    def _record_end(self, how: ProcessExit, reason: str) -> None:
         self._child = None
-        self._shop.state.ended(self.blueprint.key, self._container.name)
-        self._says.ended(how, reason, self._trouble or str(how))
+        self._shop.state.remove_child(self.blueprint.key, self._container.name)
+        self._says.set_terminated(how, reason, self._trouble or str(how))
 
     # --- while it runs ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _watched(self, child: Child, record: RunningChild | None) -> AsyncIterator[None]:
+    async def _background_watch(self, child: Child, record: RunningChild | None) -> AsyncIterator[None]:
         task = asyncio.create_task(self._watch(child, record), name=f"watch {self._container.name}")
         try:
             yield
@@ -201,7 +201,7 @@ class SupervisedContainer:
         elif self._container.HasField("readiness_check"):
             await self._watch_readiness(child, record)
         else:
-            self._says.is_ready(not self._is_leaving)
+            self._says.set_ready(not self._is_leaving)
 
     async def _watch_readiness(self, child: Child, record: RunningChild | None) -> None:
         check = self._container.readiness_check
@@ -213,8 +213,8 @@ class SupervisedContainer:
             await self._shop.clock.sleep(max(0.0, timing.initial_delay_s - procfs.age_s(child.identity)))
         while True:
             environment = await self._environment.for_scripts() if check.WhichOneof("check") == "exec" else {}
-            if readiness.checked(await self._checker.passes(check, environment, timing.timeout_s)):
-                self._says.is_ready(readiness.is_ready and not self._is_leaving)
+            if readiness.record_result(await self._checker.passes(check, environment, timing.timeout_s)):
+                self._says.set_ready(readiness.is_ready and not self._is_leaving)
             self._shop.state.record_check(
                 self.blueprint.key,
                 self._container.name,

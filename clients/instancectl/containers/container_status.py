@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
-from instancectl.clock import Clock, timestamp
-from instancectl.processes.children import Exit
+from instancectl.clock import InstancectlClock, timestamp
+from instancectl.processes.children import ProcessExit
 
 
 class StatusKeeper:
@@ -16,7 +16,7 @@ class StatusKeeper:
         changed: called after every change.
     """
 
-    def __init__(self, name: str, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, name: str, clock: InstancectlClock, changed: Callable[[], None]) -> None:
         self._clock = clock
         self._changed = changed
         self._started_wall_s = 0.0
@@ -27,17 +27,17 @@ class StatusKeeper:
     def restart_count(self) -> int:
         return self.message.restart_count
 
-    def was_restarted(self, times: int) -> None:
+    def set_restart_count(self, times: int) -> None:
         self.message.restart_count = times
 
-    def waits(self, reason: str, text: str) -> None:
+    def set_waiting(self, reason: str, text: str) -> None:
         """Not running, for a reason in CamelCase."""
         self.message.ready = False
         self.message.state.Clear()
         self.message.state.waiting.reason, self.message.state.waiting.message = reason, text
         self._changed()
 
-    def runs(self, since_wall_s: float, *, ready: bool) -> None:
+    def set_running(self, since_wall_s: float, *, ready: bool) -> None:
         """It runs."""
         self._started_wall_s = since_wall_s
         self.message.ready = ready
@@ -45,12 +45,12 @@ class StatusKeeper:
         self.message.state.running.start_time.CopyFrom(timestamp(since_wall_s))
         self._changed()
 
-    def is_ready(self, ready: bool) -> None:
+    def set_ready(self, ready: bool) -> None:
         if self.message.ready is not ready:
             self.message.ready = ready
             self._changed()
 
-    def ended(self, how: Exit, reason: str, text: str) -> None:
+    def set_terminated(self, how: ProcessExit, reason: str, text: str) -> None:
         """It ended; that is also kept as the last termination."""
         end = ContainerTerminated(
             exit_code=how.code or 0,

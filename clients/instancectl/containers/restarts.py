@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hqclient.backoff import backoff_limit_s
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import RestartPolicy
-from instancectl.processes.children import Exit
+from instancectl.processes.children import ProcessExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Restarts:
         self._rng = rng
         self._failures = 0
 
-    def after(self, end: Exit | None, ran_for_s: float) -> float | None:
+    def after(self, end: ProcessExit | None, ran_for_s: float) -> float | None:
         """Seconds to wait before the next start; None: no restart. A failed start (no `end`) is always retried."""
         if end is not None and not self._starts_again(end):
             return None
@@ -46,7 +46,7 @@ class Restarts:
         # Half of it is jitter, so that instances that fail together do not come back together.
         return limit_s * self._rng.uniform(0.5, 1.0)
 
-    def _starts_again(self, end: Exit) -> bool:
+    def _starts_again(self, end: ProcessExit) -> bool:
         if self._policy == instance_pb2.RESTART_POLICY_NEVER:
             return False
         return self._policy != instance_pb2.RESTART_POLICY_ON_FAILURE or not end.succeeded

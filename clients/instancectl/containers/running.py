@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
 from instancectl.containers.container import AdoptedChild, SupervisedContainer
 from instancectl.containers.workshop import Blueprint, Drain, Workshop, blueprints
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 
 
-class Running:
+class RunningContainers:
     """The containers of one revision.
 
     Attributes:
         is_stopping: `stop` was called.
     """
 
-    def __init__(self, key: RevisionKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
+    def __init__(self, key: RevisionContentKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
         self.key = key
         self.is_stopping = False
         self._shop = workshop
@@ -28,7 +28,7 @@ class Running:
         self._replacing: dict[str, asyncio.Task[None]] = {}
 
     def __repr__(self) -> str:
-        return f"Running({self.key}, {list(self._containers.values())})"
+        return f"RunningContainers({self.key}, {list(self._containers.values())})"
 
     @property
     def containers(self) -> list[SupervisedContainer]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
-from instancectl.clock import Clock
+from instancectl.clock import InstancectlClock
 from instancectl.containers.restarts import RestartSettings
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
@@ -16,7 +16,7 @@ from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Limiter
 from instancectl.processes.output import OutputSettings
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired, RevisionKey, container_digest
+from instancectl.wanted.desired import Desired, RevisionContentKey, container_digest
 
 DEFAULT_GRACE_S = 10.0
 DEFAULT_DRAIN_S = 1.0
@@ -56,7 +56,7 @@ class Workshop:
     limiter: Limiter
     restarts: RestartSettings
     output: OutputSettings
-    clock: Clock
+    clock: InstancectlClock
     rng: random.Random
 
 
@@ -64,7 +64,7 @@ class Workshop:
 class Blueprint:
     """What a container is started from."""
 
-    key: RevisionKey
+    key: RevisionContentKey
     revision: InstanceRevision
     container: Container
     desired: Desired
@@ -75,7 +75,7 @@ class Blueprint:
         return container_digest(self.container, self.desired.allocation)
 
 
-def blueprints(key: RevisionKey, revision: InstanceRevision, desired: Desired) -> dict[str, Blueprint]:
+def blueprints(key: RevisionContentKey, revision: InstanceRevision, desired: Desired) -> dict[str, Blueprint]:
     """For each container of a revision, by name."""
     made = (Blueprint(key, revision, container, desired) for container in revision.container)
     return {blueprint.container.name: blueprint for blueprint in made}

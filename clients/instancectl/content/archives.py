@@ -24,7 +24,7 @@ class BadMember(ValueError):
         super().__init__(f"{name!r} {why}")
 
 
-class Kind(Enum):
+class MemberKind(Enum):
     """What a member is; nothing else is unpacked."""
 
     FILE = auto()
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """A member of an archive.
 
     Attributes:
@@ -46,14 +46,14 @@ class Member:
     """
 
     name: str
-    kind: Kind | None
+    kind: MemberKind | None
     mode: int
     mtime_s: float | None
     target: str
     content: Callable[[], IO[bytes]]
 
 
-def read_members(archive: Path) -> Iterator[Member]:
+def read_members(archive: Path) -> Iterator[ArchiveMember]:
     """Yield the members in their order.
 
     Raises:
@@ -69,10 +69,10 @@ def read_members(archive: Path) -> Iterator[Member]:
         raise tarfile.ReadError("it is neither a tar (plain, gzip, bzip2, xz) nor a zip")
 
 
-def _tar_members(archive: Path) -> Iterator[Member]:
+def _tar_members(archive: Path) -> Iterator[ArchiveMember]:
     with tarfile.open(archive) as tar:
         for info in tar:
-            yield Member(
+            yield ArchiveMember(
                 info.name, _tar_kind(info), info.mode, info.mtime, info.linkname, partial(_tar_content, tar, info)
             )
 
@@ -83,23 +83,28 @@ def _tar_content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
     return content
 
 
-def _tar_kind(info: tarfile.TarInfo) -> Kind | None:
-    checks = ((info.isreg, Kind.FILE), (info.isdir, Kind.DIRECTORY), (info.issym, Kind.SYMLINK))
+def _tar_kind(info: tarfile.TarInfo) -> MemberKind | None:
+    checks = ((info.isreg, MemberKind.FILE), (info.isdir, MemberKind.DIRECTORY), (info.issym, MemberKind.SYMLINK))
     if info.islnk():
-        return Kind.HARD_LINK
+        return MemberKind.HARD_LINK
     return next((kind for is_such, kind in checks if is_such()), None)
 
 
-_ZIP_KINDS = {0: Kind.FILE, stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.SYMLINK}
+_ZIP_KINDS = {
+    0: MemberKind.FILE,
+    stat.S_IFREG: MemberKind.FILE,
+    stat.S_IFDIR: MemberKind.DIRECTORY,
+    stat.S_IFLNK: MemberKind.SYMLINK,
+}
 
 
-def _zip_members(archive: Path) -> Iterator[Member]:
+def _zip_members(archive: Path) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             mode = info.external_attr >> _MODE_SHIFT
-            kind = Kind.DIRECTORY if info.is_dir() else _ZIP_KINDS.get(stat.S_IFMT(mode))
-            target = _zip_target(packed, info) if kind is Kind.SYMLINK else ""
-            yield Member(info.filename, kind, stat.S_IMODE(mode), None, target, partial(packed.open, info))
+            kind = MemberKind.DIRECTORY if info.is_dir() else _ZIP_KINDS.get(stat.S_IFMT(mode))
+            target = _zip_target(packed, info) if kind is MemberKind.SYMLINK else ""
+            yield ArchiveMember(info.filename, kind, stat.S_IMODE(mode), None, target, partial(packed.open, info))
 
 
 def _zip_target(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:

@@ -58,7 +58,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | Non
             final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
         cancel.check()
         if final or not tries_left:
-            raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {shown(url)}: {reason}")
+            raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {redacted_url(url)}: {reason}")
         cancel.wait(_FIRST_PAUSE_S * 2 ** (_TRIES - 1 - tries_left))
 
 
@@ -69,10 +69,12 @@ def check_scheme(url: str, what: str) -> None:
         message = f"{what}: {scheme}: is not supported by instancectl: publish it over http(s):"
         raise PrepareFailed("TorrentUnsupported", message)
     if scheme not in ("file", "http", "https"):
-        raise PrepareFailed("SchemeUnsupported", f"{what}: cannot fetch {shown(url)}: use file:, http: or https:")
+        raise PrepareFailed(
+            "SchemeUnsupported", f"{what}: cannot fetch {redacted_url(url)}: use file:, http: or https:"
+        )
 
 
-def shown(url: str) -> str:
+def redacted_url(url: str) -> str:
     """An address for messages: without user, password, query and fragment, which may hold credentials."""
     parts = urllib.parse.urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
@@ -168,14 +170,14 @@ class _Https(urllib.request.HTTPSHandler):
 def _connection(kind: Any, cancel: Cancel) -> Any:
     """A class of connections that `cancel` closes."""
 
-    class Connection(kind):  # type: ignore[misc]
+    class CancellableConnection(kind):  # type: ignore[misc]
         def connect(self) -> None:
             self.timeout = _CONNECT_S
             super().connect()
             self.sock.settimeout(SILENCE_S)
-            cancel.interrupted_by(partial(_cut, self.sock))
+            cancel.add_interrupt(partial(_cut, self.sock))
 
-    return Connection
+    return CancellableConnection
 
 
 def _cut(connected: socket.socket) -> None:
@@ -183,7 +185,7 @@ def _cut(connected: socket.socket) -> None:
         connected.shutdown(socket.SHUT_RDWR)
 
 
-class Store:
+class ContentStore:
     """A directory of contents. Several instances may share it; what is in it is never changed in place.
 
     Args:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
-from instancectl.background import Cancel, in_thread
+from instancectl.background import Cancel, run_in_thread
 from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree
-from instancectl.content.fetch import Store, is_public
+from instancectl.content.fetch import ContentStore, is_public
 from instancectl.content.secrets import SecretValues, deliver
 from instancectl.content.spec_faults import check_supported
 from instancectl.content.unpacking import unpack
@@ -18,8 +18,8 @@ from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.output import Output, OutputSettings
 from instancectl.reports import conditions
-from instancectl.reports.conditions import Verdict
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.reports.conditions import ConditionVerdict
+from instancectl.wanted.desired import Desired, RevisionContentKey
 
 HOOK_TIMEOUT_S = 60.0
 _DEFAULT_FILE_MODE = 0o644
@@ -29,7 +29,7 @@ class Preparer:
     """Prepares revisions and removes them."""
 
     def __init__(
-        self, layout: Layout, store: Store, secrets: SecretValues, commands: Commands, output: OutputSettings
+        self, layout: Layout, store: ContentStore, secrets: SecretValues, commands: Commands, output: OutputSettings
     ) -> None:
         self._layout = layout
         self._store = store
@@ -38,7 +38,11 @@ class Preparer:
         self._output = output
 
     async def prepare(
-        self, key: RevisionKey, revision: InstanceRevision, desired: Desired, reached: Callable[[Verdict], None]
+        self,
+        key: RevisionContentKey,
+        revision: InstanceRevision,
+        desired: Desired,
+        reached: Callable[[ConditionVerdict], None],
     ) -> list[str]:
         """Prepare from the beginning; return the digests of the contents used.
 
@@ -55,9 +59,9 @@ class Preparer:
                 (secret, await self._secrets.value(secret, desired.service, anew=True)) for secret in revision.secret
             ]
             reached(conditions.DOWNLOADING)
-            contents = await in_thread(lambda cancel: self._obtain(revision, cancel))
+            contents = await run_in_thread(lambda cancel: self._obtain(revision, cancel))
             reached(conditions.UNPACKING)
-            await in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
+            await run_in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
             self._deliver(values, self._layout.revision(key))
             if revision.prepare:
                 reached(conditions.RUNNING_SCRIPTS)
@@ -66,15 +70,15 @@ class Preparer:
             raise PrepareFailed("PrepareFailed", f"{error.strerror or error}: {error.filename or ''}") from None
         return [content.name for content in contents]
 
-    def has(self, key: RevisionKey) -> bool:
+    def has(self, key: RevisionContentKey) -> bool:
         """Its directory is there."""
         return self._layout.revision(key).is_dir()
 
-    async def remove(self, key: RevisionKey, desired: Desired | None) -> None:
+    async def remove(self, key: RevisionContentKey, desired: Desired | None) -> None:
         """Remove what a revision occupies; persistent volumes stay. Raises OSError."""
         on_disks = volumes.places_on_disks(key, desired) if desired else []
         for path in (self._layout.revision(key), *on_disks):
-            await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
+            await run_in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
 
     def _obtain(self, revision: InstanceRevision, cancel: Cancel) -> list[Path]:
         """The contents of all packages, then of all files."""
@@ -84,7 +88,12 @@ class Preparer:
         return packages + files
 
     def _place(
-        self, key: RevisionKey, revision: InstanceRevision, desired: Desired, contents: list[Path], cancel: Cancel
+        self,
+        key: RevisionContentKey,
+        revision: InstanceRevision,
+        desired: Desired,
+        contents: list[Path],
+        cancel: Cancel,
     ) -> None:
         directory = self._layout.revision(key)
         remove_tree(directory)
@@ -103,11 +112,11 @@ class Preparer:
             if secret.WhichOneof("target") == "file":
                 deliver(secret, value, directory)
 
-    async def _run_scripts(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> None:
+    async def _run_scripts(self, key: RevisionContentKey, revision: InstanceRevision, desired: Desired) -> None:
         directory = self._layout.revision(key)
         variables = environment.base(desired, revision.id, directory)
         output = Output(self._layout.pipe(key, "prepare"), self._layout.log(revision.id, "prepare"), self._output)
-        with output.opened() as writer:
+        with output.open_writer() as writer:
             for number, hook in enumerate(revision.prepare, 1):
                 await self._run_script(hook, number, directory, variables, writer)
 

@@ -22,9 +22,9 @@ def check_supported(revision: InstanceRevision) -> None:
 def failures(revision: InstanceRevision) -> Iterator[PrepareFailed]:
     """Everything in a revision that is not supported."""
     for container in revision.container:
-        yield from _of_container(container)
+        yield from _container_failures(container)
     for number, hook in enumerate(revision.prepare, 1):
-        yield from _of_hook(hook, f"prepare script {hook.name or number}")
+        yield from _hook_failures(hook, f"prepare script {hook.name or number}")
     for check in _checks(revision):
         try:
             check()
@@ -42,7 +42,7 @@ def _checks(revision: InstanceRevision) -> Iterator[Callable[[], object]]:
             yield partial(mode_of, secret)
 
 
-def _of_container(container: Container) -> Iterator[PrepareFailed]:
+def _container_failures(container: Container) -> Iterator[PrepareFailed]:
     what = f"container {container.name}"
     if container.image or container.layer:
         yield PrepareFailed("ImageUnsupported", f"{what}: images and layers are not supported by instancectl")
@@ -50,10 +50,10 @@ def _of_container(container: Container) -> Iterator[PrepareFailed]:
         yield PrepareFailed("NoCommand", f"{what}: has no command")
     for name in ("post_start", "pre_stop"):
         if container.HasField(name):
-            yield from _of_hook(getattr(container, name), f"{what}, {name}")
+            yield from _hook_failures(getattr(container, name), f"{what}, {name}")
 
 
-def _of_hook(hook: LifecycleHook, what: str) -> Iterator[PrepareFailed]:
+def _hook_failures(hook: LifecycleHook, what: str) -> Iterator[PrepareFailed]:
     if not hook.command:
         yield PrepareFailed("NoCommand", f"{what}: has no command")
 
@@ -62,25 +62,25 @@ def faults(desired: Desired) -> list[str]:
     """What is wrong, a line each; HQ checks the rest when the instance is stored there."""
     ready = [revision.id for revision in desired.revisions if is_wanted_ready(revision)]
     found = [f"spec.revision: {', '.join(ready)} are READY: at most one may be"] if len(ready) > 1 else []
-    found += _repeated("spec.revision", (revision.id for revision in desired.revisions))
+    found += _duplicate_faults("spec.revision", (revision.id for revision in desired.revisions))
     for revision in desired.revisions:
-        found += [f"revision {revision.id}: {fault}" for fault in _of_revision(revision, desired)]
+        found += [f"revision {revision.id}: {fault}" for fault in _revision_faults(revision, desired)]
     return found
 
 
-def _of_revision(revision: InstanceRevision, desired: Desired) -> Iterator[str]:
+def _revision_faults(revision: InstanceRevision, desired: Desired) -> Iterator[str]:
     yield from (failure.message for failure in failures(revision))
-    yield from _repeated("container", (container.name for container in revision.container))
-    yield from _repeated("volume", (volume.name for volume in revision.volume))
-    yield from _repeated("secret", (secret.name for secret in revision.secret))
+    yield from _duplicate_faults("container", (container.name for container in revision.container))
+    yield from _duplicate_faults("volume", (volume.name for volume in revision.volume))
+    yield from _duplicate_faults("secret", (secret.name for secret in revision.secret))
     for secret in revision.secret:
         if secret.WhichOneof("target") is None:
             yield f"secret {secret.name}: has no target: set `file` or `environmentVariable`"
     for container in revision.container:
-        yield from _of_ports(container, desired)
+        yield from _port_faults(container, desired)
 
 
-def _of_ports(container: Container, desired: Desired) -> Iterator[str]:
+def _port_faults(container: Container, desired: Desired) -> Iterator[str]:
     check = container.readiness_check
     for kind in ("tcp", "http"):
         if check.WhichOneof("check") == kind:
@@ -89,5 +89,5 @@ def _of_ports(container: Container, desired: Desired) -> Iterator[str]:
                 yield f"container {container.name}: its check uses port {port!r}, which is not allocated"
 
 
-def _repeated(what: str, names: Iterable[str]) -> list[str]:
+def _duplicate_faults(what: str, names: Iterable[str]) -> list[str]:
     return [f"{what}: {name!r} occurs {n} times" for name, n in Counter(names).items() if n > 1]

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.archives import BadMember, Kind, Member, read_members
+from instancectl.content.archives import ArchiveMember, BadMember, MemberKind, read_members
 from instancectl.content.fetch import is_public
 
 Parts = tuple[str, ...]
@@ -61,22 +61,22 @@ class Unpacking:
         self._cancel = cancel
         self._links: dict[Parts, str] = {}
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ArchiveMember) -> None:
         """Write a file or directory; keep a symbolic link for `make_links`. Raises BadMember, OSError."""
         self._cancel.check()
         place = _parts_inside(member.name, member.name)
-        if member.kind is Kind.DIRECTORY:
+        if member.kind is MemberKind.DIRECTORY:
             self._make_directory(place, member.name)
             return
         if not place:
             raise BadMember(member.name, "is the directory itself, but not a directory")
         self._make_directory(place[:-1], member.name)
         self._make_way(place, member.name)
-        if member.kind is Kind.SYMLINK:
+        if member.kind is MemberKind.SYMLINK:
             self._links[place] = member.target
-        elif member.kind is Kind.HARD_LINK:
+        elif member.kind is MemberKind.HARD_LINK:
             self._link_again(place, member)
-        elif member.kind is Kind.FILE:
+        elif member.kind is MemberKind.FILE:
             self._write(self._path(place), member)
         else:
             raise BadMember(member.name, "is not a file, directory or link")
@@ -109,7 +109,7 @@ class Unpacking:
         except (IsADirectoryError, PermissionError):
             raise BadMember(name, "takes the place of a directory") from None
 
-    def _link_again(self, place: Parts, member: Member) -> None:
+    def _link_again(self, place: Parts, member: ArchiveMember) -> None:
         target = _parts_inside(member.target, member.name)
         if target in self._links:
             self._links[place] = self._links[target]
@@ -124,7 +124,7 @@ class Unpacking:
             )
         os.link(self._path(target), self._path(place))
 
-    def _write(self, path: Path, member: Member) -> None:
+    def _write(self, path: Path, member: ArchiveMember) -> None:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(file, "wb") as stream, member.content() as content:
             os.fchmod(file, _file_mode(member.mode))

@@ -8,10 +8,10 @@ from hqpb.v1.instance_pb2 import Volume
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
 from instancectl.layout import Layout, directory_name
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 
 
-def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> None:
+def create(volume: Volume, key: RevisionContentKey, desired: Desired, layout: Layout) -> None:
     """Create a volume at its mount path. An existing persistent one is kept with its contents.
 
     Raises:
@@ -30,7 +30,7 @@ def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -
     mount.symlink_to(place, target_is_directory=True)
 
 
-def places_on_disks(key: RevisionKey, desired: Desired) -> list[Path]:
+def places_on_disks(key: RevisionContentKey, desired: Desired) -> list[Path]:
     """The places of a revision's ephemeral volumes on allocated disks."""
     return [Path(disk.path) / _owner(desired) / directory_name(key) for disk in desired.allocation.disk if disk.path]
 
@@ -40,7 +40,7 @@ def persistent_places(desired: Desired) -> list[Path]:
     return [Path(disk.path) / _owner(desired) for disk in desired.allocation.disk if disk.path]
 
 
-def _place(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> Path | None:
+def _place(volume: Volume, key: RevisionContentKey, desired: Desired, layout: Layout) -> Path | None:
     """The volume's real place; None: inside the revision's directory."""
     if not volume.disk:
         return layout.volumes / volume.name if volume.persistent else None

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hqclient.clock import SystemClock
+from hqclient.clock import MonotonicClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from instancectl.files import locked
+from instancectl.files import hold_lock
 from instancectl.hostagent.calls import LINGER_S, HostAgentCalls
-from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.picture import NodeInstances
 from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.upstream import Upstream
 from instancectl.settings import Speaker
@@ -42,8 +42,8 @@ class HostAgent:
         """Raises BadCredentials."""
         rng = random.Random()
         self._path, self._speakers = path, Speakers(speakers)
-        self._upstream = Upstream(addresses, Credentials(files), SystemClock(), rng)
-        self._picture = Picture(node, self._upstream.watch, SystemClock(), rng)
+        self._upstream = Upstream(addresses, Credentials(files), MonotonicClock(), rng)
+        self._picture = NodeInstances(node, self._upstream.watch, MonotonicClock(), rng)
         self._calls = HostAgentCalls(node, self._upstream, self._picture, self._speakers, ServingClock(), LINGER_S)
 
     async def run(self, ending: asyncio.Event) -> None:
@@ -57,7 +57,7 @@ class HostAgent:
         if len(bytes(self._path)) > _MOST_PATH:
             raise OSError(f"{self._path}: socket paths have at most {_MOST_PATH} bytes; choose a shorter --socket")
         # A second one listening there would replace the socket, and the first would lose its clients unnoticed.
-        with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
+        with hold_lock(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
             _make_way(self._path)
             await self._serve(ending)
 
@@ -97,13 +97,13 @@ def _make_way(path: Path) -> None:
 class _Health:
     """It is healthy as soon as it listens: failures of HQ are reported by the calls."""
 
-    def __init__(self, picture: Picture) -> None:
+    def __init__(self, picture: NodeInstances) -> None:
         self._picture = picture
 
     def live(self) -> bool:
         return True
 
-    def loaded(self) -> bool:
+    def has_loaded(self) -> bool:
         return True
 
     def staleness_s(self) -> float | None:

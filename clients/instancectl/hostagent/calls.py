@@ -11,13 +11,13 @@ from google.protobuf.message import DecodeError, Message
 from hqapi.reach import FETCHED, FOUND, INSTANCE, OWN_NODE
 from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.gathering import Gathering, Key, ReportRhythm, listed
-from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.gathering import Gathering, Key, ReportRhythm, encode_batch_item
+from instancectl.hostagent.picture import NodeInstances
 from instancectl.hostagent.speakers import Speakers
 from instancectl.hostagent.status import PATH as STATUS_PATH
-from instancectl.hostagent.status import Heard
-from instancectl.hostagent.upstream import Failed, Upstream, of_item
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from instancectl.hostagent.status import LatestReports
+from instancectl.hostagent.upstream import Upstream, UpstreamError, batch_item_error
+from serving.calls.methods import Answer, Call, Method, Streaming, UnaryMethod
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.errors import NotFound, PermissionDenied, ServiceError, invalid
@@ -36,13 +36,13 @@ class HostAgentCalls:
     """The table of methods. Whatever is not in it is UNIMPLEMENTED."""
 
     def __init__(
-        self, node: str, upstream: Upstream, picture: Picture, speakers: Speakers, clock: Clock, linger_s: float
+        self, node: str, upstream: Upstream, picture: NodeInstances, speakers: Speakers, clock: Clock, linger_s: float
     ) -> None:
         self._node, self._upstream, self._picture = node, upstream, picture
         self._speakers, self._clock = speakers, clock
-        self._rhythm, self._heard = ReportRhythm(clock), Heard()
-        self.reports = Gathering(self._sender("ReportStatuses"), self._reported, clock, linger_s)
-        self.begins = Gathering(self._sender("BeginReportings"), _begun, clock, linger_s)
+        self._rhythm, self._heard = ReportRhythm(clock), LatestReports()
+        self.reports = Gathering(self._sender("ReportStatuses"), self._report_results, clock, linger_s)
+        self.begins = Gathering(self._sender("BeginReportings"), _begin_results, clock, linger_s)
 
     def methods(self) -> list[Method]:
         """All calls."""
@@ -59,7 +59,7 @@ class HostAgentCalls:
                 READ,
                 FOUND,
             ),
-            Unary(STATUS_PATH, bytes, bytes, self._status, OPEN),
+            UnaryMethod(STATUS_PATH, bytes, bytes, self._status, OPEN),
         ]
 
     async def drain(self) -> None:
@@ -74,7 +74,9 @@ class HostAgentCalls:
         self._check(call, report.instance_id, report.node)
         refused = "NO_ANSWER"
         try:
-            answer = await self._gathered(self.reports, (report.instance_id, report.revision.id), raw, call, "report")
+            answer = await self._call_in_batch(
+                self.reports, (report.instance_id, report.revision.id), raw, call, "report"
+            )
         except ServiceError as error:
             refused = error.reason
             raise
@@ -87,24 +89,25 @@ class HostAgentCalls:
     async def _begin(self, raw: _Raw, call: Call) -> Answer:
         request: pb.BeginReportingRequest = raw.message
         self._check(call, request.instance_id, request.node)
-        return await self._gathered(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
+        return await self._call_in_batch(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
 
-    async def _gathered(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
+    async def _call_in_batch(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
         # The longest deadline in a batch decides for all: cap it, so that nobody holds up others for hours.
         deadline = min(self._deadline(call), self._clock.now() + _DEFAULT_S)
         placed = await to.add(key, raw.body, deadline)
         error, answer = placed.result
         if error is not None:
-            raise of_item(error, f"{field}[{placed.place}]")
+            raise batch_item_error(error, f"{field}[{placed.place}]")
         return MessageAnswer(answer)
 
-    def _reported(self, body: bytes) -> Sequence[Any]:
+    def _report_results(self, body: bytes) -> Sequence[Any]:
         answer = pb.ReportStatusesResponse.FromString(body)
         return [
-            (result.error if result.HasField("error") else None, self._told(result, answer)) for result in answer.result
+            (result.error if result.HasField("error") else None, self._report_answer(result, answer))
+            for result in answer.result
         ]
 
-    def _told(self, result: pb.ReportResult, answer: pb.ReportStatusesResponse) -> pb.ReportStatusResponse:
+    def _report_answer(self, result: pb.ReportResult, answer: pb.ReportStatusesResponse) -> pb.ReportStatusResponse:
         """When its supervisor reports next; an older HQ has said it only of all."""
         hint = result.next_report_in if result.HasField("next_report_in") else answer.next_report_in
         told = pb.ReportStatusResponse()
@@ -116,14 +119,14 @@ class HostAgentCalls:
     async def _get_revision(self, raw: _Raw, call: Call) -> Answer:
         request: pb.GetRevisionRequest = raw.message
         self._check(call, request.instance_id, request.node)
-        return _RawAnswer(await self._passed("GetRevision", raw, call), pb.GetRevisionResponse)
+        return _RawAnswer(await self._forward_call("GetRevision", raw, call), pb.GetRevisionResponse)
 
     async def _get_instance(self, raw: _Raw, call: Call) -> Answer:
         request: pb.GetInstanceRequest = raw.message
         self._check(call, request.id, self._node)
         if request.field_mask.paths:
             raise invalid("field_mask", "request the whole instance: the host agent must see which node it is on")
-        answer = await self._passed("GetInstance", raw, call)
+        answer = await self._forward_call("GetInstance", raw, call)
         if pb.GetInstanceResponse.FromString(answer).instance.spec.node_name != self._node:
             raise NotFound(f"there is no instance {request.id} on node {self._node}")
         return _RawAnswer(answer, pb.GetInstanceResponse)
@@ -141,11 +144,11 @@ class HostAgentCalls:
         async for message in self._picture.watch(ids, resumes=bool(request.resume_token)):
             yield MessageAnswer(message)
 
-    async def _passed(self, method: str, raw: _Raw, call: Call) -> bytes:
+    async def _forward_call(self, method: str, raw: _Raw, call: Call) -> bytes:
         try:
             return await self._upstream.unary(method, raw.body, self._deadline(call))
-        except Failed as failed:
-            raise failed.told() from None
+        except UpstreamError as failed:
+            raise failed.service_error() from None
 
     def _status(self, _request: bytes, call: Call) -> Answer:
         now = self._clock.now()
@@ -179,7 +182,7 @@ class HostAgentCalls:
         rule: Rule,
         reach: Reach,
         batch: type[Message] | None = None,
-    ) -> Unary:
+    ) -> UnaryMethod:
         proto, from_json = parse_proto(request), parse_json(request)
         if batch is not None:
             proto = _as_listed(request, batch)
@@ -189,7 +192,7 @@ class HostAgentCalls:
             return _Raw(message.SerializeToString(), message)
 
         path = f"hq.v1.InstanceService/{request.DESCRIPTOR.name.removesuffix('Request')}"
-        return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule, reach)
+        return UnaryMethod(path, lambda body: _Raw(body, proto(body)), of_json, run, rule, reach)
 
 
 def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
@@ -198,7 +201,7 @@ def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
 
     def parse(body: bytes) -> M:
         try:
-            found: M = getattr(batch.FromString(listed(bytes(body))), field)[0]
+            found: M = getattr(batch.FromString(encode_batch_item(bytes(body))), field)[0]
         except DecodeError as error:
             raise invalid("", f"the body is not a valid {request.DESCRIPTOR.full_name}") from error
         return found
@@ -245,6 +248,6 @@ class _Json:
         return json.dumps(self._value).encode()
 
 
-def _begun(body: bytes) -> Sequence[Any]:
+def _begin_results(body: bytes) -> Sequence[Any]:
     answer = pb.BeginReportingsResponse.FromString(body)
     return [(result.error if result.HasField("error") else None, result.answer) for result in answer.result]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, Final, NamedTuple
 
-from instancectl.hostagent.upstream import Failed
+from instancectl.hostagent.upstream import UpstreamError
 from serving.clock import Clock
 from serving.errors import OutcomeUnknown, ServiceError
 
@@ -101,14 +101,14 @@ class Gathering:
         return items
 
     async def _call(self, items: list[_Item]) -> None:
-        request = b"".join([listed(item.message) for item in items])
+        request = b"".join([encode_batch_item(item.message) for item in items])
         try:
             results = self._read(await self._send(request, max(item.deadline for item in items)))
             for index, (item, result) in enumerate(zip(items, results, strict=True)):
                 if not item.answer.done():
                     item.answer.set_result(Placed(result, index))
-        except Failed as failed:
-            _fail(items, failed.told)
+        except UpstreamError as failed:
+            _fail(items, failed.service_error)
         except Exception as error:
             text = f"HQ's response is invalid: {error}; it may or may not be stored"
             _fail(items, lambda: OutcomeUnknown(text))
@@ -122,7 +122,7 @@ class Gathering:
         held.set_result(None)
 
 
-def listed(message: bytes) -> bytes:
+def encode_batch_item(message: bytes) -> bytes:
     """A message encoded as an item of a batch."""
     return _FIELD_1 + _varint(len(message)) + message
 

@@ -13,11 +13,11 @@ from typing import Final
 import grpc
 
 from hqclient.backoff import backoff_limit_s
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.upstream import Failed
+from instancectl.hostagent.upstream import UpstreamError
 from serving.errors import Retry, ServiceError, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then the watchers are told
@@ -66,14 +66,14 @@ class _Watcher:
         return message
 
 
-class Picture:
+class NodeInstances:
     """The instances of the node, in memory only: a new host agent fetches them again.
 
     Attributes:
         trouble: why HQ cannot be watched; empty: it can.
     """
 
-    def __init__(self, node: str, watch: Watch, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, node: str, watch: Watch, clock: ClientClock, rng: random.Random) -> None:
         self._node, self._watch, self._clock, self._rng = node, watch, clock, rng
         self._instances: dict[str, instance_pb2.Instance] = {}
         self._building: dict[str, instance_pb2.Instance] | None = {}
@@ -96,14 +96,16 @@ class Picture:
                 async with aclosing(self._stream(progress.resume_token)) as messages:
                     async for message in messages:
                         failures, self.trouble = 0, ""
-                        self._take_all(progress.received(message))
+                        self._take_all(progress.apply_message(message))
                         if is_due := self._clock.now() >= self._renew_at and bool(progress.resume_token):
                             break
-                self._take_all(progress.voided("starting over, to compare with HQ") if is_due else progress.broke())
-            except Failed as failed:
+                self._take_all(
+                    progress.start_over("starting over, to compare with HQ") if is_due else progress.on_stream_end()
+                )
+            except UpstreamError as failed:
                 self._complain(failed)
                 is_void = failed.error.code in _VOID and bool(progress.resume_token)
-                self._take_all(progress.voided(str(failed)) if is_void else progress.broke())
+                self._take_all(progress.start_over(str(failed)) if is_void else progress.on_stream_end())
                 failures += 1
             limit_s = backoff_limit_s(failures + 1, _FIRST_BACKOFF_S, _MAX_BACKOFF_S)
             await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
@@ -160,15 +162,15 @@ class Picture:
                 self._building.update((instance.meta.id, instance) for instance in item.instances)
             case Synced():
                 self._sources = item.sources
-                self._synced()
+                self._on_synced()
             case Changes():
                 self._sources = item.sources
-                self._changed(item)
+                self._apply_changes(item)
             case Bookmark():
                 self._sources = item.sources
                 self._tell_all(self._message(pb.WATCH_KIND_BOOKMARK))
 
-    def _synced(self) -> None:
+    def _on_synced(self) -> None:
         if self._building is None:
             return  # the watch was resumed, and nothing was missed
         self._instances, self._building = self._building, None
@@ -178,7 +180,7 @@ class Picture:
         for watcher in self._watchers:
             self._show(watcher)
 
-    def _changed(self, changes: Changes) -> None:
+    def _apply_changes(self, changes: Changes) -> None:
         for event in changes.events:
             match event.WhichOneof("change"):
                 case "put":
@@ -214,7 +216,7 @@ class Picture:
             kind=kind, events=events, sources=self._sources, resume_token=token, reason=reason
         )
 
-    def _complain(self, failed: Failed) -> None:
+    def _complain(self, failed: UpstreamError) -> None:
         if self.trouble != str(failed):
             logging.getLogger(__name__).warning("the node's instances cannot be watched: %s", failed)
         self.trouble = str(failed)

@@ -79,7 +79,7 @@ class _Last(NamedTuple):
     refused: str
 
 
-class Heard:
+class LatestReports:
     """The newest report of each revision, as long as it is recent; invented ids take bounded memory only."""
 
     def __init__(self) -> None:

@@ -12,13 +12,13 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import status_pb2  # type: ignore[import-untyped,unused-ignore]
 
-from hqclient.clock import Clock
+from hqclient.clock import ClientClock
 from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, UNSURE_REASONS, HqApiError, decode_status
-from hqclient.pool import Replica, Replicas
+from hqclient.pool import PooledReplica, Replicas
 from hqclient.retry import blames_endpoint
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.current import passed_on
+from serving.calls.current import forwarded_metadata
 from serving.errors import Code, InvalidRequest, OutcomeUnknown, Retry, ServiceError, Violation
 from serving.transport.client import CallFailed, Channel, Options
 
@@ -33,7 +33,7 @@ _LOOK_S: Final = 1.0
 _PROBE_S: Final = 2.0
 
 
-class Failed(Exception):
+class UpstreamError(Exception):
     """A call to HQ failed; one for all whose messages were in it.
 
     Attributes:
@@ -47,19 +47,19 @@ class Failed(Exception):
         )
         super().__init__(str(self.error))
 
-    def told(self) -> ServiceError:
+    def service_error(self) -> ServiceError:
         """The error for one caller: HQ's own message with all details; without one, whether it may have been stored."""
         error = self.error
         if error.from_hq or not (error.outcome_unknown or error.nothing_stored):
             made = _kind("ServiceError", _code(error.code.name), error.reason or "RELAYED")(error.message)
-            made.plain_details = _unpacked(self._details)
+            made.plain_details = _unpack_details(self._details)
             return made
         if error.nothing_stored:
             return Retry(f"HQ cannot be reached: {error.message}")
         return OutcomeUnknown(f"HQ did not respond: {error.message}; it may or may not be stored")
 
 
-def of_item(item: pb.ItemError, path: str) -> ServiceError:
+def batch_item_error(item: pb.ItemError, path: str) -> ServiceError:
     """The error of a batch's item as if it had been sent alone, which is what its caller did; `path`: `report[3]`."""
     code, reason, field = _code(_NUMBERS.get(item.code, "")), item.reason or "RELAYED", item.field
     if code == "INVALID_ARGUMENT":
@@ -81,7 +81,7 @@ def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
     return type(f"Relayed{base}", (bases[base],), {"code": code, "reason": reason})
 
 
-def _unpacked(details: bytes) -> list[Any]:
+def _unpack_details(details: bytes) -> list[Any]:
     try:
         return list(status_pb2.Status.FromString(details).details)
     except DecodeError:
@@ -91,12 +91,14 @@ def _unpacked(details: bytes) -> list[Any]:
 class Upstream:
     """Calls to HQ, in the name of the node. Close it when done."""
 
-    def __init__(self, addresses: Sequence[str], credentials: Credentials, clock: Clock, rng: random.Random) -> None:
+    def __init__(
+        self, addresses: Sequence[str], credentials: Credentials, clock: ClientClock, rng: random.Random
+    ) -> None:
         """Raises BadCredentials: a token would be sent in plain text."""
         credentials.check(addresses)
         self._credentials, self._clock = credentials, clock
         self._replicas = Replicas(addresses, clock, rng)
-        self._channels = {replica.address: self._opened(replica.address) for replica in self._replicas.all}
+        self._channels = {replica.address: self._open_channel(replica.address) for replica in self._replicas.all}
 
     async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
         """The encoded answer. Another replica is tried only if this one surely did nothing. Raises Failed."""
@@ -106,15 +108,15 @@ class Upstream:
             tried.add(replica.address)
             try:
                 channel = self._channels[replica.address]
-                metadata = (*passed_on(), *self._credentials.metadata())
+                metadata = (*forwarded_metadata(), *self._credentials.metadata())
                 answer = await channel.unary(f"{_SERVICE}/{method}", request, max(0.001, deadline - began), metadata)
             except CallFailed as failure:
-                failed = Failed(failure, replica.address)
-                self._failed(replica, failed.error, began)
+                failed = UpstreamError(failure, replica.address)
+                self._record_failure(replica, failed.error, began)
                 if not failed.error.nothing_stored or len(tried) == len(self._channels):
                     raise failed from None
                 continue
-            self._replicas.succeeded(replica)
+            self._replicas.record_success(replica)
             return answer
 
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
@@ -126,16 +128,16 @@ class Upstream:
             while self._replicas.pick() is replica:
                 async with asyncio.timeout(_SILENCE_S):
                     message = await anext(messages)
-                self._replicas.succeeded(replica)
+                self._replicas.record_success(replica)
                 yield message
         except CallFailed as failure:
-            failed = Failed(failure, replica.address)
-            self._failed(replica, failed.error, began)
+            failed = UpstreamError(failure, replica.address)
+            self._record_failure(replica, failed.error, began)
             raise failed from None
         except StopAsyncIteration:
             return
         except TimeoutError:
-            self._replicas.failed(replica)
+            self._replicas.record_failure(replica)
         finally:
             messages.leave()
 
@@ -149,22 +151,22 @@ class Upstream:
         """End every call."""
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
 
-    def _opened(self, address: str) -> Channel:
+    def _open_channel(self, address: str) -> Channel:
         return Channel(address, self._credentials.tls(), _OPTIONS, self._credentials.version)
 
-    async def _probe(self, replica: Replica) -> None:
+    async def _probe(self, replica: PooledReplica) -> None:
         try:
             channel = self._channels[replica.address]
             answer = await channel.unary(_HEALTH, b"", _PROBE_S, self._credentials.metadata())
         except CallFailed:
             answer = b""
         if answer == b"\x08\x01":  # SERVING
-            self._replicas.succeeded(replica)
+            self._replicas.record_success(replica)
         else:
-            self._replicas.failed(replica)
+            self._replicas.record_failure(replica)
 
-    def _failed(self, replica: Replica, error: HqApiError, began: float) -> None:
+    def _record_failure(self, replica: PooledReplica, error: HqApiError, began: float) -> None:
         if blames_endpoint(error, self._clock.now() - began):
-            self._replicas.failed(replica)
+            self._replicas.record_failure(replica)
         elif error.from_hq:
-            self._replicas.succeeded(replica)
+            self._replicas.record_success(replica)

@@ -23,14 +23,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ProcessExit:
     """An exit code, a signal, or neither: an adopted process, as only its parent learns how it ended."""
 
     code: int | None = None
     signal: int | None = None
 
     @classmethod
-    def from_wait_status(cls, status: int) -> Exit:
+    def from_wait_status(cls, status: int) -> ProcessExit:
         code = os.waitstatus_to_exitcode(status)
         return cls(code=code) if code >= 0 else cls(signal=-code)
 
@@ -75,7 +75,7 @@ class Child:
         self.mark = mark
         self.grip = grip
         self.is_stopping = False
-        self._exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self._exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
 
     def __repr__(self) -> str:
         state = f"{self._exit.result()}" if self._exit.done() else "runs"
@@ -89,7 +89,7 @@ class Child:
     def has_ended(self) -> bool:
         return self._exit.done()
 
-    async def wait(self) -> Exit:
+    async def wait(self) -> ProcessExit:
         """How it ended. Its descendants may still run: see `sweep`."""
         return await asyncio.shield(self._exit)
 
@@ -99,25 +99,25 @@ class Child:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
         elif self.is_stopping:  # else nothing is left of the group
-            for pid in procfs.in_group(self.pid):
+            for pid in procfs.pids_in_group(self.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 
     async def wait_for_group(self) -> None:
         """Return when its process group is empty. Raises OSError: there are no descriptors left."""
-        while pid := next(procfs.in_group(self.pid), None):
+        while pid := next(procfs.pids_in_group(self.pid), None):
             await _wait_for_end(pid)
 
     def sweep(self) -> int:
         """Kill what it left behind, in other groups and sessions too; return how many were found."""
         self.grip.kill()
-        left = {*procfs.marked(self.mark), *procfs.in_session(self.pid)} - {os.getpid()}
+        left = {*procfs.pids_with_mark(self.mark), *procfs.pids_in_session(self.pid)} - {os.getpid()}
         for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         return len(left)
 
-    def ended(self, how: Exit) -> None:
+    def set_exit(self, how: ProcessExit) -> None:
         """Called by who found out."""
         if not self._exit.done():
             self._exit.set_result(how)
@@ -187,9 +187,9 @@ class Children:
 
     def strangers(self, adopted: Collection[str]) -> list[int]:
         """Processes of this instance that an earlier supervisor left behind, except those marked as `adopted`."""
-        found = set(procfs.marked(f"{self._owner}."))
+        found = set(procfs.pids_with_mark(f"{self._owner}."))
         for mark in {*adopted, *(child.mark for child, _ in self._alive.values())}:
-            found -= set(procfs.marked(mark))
+            found -= set(procfs.pids_with_mark(mark))
         return sorted(found)
 
     def _reap(self) -> None:
@@ -209,7 +209,7 @@ class Children:
             if known is not None:
                 child, popen = known
                 popen.returncode = os.waitstatus_to_exitcode(status)
-                child.ended(Exit.from_wait_status(status))
+                child.set_exit(ProcessExit.from_wait_status(status))
 
 
 def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
@@ -229,16 +229,16 @@ def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
     child = Child(identity, mark, grip)
     loop = asyncio.get_running_loop()
 
-    def gone() -> None:
+    def on_exit() -> None:
         loop.remove_reader(watched)
         os.close(watched)
-        child.ended(Exit())
+        child.set_exit(ProcessExit())
 
-    loop.add_reader(watched, gone)
+    loop.add_reader(watched, on_exit)
     return child
 
 
-async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:
+async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> ProcessExit:
     """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns.
 
     The whole process group has the grace: a shell in front of a server ends at once, the server when it is done.

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.processes.children import Child, Children, Exit
+from instancectl.processes.children import Child, Children, ProcessExit
 
 _MAX_CAPTURED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     """How a command ended; `timed_out`: it was killed for taking too long. `output` only if it was captured."""
 
-    exit: Exit
+    exit: ProcessExit
     timed_out: bool = False
     output: bytes = b""
 
@@ -28,7 +28,7 @@ class Outcome:
         return self.exit.succeeded and not self.timed_out
 
     def __repr__(self) -> str:  # the output may be a secret
-        return f"Outcome({self})"
+        return f"CommandResult({self})"
 
     def __str__(self) -> str:
         return "timed out and was killed" if self.timed_out else str(self.exit)
@@ -49,7 +49,7 @@ class Commands:
         timeout_s: float,
         output: int = subprocess.DEVNULL,
         thorough: bool = True,
-    ) -> Outcome:
+    ) -> CommandResult:
         """Run a command, its output going to a file descriptor.
 
         Args:
@@ -63,7 +63,7 @@ class Commands:
 
     async def capture(
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_s: float
-    ) -> Outcome:
+    ) -> CommandResult:
         """The same with its standard output (at most 1 MiB) in the outcome; its stderr is discarded. Raises OSError."""
         reader, writer = os.pipe()
         try:
@@ -81,10 +81,10 @@ class Commands:
         finally:
             # Every process that held the pipe has been killed, so the reader ends.
             output = await reading
-        return Outcome(outcome.exit, outcome.timed_out, output)
+        return CommandResult(outcome.exit, outcome.timed_out, output)
 
 
-async def _end_of(child: Child, timeout_s: float, thorough: bool) -> Outcome:
+async def _end_of(child: Child, timeout_s: float, thorough: bool) -> CommandResult:
     timed_out = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -95,7 +95,7 @@ async def _end_of(child: Child, timeout_s: float, thorough: bool) -> Outcome:
         child.signal_all(signal.SIGKILL)
         if thorough or timed_out:
             child.sweep()
-    return Outcome(await child.wait(), timed_out)
+    return CommandResult(await child.wait(), timed_out)
 
 
 def _read_all(reader: int) -> bytes:

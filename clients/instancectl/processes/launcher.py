@@ -17,7 +17,7 @@ NEVER_BEGAN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 def main() -> None:
     leave = int(sys.argv[1])
     command = sys.argv[2:]
-    words = _read(leave).split()
+    words = _read_line(leave).split()
     if not words or words[0] != b"go":
         sys.exit(NEVER_BEGAN)
     os.close(leave)
@@ -34,7 +34,7 @@ def main() -> None:
         sys.exit(NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE)
 
 
-def _read(leave: int) -> bytes:
+def _read_line(leave: int) -> bytes:
     received = b""
     while not received.endswith(b"\n"):
         part = os.read(leave, 4096)

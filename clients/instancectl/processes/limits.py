@@ -118,7 +118,7 @@ def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str
     Args:
         own: the line of version 2 in /proc/self/cgroup; None: read it.
     """
-    parent = _delegated(root, _own_group() if own is None else own)
+    parent = _delegated_cgroup(root, _own_group() if own is None else own)
     if parent is None:
         return ProcessLimits()
     mine = parent / f"instancectl-{hashlib.sha256(instance_id.encode()).hexdigest()[:16]}"
@@ -130,7 +130,7 @@ def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str
     return CgroupLimits(mine)
 
 
-def _delegated(root: Path, own: str) -> Path | None:
+def _delegated_cgroup(root: Path, own: str) -> Path | None:
     """The cgroup to create ours in: our own, if it delegates memory and cpu or can be made to."""
     parent = root / own.lstrip("/")
     try:

@@ -63,7 +63,7 @@ class Output:
         return os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
 
     @contextmanager
-    def opened(self) -> Iterator[int]:
+    def open_writer(self) -> Iterator[int]:
         """Open, provide a writer, close both; the pipe is removed."""
         self.open()
         try:
@@ -90,9 +90,9 @@ class Output:
 
     def _listen(self) -> None:
         if self._reader is not None:
-            asyncio.get_running_loop().add_reader(self._reader, self._heard)
+            asyncio.get_running_loop().add_reader(self._reader, self._on_readable)
 
-    def _heard(self) -> None:
+    def _on_readable(self) -> None:
         """One chunk, then a pause if there is more: a flood is slowed down to about 30 MB/s."""
         if self._copy() >= _CHUNK_BYTES and self._reader is not None:
             loop = asyncio.get_running_loop()

@@ -73,7 +73,7 @@ def age_s(process: ProcessId) -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / os.sysconf("SC_CLK_TCK")
 
 
-def marked(mark: str) -> Iterator[int]:
+def pids_with_mark(mark: str) -> Iterator[int]:
     """Living processes with `mark` (or one that starts with it) in their environment, in whatever session.
 
     Processes of other users and those that overwrote their environment are not found.
@@ -88,12 +88,12 @@ def marked(mark: str) -> Iterator[int]:
             yield pid
 
 
-def in_session(leader: int) -> Iterator[int]:
+def pids_in_session(leader: int) -> Iterator[int]:
     """Living processes of the session that `leader` began, itself included."""
     return (pid for pid, found in _living() if found.session == leader)
 
 
-def in_group(leader: int) -> Iterator[int]:
+def pids_in_group(leader: int) -> Iterator[int]:
     """Living processes of the process group that `leader` began, itself included."""
     return (pid for pid, found in _living() if found.group == leader)
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, ContainerStatus, InstanceRevision, RevisionStatus
 from instancectl.clock import timestamp
-from instancectl.wanted.desired import Desired, RevisionKey, is_wanted_created
+from instancectl.wanted.desired import Desired, RevisionContentKey, is_wanted_created
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ConditionVerdict:
     """Whether something holds, with a word for programs and a sentence for people. Never holds a secret's value."""
 
     holds: bool | None
@@ -23,31 +23,35 @@ class Verdict:
     message: str = ""
 
 
-PENDING = Verdict(False, "Pending", "preparation has not started")
-CREATED = Verdict(False, "Created", "the target of the revision is CREATED: nothing of it is on the node")
-REMOVING = Verdict(False, "Removing", "its files are being removed")
-PREPARING = Verdict(False, "Preparing", "reading secrets")
-DOWNLOADING = Verdict(False, "Downloading", "fetching files and packages, and verifying their checksums")
-UNPACKING = Verdict(False, "Installing", "unpacking packages, placing files, creating volumes, delivering secrets")
-RUNNING_SCRIPTS = Verdict(False, "RunningPrepareScripts", "running the prepare scripts")
-INSTALLED = Verdict(True, "Installed")
-NOT_WANTED = Verdict(False, "NotWantedReady", "the target of the revision is INSTALLED: nothing of it runs")
-NOT_WANTED_AT_ALL = Verdict(False, "NotWantedReady", "the target of the revision is CREATED: nothing of it runs")
-NOT_INSTALLED = Verdict(False, "NotInstalled", "starts when installed")
-GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the previous revision is stopping")
-STARTING = Verdict(False, "Starting", "its containers are about to start")
-STOPPING = Verdict(False, "Stopping", "the supervisor is stopping it, after the drain period")
-STOPPED = Verdict(False, "Stopped", "the supervisor is exiting")
+PENDING = ConditionVerdict(False, "Pending", "preparation has not started")
+CREATED = ConditionVerdict(False, "Created", "the target of the revision is CREATED: nothing of it is on the node")
+REMOVING = ConditionVerdict(False, "Removing", "its files are being removed")
+PREPARING = ConditionVerdict(False, "Preparing", "reading secrets")
+DOWNLOADING = ConditionVerdict(False, "Downloading", "fetching files and packages, and verifying their checksums")
+UNPACKING = ConditionVerdict(
+    False, "Installing", "unpacking packages, placing files, creating volumes, delivering secrets"
+)
+RUNNING_SCRIPTS = ConditionVerdict(False, "RunningPrepareScripts", "running the prepare scripts")
+INSTALLED = ConditionVerdict(True, "Installed")
+NOT_WANTED = ConditionVerdict(False, "NotWantedReady", "the target of the revision is INSTALLED: nothing of it runs")
+NOT_WANTED_AT_ALL = ConditionVerdict(
+    False, "NotWantedReady", "the target of the revision is CREATED: nothing of it runs"
+)
+NOT_INSTALLED = ConditionVerdict(False, "NotInstalled", "starts when installed")
+GIVING_WAY = ConditionVerdict(False, "WaitingForPredecessor", "the previous revision is stopping")
+STARTING = ConditionVerdict(False, "Starting", "its containers are about to start")
+STOPPING = ConditionVerdict(False, "Stopping", "the supervisor is stopping it, after the drain period")
+STOPPED = ConditionVerdict(False, "Stopped", "the supervisor is exiting")
 
 
-def readiness(containers: Sequence[ContainerStatus]) -> Verdict:
+def readiness(containers: Sequence[ContainerStatus]) -> ConditionVerdict:
     """Of a running revision: ready when each container is ready or has done its work."""
     waiting = [container for container in containers if not container.ready and not has_completed(container)]
     if waiting:
-        return Verdict(False, "ContainerNotReady", "; ".join(map(describe, waiting)))
+        return ConditionVerdict(False, "ContainerNotReady", "; ".join(map(describe, waiting)))
     if containers and not any(container.ready for container in containers):
-        return Verdict(False, "Completed", "every container has exited and none is restarted")
-    return Verdict(True, "Ready", "" if containers else "there are no containers to run")
+        return ConditionVerdict(False, "Completed", "every container has exited and none is restarted")
+    return ConditionVerdict(True, "Ready", "" if containers else "there are no containers to run")
 
 
 def has_completed(container: ContainerStatus) -> bool:
@@ -66,8 +70,8 @@ def describe(container: ContainerStatus) -> str:
 
 def revision_status(
     revision_id: str,
-    installed: Verdict,
-    ready: Verdict,
+    installed: ConditionVerdict,
+    ready: ConditionVerdict,
     containers: Iterable[ContainerStatus],
     *,
     spec_version: int,
@@ -81,7 +85,7 @@ def revision_status(
     return status
 
 
-def _condition(verdict: Verdict, before: Condition | None, wall_s: float) -> Condition:
+def _condition(verdict: ConditionVerdict, before: Condition | None, wall_s: float) -> Condition:
     status = UNKNOWN if verdict.holds is None else TRUE if verdict.holds else FALSE
     made = Condition(status=status, reason=verdict.reason, message=verdict.message)
     if before is not None and before.status == status and before.HasField("last_transition_time"):
@@ -92,7 +96,7 @@ def _condition(verdict: Verdict, before: Condition | None, wall_s: float) -> Con
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RunningRevision:
     """What is on stage: the running revision and its containers.
 
     Attributes:
@@ -100,7 +104,7 @@ class Stage:
         ends: the supervisor itself ends.
     """
 
-    key: RevisionKey | None = None
+    key: RevisionContentKey | None = None
     containers: tuple[ContainerStatus, ...] = ()
     is_leaving: bool = False
     ends: bool = False
@@ -108,8 +112,8 @@ class Stage:
 
 def statuses(
     desired: Desired,
-    installed: Callable[[RevisionKey], Verdict | None],
-    stage: Stage,
+    installed: Callable[[RevisionContentKey], ConditionVerdict | None],
+    stage: RunningRevision,
     before: Mapping[str, RevisionStatus],
     wall_s: float,
 ) -> dict[str, RevisionStatus]:
@@ -117,8 +121,8 @@ def statuses(
     return {
         key.id: revision_status(
             key.id,
-            _installed(key, revision, installed),
-            _ready(key, revision, desired, _installed(key, revision, installed), stage),
+            _installed_verdict(key, revision, installed),
+            _ready(key, revision, desired, _installed_verdict(key, revision, installed), stage),
             _containers(key, revision, stage),
             spec_version=desired.version,
             before=before.get(key.id),
@@ -128,13 +132,21 @@ def statuses(
     }
 
 
-def _installed(
-    key: RevisionKey, revision: InstanceRevision, installed: Callable[[RevisionKey], Verdict | None]
-) -> Verdict:
+def _installed_verdict(
+    key: RevisionContentKey,
+    revision: InstanceRevision,
+    installed: Callable[[RevisionContentKey], ConditionVerdict | None],
+) -> ConditionVerdict:
     return installed(key) or (CREATED if is_wanted_created(revision) else PENDING)
 
 
-def _ready(key: RevisionKey, revision: InstanceRevision, desired: Desired, installed: Verdict, stage: Stage) -> Verdict:
+def _ready(
+    key: RevisionContentKey,
+    revision: InstanceRevision,
+    desired: Desired,
+    installed: ConditionVerdict,
+    stage: RunningRevision,
+) -> ConditionVerdict:
     # By id: while new files of it are prepared, the revision that runs is still this one.
     if stage.key is not None and stage.key.id == key.id:
         return STOPPING if stage.is_leaving or stage.ends else readiness(stage.containers)
@@ -147,7 +159,7 @@ def _ready(key: RevisionKey, revision: InstanceRevision, desired: Desired, insta
     return GIVING_WAY if stage.key else STARTING
 
 
-def _containers(key: RevisionKey, revision: InstanceRevision, stage: Stage) -> list[ContainerStatus]:
+def _containers(key: RevisionContentKey, revision: InstanceRevision, stage: RunningRevision) -> list[ContainerStatus]:
     """Those that the spec knows: HQ refuses others."""
     if stage.key is None or stage.key.id != key.id:
         return []

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from hqclient.client import STRONG, HqApiError
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
-from instancectl.clock import Clock
+from instancectl.clock import InstancectlClock
 from instancectl.reports.schedule import Schedule
 from instancectl.reports.sink import Stopped
-from instancectl.reports.subject import FINAL_REASONS, Subject, SubjectId
-from instancectl.route import Route
+from instancectl.reports.subject import FINAL_REASONS, ReportSubject, SubjectId
+from instancectl.route import HqRoute
 
 DEFAULT_INTERVAL_S = 180.0
 ACCEPT_S = 3.0  # a drain waits no longer than this for HQ to accept the report before it
@@ -24,7 +24,7 @@ ACCEPT_S = 3.0  # a drain waits no longer than this for HQ to accept the report 
 log = logging.getLogger(__name__)
 
 
-class _Outcome(NamedTuple):
+class _ReportOutcome(NamedTuple):
     """Of one report: whether HQ's answer is final, when it wants the next one (0: not said), and the retry delay."""
 
     is_settled: bool
@@ -32,19 +32,19 @@ class _Outcome(NamedTuple):
     delay_s: float = 0.0
 
 
-class Reporter:
+class StatusReporter:
     """Reports the revisions of one instance; the host agent sends them with those of its neighbours.
 
     Args:
         stopped: called when HQ refuses a subject for good. All but fenced ones are retried with the next heartbeat.
     """
 
-    def __init__(self, route: Route, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
+    def __init__(self, route: HqRoute, clock: InstancectlClock, rng: random.Random, stopped: Stopped) -> None:
         self._route = route
         self._clock = clock
         self._stopped = stopped
         self._schedule = Schedule(DEFAULT_INTERVAL_S, rng)
-        self._subjects: dict[SubjectId, Subject] = {}
+        self._subjects: dict[SubjectId, ReportSubject] = {}
         self._owed: set[SubjectId] = set()  # what could not be reported yet
         self._refused: dict[SubjectId, tuple[str, str]] = {}
         self._in_trouble: set[SubjectId] = set()  # those logged as failed or refused
@@ -59,11 +59,11 @@ class Reporter:
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:
         known = self._subjects.get(subject)
         if known is None:
-            known = self._subjects[subject] = Subject(subject, status)
+            known = self._subjects[subject] = ReportSubject(subject, status)
         elif known.status == status:
             return
         now = self._clock.now()
-        self._schedule.changed(now, at_once=known.says(status, now))
+        self._schedule.add_news(now, at_once=known.says(status, now))
         self._wake.set()
 
     def forget(self, subject: SubjectId) -> None:
@@ -75,7 +75,7 @@ class Reporter:
     def resume(self) -> None:
         for subject in [s for s, (reason, _) in self._refused.items() if reason != "FENCED"]:
             del self._refused[subject]
-            self._schedule.changed(self._clock.now())
+            self._schedule.add_news(self._clock.now())
         self._wake.set()
 
     def describe(self) -> dict[str, Any]:
@@ -128,32 +128,32 @@ class Reporter:
         is_heartbeat = self._schedule.is_heartbeat_due(now)
         if is_heartbeat:
             self.resume()
-        self._schedule.began(now)
+        self._schedule.begin_report(now)
         self._trouble = ""
         begun = await self._begin([s for s in self._live() if not s.has_begun])
         sent = [s for s in self._live() if s.has_begun and (is_heartbeat or s.is_news or s.id in self._owed)]
         self._settle(begun, await asyncio.gather(*map(self._send, sent)))
 
-    def _settle(self, begun: bool, outcomes: Sequence[_Outcome]) -> None:
+    def _settle(self, begun: bool, outcomes: Sequence[_ReportOutcome]) -> None:
         """Fix the time of the next report."""
         now = self._clock.now()
         hints = [outcome.next_s for outcome in outcomes if outcome.next_s > 0]
         if begun and all(outcome.is_settled for outcome in outcomes) and not self._owed:
-            self._schedule.taken(now, min(hints, default=0.0))
+            self._schedule.record_acceptance(now, min(hints, default=0.0))
         else:
             delay_s = max((outcome.delay_s for outcome in outcomes), default=0.0)
-            self._schedule.failed(now, delay_s, partly=bool(hints))
+            self._schedule.record_failure(now, delay_s, partly=bool(hints))
 
-    def _live(self) -> list[Subject]:
+    def _live(self) -> list[ReportSubject]:
         return [subject for subject in self._subjects.values() if subject.id not in self._refused]
 
     # --- becoming the reporter --------------------------------------------------------------------------------------
 
-    async def _begin(self, subjects: Sequence[Subject]) -> bool:
+    async def _begin(self, subjects: Sequence[ReportSubject]) -> bool:
         """Become the reporter of each; whether all of it was answered."""
         return all(await asyncio.gather(*map(self._begin_one, subjects)))
 
-    async def _begin_one(self, subject: Subject) -> bool:
+    async def _begin_one(self, subject: ReportSubject) -> bool:
         where = subject.id
         try:
             answer = await self._route.client.begin_reporting(where.instance_id, where.revision_id, node=where.node)
@@ -166,13 +166,13 @@ class Reporter:
             self._complain(str(error))
             return False
         subject.begin(answer)
-        self._schedule.interval_is(answer.report_interval.ToTimedelta().total_seconds())
-        self._route.timeout_is(answer.liveness_timeout.ToTimedelta().total_seconds())
+        self._schedule.set_interval(answer.report_interval.ToTimedelta().total_seconds())
+        self._route.set_timeout(answer.liveness_timeout.ToTimedelta().total_seconds())
         return True
 
     # --- reporting --------------------------------------------------------------------------------------------------
 
-    async def _send(self, subject: Subject) -> _Outcome:
+    async def _send(self, subject: ReportSubject) -> _ReportOutcome:
         report = subject.next_report()
         self._owed.add(subject.id)
         try:
@@ -187,34 +187,36 @@ class Reporter:
         except HqApiError as error:
             return await self._not_taken(subject, report, error)
         self._taken_at = self._clock.now()
-        subject.taken(report)
+        subject.record_acceptance(report)
         self._owed.discard(subject.id)
-        self._recovered(subject.id)
-        return _Outcome(is_settled=True, next_s=answer.next_report_in.ToTimedelta().total_seconds())
+        self._log_recovery(subject.id)
+        return _ReportOutcome(is_settled=True, next_s=answer.next_report_in.ToTimedelta().total_seconds())
 
-    async def _not_taken(self, subject: Subject, report: pb.ReportStatusRequest, error: HqApiError) -> _Outcome:
+    async def _not_taken(
+        self, subject: ReportSubject, report: pb.ReportStatusRequest, error: HqApiError
+    ) -> _ReportOutcome:
         self._in_trouble.add(subject.id)
         if error.nothing_stored:
-            subject.refused(report)
+            subject.record_refusal(report)
         if error.reason == "NOT_BEGUN":
             subject.begin_again()
         elif error.reason == "FENCED":
-            await self._fenced(subject, error)
-            return _Outcome(is_settled=subject.id in self._refused)
+            await self._on_fenced(subject, error)
+            return _ReportOutcome(is_settled=subject.id in self._refused)
         elif error.reason in FINAL_REASONS:
             self._refuse(subject, error.reason, error.message)
-            return _Outcome(is_settled=True)
+            return _ReportOutcome(is_settled=True)
         elif error.reason == "INVALID_REQUEST":
             # Repeating it would be refused again; the next change may be accepted.
             self._complain(f"{subject.id}: {error.message}")
-            subject.taken(report)
+            subject.record_acceptance(report)
             self._owed.discard(subject.id)
-            return _Outcome(is_settled=True)
+            return _ReportOutcome(is_settled=True)
         else:
             self._complain(str(error))
-        return _Outcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
+        return _ReportOutcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
 
-    async def _fenced(self, subject: Subject, error: HqApiError) -> None:
+    async def _on_fenced(self, subject: ReportSubject, error: HqApiError) -> None:
         """Another reporter took over, unless it was a late BeginReporting of our own."""
         try:
             holder = await self._holder(subject.id)
@@ -234,7 +236,7 @@ class Reporter:
         revisions = answer.instance.status.revision
         return next((r.incarnation for r in revisions if r.id == subject.revision_id), 0)
 
-    def _refuse(self, subject: Subject, reason: str, message: str) -> None:
+    def _refuse(self, subject: ReportSubject, reason: str, message: str) -> None:
         if self._subjects.get(subject.id) is not subject:
             return  # forgotten meanwhile: a later subject with this id is a different one
         subject.begin_again()
@@ -248,7 +250,7 @@ class Reporter:
             log.info("a report failed, retrying: %s", message)
         self._trouble = message
 
-    def _recovered(self, subject: SubjectId) -> None:
+    def _log_recovery(self, subject: SubjectId) -> None:
         if subject in self._in_trouble:
             self._in_trouble.discard(subject)
             log.info("HQ accepts reports of %s again", subject)

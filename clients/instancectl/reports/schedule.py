@@ -40,24 +40,24 @@ class Schedule:
         """How long one try may take: a second one must fit into the interval."""
         return min(MAX_TRY_S, max(MIN_TRY_S, self._interval_s / 2))
 
-    def changed(self, now: float, *, at_once: bool = False) -> None:
+    def add_news(self, now: float, *, at_once: bool = False) -> None:
         """There is news. All news until the next report goes into that one; `at_once` makes it due now."""
         if self._changed_at is None:
             self._changed_at = now
         self._at_once |= at_once
 
-    def began(self, now: float) -> None:
+    def begin_report(self, now: float) -> None:
         """A report is being sent; it holds all news so far."""
         self._sent_at = now
         self._changed_at = None
         self._at_once = False
 
-    def taken(self, now: float, next_report_in_s: float) -> None:
+    def record_acceptance(self, now: float, next_report_in_s: float) -> None:
         """The report was taken. The server's hint includes jitter; 0: there was none."""
         self._failing_since = None
         self._next_heartbeat_at = now + (next_report_in_s or self._interval_s * self._rng.uniform(0.9, 1.0))
 
-    def failed(self, now: float, retry_delay_s: float = 0.0, *, partly: bool = False) -> None:
+    def record_failure(self, now: float, retry_delay_s: float = 0.0, *, partly: bool = False) -> None:
         """The report was not taken, as far as we know.
 
         Args:
@@ -70,7 +70,7 @@ class Schedule:
         bound_s = min(max(now - self._failing_since, retry_delay_s), self._interval_s)
         self._retry_at = now + max(min(retry_delay_s, bound_s), bound_s * self._rng.uniform(0.5, 1.0))
 
-    def interval_is(self, interval_s: float) -> None:
+    def set_interval(self, interval_s: float) -> None:
         """The server said how often to report when nothing changes."""
         if interval_s > 0:
             self._interval_s = interval_s

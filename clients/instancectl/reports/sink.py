@@ -12,7 +12,7 @@ from instancectl.reports.subject import SubjectId
 Stopped = Callable[[SubjectId, str, str], None]
 
 
-class Sink(Protocol):
+class StatusSink(Protocol):
     """Takes the status of revisions and sees to it that HQ knows it."""
 
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:

@@ -25,7 +25,7 @@ class SubjectId:
         return f"{self.instance_id}/{self.revision_id}"
 
 
-class Subject:
+class ReportSubject:
     """What to send for one revision.
 
     Attributes:
@@ -46,7 +46,7 @@ class Subject:
 
     def __repr__(self) -> str:
         state = "has begun" if self.has_begun else "has not begun"
-        return f"Subject({self.id}, {state}, sequence={self._sequence})"
+        return f"ReportSubject({self.id}, {state}, sequence={self._sequence})"
 
     def says(self, status: RevisionStatus, now: float) -> bool:
         """Take a new status; return whether to report it at once: readiness changed, but not twice within a second."""
@@ -97,13 +97,13 @@ class Subject:
         self._unanswered.add(content)
         return report
 
-    def taken(self, report: pb.ReportStatusRequest) -> None:
+    def record_acceptance(self, report: pb.ReportStatusRequest) -> None:
         """HQ has it. Everything sent before has an older sequence and can do no more harm."""
         if report.revision.sequence == self._sequence:
             self._unanswered.clear()
             self._taken = _content(report.revision)
 
-    def refused(self, report: pb.ReportStatusRequest) -> None:
+    def record_refusal(self, report: pb.ReportStatusRequest) -> None:
         """HQ surely did not store it."""
         self._unanswered.discard(_content(report.revision))
 

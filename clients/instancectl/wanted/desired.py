@@ -17,7 +17,7 @@ from instancectl.files import write_atomically
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class RevisionKey:
+class RevisionContentKey:
     """A revision with a certain content. Changed files or hooks under the same id make another key."""
 
     id: str
@@ -27,7 +27,7 @@ class RevisionKey:
         return self.id
 
 
-def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> RevisionKey:
+def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> RevisionContentKey:
     """Covers all that preparing depends on; not the target, and not the processes to run."""
     content = InstanceRevision()
     content.CopyFrom(revision)
@@ -36,7 +36,7 @@ def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> 
     place = ResourceAllocation(port=allocation.port, host=allocation.host)
     for disk in allocation.disk:
         place.disk.add(name=disk.name, path=disk.path)
-    return RevisionKey(revision.id, _digest(content, place))
+    return RevisionContentKey(revision.id, _digest(content, place))
 
 
 def container_digest(container: Container, allocation: ResourceAllocation) -> str:
@@ -74,22 +74,22 @@ class Desired:
     service: str = ""
 
     @cached_property
-    def by_key(self) -> Mapping[RevisionKey, InstanceRevision]:
+    def by_key(self) -> Mapping[RevisionContentKey, InstanceRevision]:
         """The revisions, the one wanted READY first."""
         ordered = sorted(self.revisions, key=lambda revision: not is_wanted_ready(revision))
         return {revision_key(revision, self.allocation): revision for revision in ordered}
 
     @cached_property
-    def held_keys(self) -> tuple[RevisionKey, ...]:
+    def held_keys(self) -> tuple[RevisionContentKey, ...]:
         """The revisions that the node shall hold, the one wanted READY first."""
         return tuple(key for key, revision in self.by_key.items() if not is_wanted_created(revision))
 
     @cached_property
-    def ready_key(self) -> RevisionKey | None:
+    def ready_key(self) -> RevisionContentKey | None:
         """The revision to run; None: nothing shall run."""
         return next((key for key, revision in self.by_key.items() if is_wanted_ready(revision)), None)
 
-    def key_of(self, revision_id: str) -> RevisionKey | None:
+    def key_of(self, revision_id: str) -> RevisionContentKey | None:
         """The wanted content of a revision; None: the revision is not wanted."""
         return next((key for key in self.by_key if key.id == revision_id), None)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from hqclient.client import HqApiError
 from hqclient.watch_items import Changes, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
-from instancectl.clock import Clock
-from instancectl.route import Route
+from instancectl.clock import InstancectlClock
+from instancectl.route import HqRoute
 from instancectl.wanted.desired import Desired
-from instancectl.wanted.source import Asked, Gone, Trouble, Update
+from instancectl.wanted.source import DesiredUpdate, Gone, SourceTrouble, Update
 
 LOOK_S = 180.0
 ASK_S = 3.0  # after this, start from the last good copy
@@ -36,14 +36,14 @@ class Meaning(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class InstanceIdentity:
     """The uid of an instance, and the history of HQ's store that it belongs to."""
 
     uid: int
     epoch: str
 
 
-def of_presence(known: Identity | None, found: Identity) -> Meaning:
+def judge_presence(known: InstanceIdentity | None, found: InstanceIdentity) -> Meaning:
     """HQ has the instance, on this node."""
     if known is None or not known.uid or known.uid == found.uid:
         return Meaning.GO_ON
@@ -51,7 +51,7 @@ def of_presence(known: Identity | None, found: Identity) -> Meaning:
     return Meaning.RECREATED if known.epoch == found.epoch else Meaning.GO_ON
 
 
-def of_absence(known: Identity | None, epoch: str, *, elsewhere: bool) -> Meaning:
+def judge_absence(known: InstanceIdentity | None, epoch: str, *, elsewhere: bool) -> Meaning:
     """HQ has no such instance, or (`elsewhere`) has it on another node; `epoch` is that of the answer."""
     if known is None:
         return Meaning.WAIT
@@ -68,7 +68,13 @@ class HqSource:
     """
 
     def __init__(
-        self, route: Route, instance_id: str, node: str, known: Desired | None, clock: Clock, rng: random.Random
+        self,
+        route: HqRoute,
+        instance_id: str,
+        node: str,
+        known: Desired | None,
+        clock: InstancectlClock,
+        rng: random.Random,
     ) -> None:
         self._route = route
         self._instance_id = instance_id
@@ -90,7 +96,7 @@ class HqSource:
                 began = self._clock.now()
                 update = await self._ask()
                 yield update
-                if isinstance(update, Trouble):
+                if isinstance(update, SourceTrouble):
                     failing_since = began if failing_since is None else failing_since
                     failing_s = max(0.05, self._clock.now() - failing_since)
                     await self._clock.sleep(min(_MAX_BACKOFF_S, failing_s) * self._rng.uniform(0.5, 1.0))
@@ -115,7 +121,7 @@ class HqSource:
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
                 return self._absent(error)
-            return Trouble(f"HQ is unreachable: {error}")
+            return SourceTrouble(f"HQ is unreachable: {error}")
         return self._present(answer)
 
     def _present(self, answer: pb.GetRevisionResponse) -> Update:
@@ -129,25 +135,27 @@ class HqSource:
             answer.source.epoch,
             answer.service_id,
         )
-        meaning = of_presence(self._identity, Identity(found.uid, found.epoch))
+        meaning = judge_presence(self._identity, InstanceIdentity(found.uid, found.epoch))
         self._known = found
-        return Asked(found, afresh=meaning is Meaning.RECREATED)
+        return DesiredUpdate(found, afresh=meaning is Meaning.RECREATED)
 
     def _absent(self, said: HqApiError) -> Update:
         """HQ decided this after a fence; the open question is whether this HQ ever knew the instance."""
         epoch = said.metadata.get("epoch", "")
-        meaning = of_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
+        meaning = judge_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:
             case Meaning.GONE | Meaning.MOVED:
                 return Gone(meaning is Meaning.MOVED, str(said))
             case Meaning.DOUBT:
-                return Trouble(f"{said}; but HQ's store was replaced since (new epoch), so everything keeps running")
+                return SourceTrouble(
+                    f"{said}; but HQ's store was replaced since (new epoch), so everything keeps running"
+                )
             case _:
-                return Trouble(f"{said}; waiting for it")
+                return SourceTrouble(f"{said}; waiting for it")
 
     @property
-    def _identity(self) -> Identity | None:
-        return Identity(self._known.uid, self._known.epoch) if self._known and self._known.uid else None
+    def _identity(self) -> InstanceIdentity | None:
+        return InstanceIdentity(self._known.uid, self._known.epoch) if self._known and self._known.uid else None
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
@@ -165,10 +173,10 @@ class HqSource:
             with suppress(HqApiError):  # without a watch (no rights yet) changes are only noticed later
                 async with self._route.watched.watch(where) as items:
                     async for item in items:
-                        self._seen(item)
+                        self._on_item(item)
             await self._clock.sleep(_REFUSED_S * self._rng.uniform(0.5, 1.0))
 
-    def _seen(self, item: WatchItem) -> None:
+    def _on_item(self, item: WatchItem) -> None:
         """Reports change the instance too; only a new uid or spec version matters."""
         if isinstance(item, Changes):
             puts = [event.put for event in item.events if event.HasField("put")]

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from instancectl.wanted.desired import RevisionKey
+from instancectl.wanted.desired import RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """All keys that the node shall hold, in order, and the one to run."""
 
-    keys: tuple[RevisionKey, ...] = ()
-    ready: RevisionKey | None = None
+    keys: tuple[RevisionContentKey, ...] = ()
+    ready: RevisionContentKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +36,42 @@ class Actual:
         stopping: `running` is being stopped.
     """
 
-    installed: frozenset[RevisionKey] = frozenset()
-    preparing: frozenset[RevisionKey] = frozenset()
-    resting: frozenset[RevisionKey] = frozenset()
-    present: frozenset[RevisionKey] = frozenset()
-    running: RevisionKey | None = None
+    installed: frozenset[RevisionContentKey] = frozenset()
+    preparing: frozenset[RevisionContentKey] = frozenset()
+    resting: frozenset[RevisionContentKey] = frozenset()
+    present: frozenset[RevisionContentKey] = frozenset()
+    running: RevisionContentKey | None = None
     stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
-    key: RevisionKey
+class PrepareRevision:
+    key: RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
-class GiveUp:
+class GiveUpRevision:
     """Give up preparing."""
 
-    key: RevisionKey
+    key: RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    key: RevisionKey
+class RunRevision:
+    key: RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    key: RevisionKey
+class StopRevision:
+    key: RevisionContentKey
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    key: RevisionKey
+class RemoveRevision:
+    key: RevisionContentKey
 
 
-Action = Prepare | GiveUp | Run | Stop | Remove
+Action = PrepareRevision | GiveUpRevision | RunRevision | StopRevision | RemoveRevision
 
 
 def plan(wanted: Wanted, actual: Actual) -> list[Action]:
@@ -87,19 +87,19 @@ def plan(wanted: Wanted, actual: Actual) -> list[Action]:
 
 def _preparations(wanted: Wanted, actual: Actual) -> Iterable[Action]:
     settled = actual.installed | actual.preparing | actual.resting
-    return (Prepare(key) for key in wanted.keys if key not in settled)
+    return (PrepareRevision(key) for key in wanted.keys if key not in settled)
 
 
 def _given_up(wanted: Wanted, actual: Actual) -> Iterable[Action]:
-    return (GiveUp(key) for key in sorted(actual.preparing - set(wanted.keys)))
+    return (GiveUpRevision(key) for key in sorted(actual.preparing - set(wanted.keys)))
 
 
 def _stops(wanted: Wanted, actual: Actual) -> Iterable[Action]:
     if actual.running is not None and not actual.stopping and _must_end(actual.running, wanted, actual):
-        yield Stop(actual.running)
+        yield StopRevision(actual.running)
 
 
-def _must_end(running: RevisionKey, wanted: Wanted, actual: Actual) -> bool:
+def _must_end(running: RevisionContentKey, wanted: Wanted, actual: Actual) -> bool:
     if wanted.ready == running:
         return False
     is_dropped = running.id not in {key.id for key in wanted.keys}
@@ -108,9 +108,9 @@ def _must_end(running: RevisionKey, wanted: Wanted, actual: Actual) -> bool:
 
 def _runs(wanted: Wanted, actual: Actual) -> Iterable[Action]:
     if actual.running is None and wanted.ready is not None and wanted.ready in actual.installed:
-        yield Run(wanted.ready)
+        yield RunRevision(wanted.ready)
 
 
 def _removals(wanted: Wanted, actual: Actual) -> Iterable[Action]:
     in_use = {*wanted.keys, *actual.preparing, *([actual.running] if actual.running else [])}
-    return (Remove(key) for key in sorted(actual.present - in_use))
+    return (RemoveRevision(key) for key in sorted(actual.present - in_use))

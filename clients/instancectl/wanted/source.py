@@ -13,7 +13,7 @@ from typing import Protocol
 from hqcli.documents import BadDocument
 from hqcli.instances import read_documents
 from hqpb.v1.instance_pb2 import Instance
-from instancectl.clock import Clock
+from instancectl.clock import InstancectlClock
 from instancectl.wanted.desired import Desired, from_instance
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DesiredUpdate:
     """This is wanted. `afresh`: the instance was recreated (new uid), so nothing of the earlier one may stay."""
 
     desired: Desired
@@ -37,16 +37,16 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class SourceTrouble:
     """The source cannot be read or cannot be trusted. The last wanted state still holds."""
 
     message: str
 
 
-Update = Asked | Gone | Trouble
+Update = DesiredUpdate | Gone | SourceTrouble
 
 
-class Source(Protocol):
+class DesiredSource(Protocol):
     """A source of the wanted state."""
 
     def updates(self) -> AsyncGenerator[Update, None]:
@@ -71,13 +71,13 @@ class Wishes:
         trouble: why the source cannot be read or trusted; empty: it can.
     """
 
-    def __init__(self, source: Source, last_good: Desired | None, changed: Callable[[], None]) -> None:
+    def __init__(self, source: DesiredSource, last_good: Desired | None, changed: Callable[[], None]) -> None:
         self.last_good = last_good
         self.gone: Gone | None = None
         self.trouble = ""
         self._source = source
         self._changed = changed
-        self._next: Asked | None = None
+        self._next: DesiredUpdate | None = None
         self._is_known = False
 
     def look_again(self) -> None:
@@ -88,15 +88,15 @@ class Wishes:
         """Read the source until cancelled."""
         async with aclosing(self._source.updates()) as updates:
             async for update in updates:
-                self._heard(update)
+                self._apply_update(update)
                 self._changed()
 
     async def hear_once(self) -> None:
         """Read the source once."""
         async with aclosing(self._source.updates()) as updates:
-            self._heard(await anext(updates))
+            self._apply_update(await anext(updates))
 
-    def take(self) -> Asked | None:
+    def take(self) -> DesiredUpdate | None:
         """What is wanted, if it was not taken yet."""
         asked, self._next = self._next, None
         if asked is not None:
@@ -104,30 +104,30 @@ class Wishes:
             self._is_known = True
         return asked
 
-    def _heard(self, update: Update) -> None:
+    def _apply_update(self, update: Update) -> None:
         match update:
-            case Asked():
+            case DesiredUpdate():
                 overtaken = self._next is not None and self._next.afresh
-                self._next = Asked(update.desired, update.afresh or overtaken)
+                self._next = DesiredUpdate(update.desired, update.afresh or overtaken)
                 self.trouble = ""
             case Gone():
                 self.gone = update
-            case Trouble():
-                self._in_trouble(update.message)
+            case SourceTrouble():
+                self._set_trouble(update.message)
 
-    def _in_trouble(self, message: str) -> None:
+    def _set_trouble(self, message: str) -> None:
         if message != self.trouble:
             log.warning("%s", message)
         self.trouble = message
         if not self._is_known and self._next is None and self.last_good is not None:
             log.warning("continuing with the last good copy, version %d", self.last_good.version)
-            self._next = Asked(self.last_good)
+            self._next = DesiredUpdate(self.last_good)
 
 
 class FileSource:
     """One file with one instance. `node` is used if the file names none."""
 
-    def __init__(self, path: Path, node: str, clock: Clock) -> None:
+    def __init__(self, path: Path, node: str, clock: InstancectlClock) -> None:
         self._path = path
         self._node = node
         self._clock = clock
@@ -143,14 +143,14 @@ class FileSource:
             if found != seen or self._asked.is_set():
                 seen = found
                 self._asked.clear()
-                yield self._read()
+                yield self._read_update()
             await self._clock.sleep(_LOOK_S)
 
-    def _read(self) -> Update:
+    def _read_update(self) -> Update:
         try:
-            return Asked(read(self._path, self._node))
+            return DesiredUpdate(read_desired(self._path, self._node))
         except BadDocument as error:
-            return Trouble(f"{error}; waiting for a corrected file")
+            return SourceTrouble(f"{error}; waiting for a corrected file")
 
     def _stamp(self) -> tuple[int, int, int]:
         try:
@@ -160,12 +160,12 @@ class FileSource:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def read(path: Path, node: str) -> Desired:
+def read_desired(path: Path, node: str) -> Desired:
     """What a file asks for. Raises BadDocument: with a line for each fault."""
-    return from_instance(read_one(path), node)
+    return from_instance(read_instance(path), node)
 
 
-def read_one(path: Path) -> Instance:
+def read_instance(path: Path) -> Instance:
     """The one instance in a file. Raises BadDocument."""
     documents = read_documents((str(path),))
     if len(documents) != 1:

@@ -12,7 +12,7 @@ from hqcli.documents import BadDocument
 from nannyctl.descriptions.description import Description
 from nannyctl.descriptions.reading import read_descriptions
 from nannyctl.descriptions.shares import Share, shares_of
-from nannyctl.session import Session, refuse
+from nannyctl.session import NannyctlSession, refuse
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class Chosen:
     everywhere: bool
 
 
-def of_services(function: F) -> F:
+def service_options(function: F) -> F:
     """Give a command the options `names` and `services`."""
     files = click.option(
         "-f", "--filename", "names", multiple=True, metavar="FILE", help="Descriptions of the services."
@@ -44,18 +44,18 @@ def of_services(function: F) -> F:
 
 
 def described_shares(
-    session: Session, names: Sequence[str]
+    session: NannyctlSession, names: Sequence[str]
 ) -> tuple[list[Description], dict[str, tuple[str, ...]], dict[str, list[Share]]]:
     """The descriptions, addresses of all installations, and the shares of each; exits if the documents are faulty."""
     try:
         descriptions = read_descriptions(names)
-        known = session.known(*(description.installations for description in descriptions))
+        known = session.known_addresses(*(description.installations for description in descriptions))
         return descriptions, known, shares_of(descriptions, known)
     except BadDocument as fault:
         refuse(fault)
 
 
-def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> Chosen:
+def choose(session: NannyctlSession, names: Sequence[str], services: Sequence[str]) -> Chosen:
     """What the options name; exits if the documents are faulty.
 
     With descriptions only, these are the installations that hold described instances; with ids, all known ones.
@@ -67,7 +67,7 @@ def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> C
     for name, listed in shares.items():
         for share in listed:
             expected.setdefault(name, {}).setdefault(share.description.service, []).extend(share.ids)
-    kept = session.kept(known)
+    kept = session.selected_addresses(known)
     concerned = {name: servers for name, servers in kept.items() if services or name in expected}
     every = dict.fromkeys([*(description.service for description in descriptions), *services])
     return Chosen(concerned, tuple(every), expected, everywhere=bool(services))

@@ -12,10 +12,10 @@ import click
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqcli.formats import as_dict, output_option, print_json
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from nannyctl.attributes import parse_attributes
-from nannyctl.commands.waiting import AtRest, wait_option, waited
-from nannyctl.exits import Exit
+from nannyctl.commands.waiting import AtRest, wait_for_goal, wait_option
+from nannyctl.exits import NannyExit
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
 from nannyctl.output import services as out
 from nannypb.v1 import service_pb2 as pb
@@ -42,21 +42,21 @@ def service() -> None:
 )
 @click.option(
     "--progress-deadline",
-    type=Span(),
+    type=DurationParam(),
     default=None,
     metavar="SPAN",
     help="Fail a batch that makes no progress for this long, e.g. 10m.",
 )
 @click.option(
     "--min-ready-time",
-    type=Span(),
+    type=DurationParam(),
     default=None,
     metavar="SPAN",
     help="How long an instance must stay ready to count as done.",
 )
 @click.option(
     "--soak",
-    type=Span(),
+    type=DurationParam(),
     default=None,
     metavar="SPAN",
     help="How long the first batch, and at the end all instances, must stay ready, e.g. 5m.",
@@ -90,7 +90,7 @@ def create(
             service_id=name, info=info, by=by, request_id=new_request_id(), update_mask=mask
         )
     method = "UpdateService" if replace else "CreateService"
-    run(_shown(server, method, request, output, lambda answer: out.show_service(answer.service)))
+    run(_print_answer(server, method, request, output, lambda answer: out.show_service(answer.service)))
 
 
 _FIELDS: Final = {
@@ -129,18 +129,18 @@ def _info(told: dict[str, Any]) -> tuple[pb.InfoAttributes, list[str]]:
 @why_options
 @output_option("table", "json")
 @nanny_server
-def set_(server: NannyServer, name: str, attributes: tuple[str, ...], by: pb.Authorship, output: str) -> None:
+def set_attributes(server: NannyServer, name: str, attributes: tuple[str, ...], by: pb.Authorship, output: str) -> None:
     """Set attributes of a service, such as max-unavailable=2; all others stay. An empty value: the default.
 
     It is refused if somebody else changes the attributes at the same moment.
     """
     info, paths = parse_attributes(attributes)
-    run(_set(server, name, info, paths, by, output))
+    run(_update_attributes(server, name, info, paths, by, output))
 
 
-async def _set(
+async def _update_attributes(
     server: NannyServer, name: str, info: pb.InfoAttributes, paths: list[str], by: pb.Authorship, output: str
-) -> Exit:
+) -> NannyExit:
     now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
     request = pb.UpdateServiceRequest(
         service_id=name,
@@ -150,7 +150,9 @@ async def _set(
         update_mask=FieldMask(paths=paths),
         info_version=now.info_version,
     )
-    return await _shown(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service))
+    return await _print_answer(
+        server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)
+    )
 
 
 @service.command("leave-out")
@@ -168,7 +170,7 @@ def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb
         by=by,
         request_id=new_request_id(),
     )
-    run(_shown(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)))
+    run(_print_answer(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)))
 
 
 @service.command("list")
@@ -177,7 +179,7 @@ def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb
 def list_(server: NannyServer, output: str) -> None:
     """List services with their states."""
     none = "There are no services yet: create one with `nanny service create NAME`."
-    run(_listed(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none)))
+    run(_print_list(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none)))
 
 
 @service.command("show")
@@ -187,7 +189,7 @@ def list_(server: NannyServer, output: str) -> None:
 def show(server: NannyServer, name: str, output: str) -> None:
     """Show a service: its snapshots, their states and targets, and progress."""
     request = pb.GetServiceRequest(service_id=name)
-    run(_shown(server, "GetService", request, output, lambda answer: out.show_service(answer.service)))
+    run(_print_answer(server, "GetService", request, output, lambda answer: out.show_service(answer.service)))
 
 
 @service.command("delete")
@@ -197,7 +199,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 def delete(server: NannyServer, name: str, by: pb.Authorship) -> None:
     """Delete a service; all its snapshots must be DESTROYED first."""
     request = pb.DeleteServiceRequest(service_id=name, by=by, request_id=new_request_id())
-    run(_shown(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
+    run(_print_answer(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
 
 
 @click.group()
@@ -227,7 +229,7 @@ def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorshi
         end = "would be stored" if check else "is HEAD"
         return f"{name}: snapshot {answer.snapshot.id} {end} ({answer.snapshot.instances} instances)"
 
-    run(_shown(server, "CreateSnapshot", request, output, words))
+    run(_print_answer(server, "CreateSnapshot", request, output, words))
 
 
 @snapshot.command("list")
@@ -238,7 +240,7 @@ def snapshots(server: NannyServer, name: str, output: str) -> None:
     """List the snapshots of a service, newest first."""
     request = pb.ListSnapshotsRequest(service_id=name)
     none = f"{name} has no snapshots yet: add one with `nanny snapshot add {name} -f FILE`."
-    run(_listed(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none)))
+    run(_print_list(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none)))
 
 
 @snapshot.command("show")
@@ -249,7 +251,7 @@ def snapshots(server: NannyServer, name: str, output: str) -> None:
 def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
     """Print the description of a snapshot, HEAD by default."""
     request = pb.GetSnapshotRequest(service_id=name, snapshot_id=snapshot_id)
-    run(_shown(server, "GetSnapshot", request, output, lambda answer: answer.snapshot.content.decode().rstrip()))
+    run(_print_answer(server, "GetSnapshot", request, output, lambda answer: answer.snapshot.content.decode().rstrip()))
 
 
 @click.command()
@@ -279,7 +281,7 @@ def instances(
         raise click.UsageError("--set INSTANCE and --target go together")
     if not chosen:
         request = pb.ListInstancesRequest(service_id=name, snapshot_id=snapshot_id)
-        run(_shown(server, "ListInstances", request, output, out.show_instances))
+        run(_print_answer(server, "ListInstances", request, output, out.show_instances))
     order = pb.SetInstanceTargetRequest(
         service_id=name,
         snapshot_id=snapshot_id,
@@ -289,7 +291,7 @@ def instances(
         by=by,
         request_id=new_request_id(),
     )
-    run(_shown(server, "SetInstanceTarget", order, output, lambda answer: out.show_service(answer.service)))
+    run(_print_answer(server, "SetInstanceTarget", order, output, lambda answer: out.show_service(answer.service)))
 
 
 @click.command()
@@ -299,7 +301,7 @@ def instances(
 def history(server: NannyServer, name: str, output: str) -> None:
     """Show who did what to a service, newest first."""
     request = pb.ListHistoryRequest(service_id=name)
-    run(_shown(server, "ListHistory", request, output, lambda answer: out.show_history(answer.entry)))
+    run(_print_answer(server, "ListHistory", request, output, lambda answer: out.show_history(answer.entry)))
 
 
 @click.command()
@@ -308,12 +310,12 @@ def history(server: NannyServer, name: str, output: str) -> None:
 @nanny_server
 def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
     """Follow a service. Without --wait until Ctrl-C, with it until nothing is under way."""
-    run(waited(server, name, wait_s, AtRest() if wait_s is not None else None))
+    run(wait_for_goal(server, name, wait_s, AtRest() if wait_s is not None else None))
 
 
-async def _listed(
+async def _print_list(
     server: NannyServer, method: str, request: Any, output: str, told: tuple[str, Callable[[Any], str], str]
-) -> Exit:
+) -> NannyExit:
     """`told`: the answer's field with the list, how to show it, and the message if it is empty."""
     field, words, none = told
     answer = await server.call(method, request)
@@ -323,13 +325,13 @@ async def _listed(
         click.echo(words(found))
     else:
         click.echo(none, err=True)
-    return Exit.OK
+    return NannyExit.OK
 
 
-async def _shown(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:
+async def _print_answer(server: NannyServer, method: str, request: Any, output: str, words: Any) -> NannyExit:
     answer = await server.call(method, request)
     if output == "json":
         print_json(answer)
     else:
         click.echo(words(answer))
-    return Exit.OK
+    return NannyExit.OK

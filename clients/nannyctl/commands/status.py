@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqcli.formats import output_option, print_json
-from hqcli.options import Span
+from hqcli.options import DurationParam
 from hqcli.terminal import print_table
-from nannyctl.commands.choosing import choose, of_services
-from nannyctl.exits import Exit, worst
-from nannyctl.plans.progress import Count, Rollout, Slow, rollout
-from nannyctl.session import Asked, Session, connected, finish, tell_away, warn
+from nannyctl.commands.choosing import choose, service_options
+from nannyctl.exits import NannyExit, worst
+from nannyctl.plans.progress import RevisionCount, Rollout, Slow, rollout
+from nannyctl.session import InstallationAnswer, NannyctlSession, finish, tell_away, warn, with_session
 
 if TYPE_CHECKING:
     from hqclient.client import Client
@@ -26,13 +26,13 @@ SHOWN = 10
 
 
 @click.command()
-@of_services
-@click.option("--wait", "wait_s", type=Span(), metavar="SPAN", help="Wait this long for the agents, e.g. 5m.")
+@service_options
+@click.option("--wait", "wait_s", type=DurationParam(), metavar="SPAN", help="Wait this long for the agents, e.g. 5m.")
 @click.option("--all", "every", is_flag=True, help="List every slow instance.")
 @output_option("text", "json")
-@connected
+@with_session
 def status(
-    session: Session,
+    session: NannyctlSession,
     names: tuple[str, ...],
     services: tuple[str, ...],
     wait_s: float | None,
@@ -45,7 +45,7 @@ def status(
     """
     chosen = choose(session, names, services)
 
-    async def work() -> Exit:
+    async def work() -> NannyExit:
         partial: dict[str, list[str]] = {}  # by installation that is a gateway: its missing locations
 
         async def one(name: str, client: Client) -> list[Rollout]:
@@ -111,22 +111,22 @@ def _judge(
     return [rollout(service, of_it, expected.get(service, ())) for service, of_it in by_service.items()]
 
 
-def _without_the_absent(asked: Asked[list[Rollout]]) -> Asked[list[Rollout]]:
+def _without_the_absent(asked: InstallationAnswer[list[Rollout]]) -> InstallationAnswer[list[Rollout]]:
     """Drop services that were named by id where an installation does not hold them."""
     if asked.answer is None:
         return asked
-    return Asked(asked.installation, [one for one in asked.answer if one.instances])
+    return InstallationAnswer(asked.installation, [one for one in asked.answer if one.instances])
 
 
-def _exit(asked: Sequence[Asked[list[Rollout]]], partial: Mapping[str, object]) -> Exit:
+def _exit(asked: Sequence[InstallationAnswer[list[Rollout]]], partial: Mapping[str, object]) -> NannyExit:
     rollouts = [one for each in asked for one in each.answer or ()]
     if all(each.answer is not None for each in asked) and not rollouts:
-        return Exit.NOT_YET
+        return NannyExit.NOT_YET
     late = bool(partial) or any(not one.is_done for one in rollouts)
-    return worst([*([Exit.NOT_YET] if late else []), *(each.exit for each in asked)])
+    return worst([*([NannyExit.NOT_YET] if late else []), *(each.exit for each in asked)])
 
 
-def _print(asked: Asked[list[Rollout]], every: bool) -> None:
+def _print(asked: InstallationAnswer[list[Rollout]], every: bool) -> None:
     if asked.answer is None:
         sys.stdout.flush()
         tell_away(asked)
@@ -145,7 +145,7 @@ def _print(asked: Asked[list[Rollout]], every: bool) -> None:
         click.echo(f"{asked.installation}: has no instance of these services")
 
 
-def _row(count: Count) -> list[str]:
+def _row(count: RevisionCount) -> list[str]:
     targets = {"READY": count.wanted_ready, "INSTALLED": count.wanted_installed}
     there = [(name, number) for name, number in targets.items() if number]
     wanted = there[0][0] if len(there) == 1 else ", ".join(f"{number} {name}" for name, number in there)
@@ -158,7 +158,7 @@ def _words(slow: Slow) -> str:
     return f"{slow.instance}{where}: {f'{slow.revision}: ' if slow.revision else ''}{slow.why}"
 
 
-def _as_dict(asked: Asked[list[Rollout]], missing: Sequence[str]) -> dict[str, Any]:
+def _as_dict(asked: InstallationAnswer[list[Rollout]], missing: Sequence[str]) -> dict[str, Any]:
     services = [
         {
             "service": one.service,
@@ -172,7 +172,7 @@ def _as_dict(asked: Asked[list[Rollout]], missing: Sequence[str]) -> dict[str, A
     return {"name": asked.installation, "error": asked.error or None, "missing": missing, "services": services}
 
 
-def _count_as_dict(count: Count) -> dict[str, Any]:
+def _count_as_dict(count: RevisionCount) -> dict[str, Any]:
     return {
         "revision": count.revision,
         "wantedReady": count.wanted_ready,

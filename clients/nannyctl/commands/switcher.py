@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hqcli.formats import output_option
-from hqcli.options import Span
-from nannyctl.commands.choosing import Chosen, choose, of_services
+from hqcli.options import DurationParam
+from nannyctl.commands.choosing import Chosen, choose, service_options
 from nannyctl.commands.uploader import PARALLEL, carry_out
-from nannyctl.exits import Exit
-from nannyctl.output.results import Lines, LiveBars, progress, tell
+from nannyctl.exits import NannyExit
+from nannyctl.output.results import LiveBars, ProgressLines, progress, tell
 from nannyctl.plans.desired import ready_of
-from nannyctl.plans.pacing import Pace
-from nannyctl.plans.plan import Kind, Plan, make_plan
-from nannyctl.plans.switching import CannotRollBack, Switch, previous
-from nannyctl.sending.results import Outcome, Result
+from nannyctl.plans.pacing import PacingSettings
+from nannyctl.plans.plan import InstancePlan, PlannedKind, make_plan
+from nannyctl.plans.switching import CannotRollBack, SwitchIntent, previous
+from nannyctl.sending.results import Result, UploadOutcome
 from nannyctl.sending.uploading import result_without_write
-from nannyctl.session import Session, complain, connected, finish
+from nannyctl.session import NannyctlSession, complain, finish, with_session
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.plans.held import Held
-    from nannyctl.sending.holdings import Holdings
+    from nannyctl.plans.held import HeldInstance
+    from nannyctl.sending.holdings import InstanceReader
 
-_SWITCHED = frozenset({Outcome.UPDATED, Outcome.NOT_READY, Outcome.UNKNOWN})
+_SWITCHED = frozenset({UploadOutcome.UPDATED, UploadOutcome.NOT_READY, UploadOutcome.UNKNOWN})
 F = TypeVar("F", bound=Callable[..., Any])
-Decide = Callable[["dict[str, Held]"], Switch]
+Decide = Callable[["dict[str, HeldInstance]"], SwitchIntent]
 
 
-class Unavailable(click.ParamType[tuple[float, bool]]):
+class UnavailableParam(click.ParamType[tuple[float, bool]]):
     """How many instances may be switched at once: `2`, or `10%` of the service's in that installation."""
 
     name = "n|n%"
@@ -50,7 +50,7 @@ class Unavailable(click.ParamType[tuple[float, bool]]):
 
 
 @dataclass
-class Order:
+class SwitchOrder:
     """What activate and rollback were asked for.
 
     Attributes:
@@ -63,7 +63,7 @@ class Order:
 
     decide: Decide
     partial: bool
-    pace: Pace | None
+    pace: PacingSettings | None
     stopped: str = ""
     ways_back: list[str] = field(default_factory=list)
     has_switched: bool = False
@@ -72,11 +72,11 @@ class Order:
 
 def _switching(function: F) -> F:
     decorators = (
-        of_services,
+        service_options,
         click.option("--partial", is_flag=True, help="Continue where some instances lack the revision."),
         click.option(
             "--max-unavailable",
-            type=Unavailable(),
+            type=UnavailableParam(),
             default="10%",
             show_default=True,
             help="Instances of a service to switch at once, per installation. A share is rounded down, but not to 0.",
@@ -84,7 +84,7 @@ def _switching(function: F) -> F:
         click.option(
             "--min-ready-time",
             "min_ready_s",
-            type=Span(),
+            type=DurationParam(),
             default="3s",
             show_default=True,
             help="How long an instance must stay ready before the next batch.",
@@ -92,14 +92,14 @@ def _switching(function: F) -> F:
         click.option(
             "--timeout-ready",
             "patience_s",
-            type=Span(least_s=1),
+            type=DurationParam(least_s=1),
             default="10m",
             show_default=True,
             help="Stop the roll-out if no instance becomes ready for this long.",
         ),
         click.option("--at-once", is_flag=True, help="Switch all instances at once, without waiting for readiness."),
         output_option("text", "json"),
-        connected,
+        with_session,
     )
     for decorate in reversed(decorators):
         function = decorate(function)
@@ -110,14 +110,14 @@ def _switching(function: F) -> F:
 @click.argument("revision")
 @_switching
 def activate(
-    session: Session, revision: str, names: tuple[str, ...], services: tuple[str, ...], output: str, **how: Any
+    session: NannyctlSession, revision: str, names: tuple[str, ...], services: tuple[str, ...], output: str, **how: Any
 ) -> None:
     """Make REVISION the READY one in every instance of the services; what was READY stays INSTALLED.
 
     Only targets change, in batches: the next one begins when the instances of the one before are ready. If an
     instance does not have the revision, nothing is changed in that installation.
     """
-    _switch(session, choose(session, names, services), _order(lambda _: Switch(revision), **how), output)
+    _switch(session, choose(session, names, services), _order(lambda _: SwitchIntent(revision), **how), output)
 
 
 @click.command()
@@ -125,7 +125,13 @@ def activate(
 @click.option("--to", metavar="REVISION", default="", help="Switch to this revision. Default: the one added before.")
 @_switching
 def rollback(
-    session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, output: str, **how: Any
+    session: NannyctlSession,
+    names: tuple[str, ...],
+    services: tuple[str, ...],
+    from_: str,
+    to: str,
+    output: str,
+    **how: Any,
 ) -> None:
     """Make the previous revision READY again, in every instance of the services.
 
@@ -134,8 +140,8 @@ def rollback(
     or --to say otherwise.
     """
 
-    def back(found: dict[str, Held]) -> Switch:
-        return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
+    def back(found: dict[str, HeldInstance]) -> SwitchIntent:
+        return SwitchIntent(to, from_) if to else previous([held.instance for held in found.values()], from_)
 
     order = _order(back, **how)
     order.is_repeatable = bool(from_ or to)  # without either, finished instances would go back one revision further
@@ -150,12 +156,12 @@ def _order(
     min_ready_s: float,
     patience_s: float,
     at_once: bool,
-) -> Order:
-    return Order(decide, partial, None if at_once else Pace(*max_unavailable, min_ready_s, patience_s))
+) -> SwitchOrder:
+    return SwitchOrder(decide, partial, None if at_once else PacingSettings(*max_unavailable, min_ready_s, patience_s))
 
 
-def _switch(session: Session, chosen: Chosen, order: Order, output: str) -> None:
-    async def work() -> Exit:
+def _switch(session: NannyctlSession, chosen: Chosen, order: SwitchOrder, output: str) -> None:
+    async def work() -> NannyExit:
         # One installation after the other, in order, as one service may be in all of them.
         turns = asyncio.Semaphore(len(chosen.installations) if order.pace is None else 1)
         with progress() as shown:
@@ -171,30 +177,30 @@ def _switch(session: Session, chosen: Chosen, order: Order, output: str) -> None
             asked = await session.each(chosen.installations, one)
         code = tell(asked, output, every=False)
         if order.stopped:
-            complain(_stopped(order))
+            complain(_stop_message(order))
         if any(one.answer != [] for one in asked):
             return code
         complain(f"no installation holds an instance of {', '.join(chosen.services)}.")
-        return Exit.REFUSED
+        return NannyExit.REFUSED
 
     finish(work())
 
 
 async def _switch_service(
-    name: str, client: Client, service: str, order: Order, shown: Lines | LiveBars
+    name: str, client: Client, service: str, order: SwitchOrder, shown: ProgressLines | LiveBars
 ) -> list[Result]:
-    from nannyctl.sending.holdings import Holdings
+    from nannyctl.sending.holdings import InstanceReader
 
-    holdings = Holdings(client)
+    holdings = InstanceReader(client)
     try:
         plan = await _plan(holdings, service, order.decide)
     except CannotRollBack as error:
-        return [Result(service, Outcome.REFUSED, message=str(error))]
+        return [Result(service, UploadOutcome.REFUSED, message=str(error))]
     if order.stopped:
         held_back = f"the roll-out stopped in {order.stopped}"
-        results = [Result(action.id, Outcome.HELD_BACK, message=held_back) for action in plan.writes]
+        results = [Result(action.id, UploadOutcome.HELD_BACK, message=held_back) for action in plan.writes]
     elif plan.refused and not order.partial:
-        results = _held_back(plan)
+        results = _withheld_results(plan)
     elif order.pace is None:
         results = await carry_out(name, client, [plan], shown, PARALLEL)
     else:
@@ -202,13 +208,15 @@ async def _switch_service(
     return results + [_missing(service, location) for location in sorted(holdings.missing)]
 
 
-async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Lines | LiveBars) -> list[Result]:
+async def _roll(
+    name: str, client: Client, plan: InstancePlan, order: SwitchOrder, shown: ProgressLines | LiveBars
+) -> list[Result]:
     from nannyctl.sending.rolling import Rolling
 
     assert order.pace is not None
-    assert isinstance(plan.intent, Switch)
+    assert isinstance(plan.intent, SwitchIntent)
     shown.begin(name, len(plan.writes))
-    rolling = Rolling(client, plan, plan.intent.to, order.pace, lambda result: shown.settled(name, result))
+    rolling = Rolling(client, plan, plan.intent.to, order.pace, lambda result: shown.add_result(name, result))
     results = await rolling.run()
     order.ways_back += _ways_back(plan, results)
     order.has_switched |= any(result.outcome in _SWITCHED for result in results)
@@ -217,7 +225,7 @@ async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Line
     return results
 
 
-def _stopped(order: Order) -> str:
+def _stop_message(order: SwitchOrder) -> str:
     """Where the roll-out stopped, and what can be done now."""
     told = f"the roll-out stopped in {order.stopped}."
     if not order.has_switched:
@@ -227,31 +235,33 @@ def _stopped(order: Order) -> str:
     return told + (f" To go back: {'; '.join(order.ways_back)}" if order.ways_back else "")
 
 
-def _ways_back(plan: Plan, results: Iterable[Result]) -> list[str]:
+def _ways_back(plan: InstancePlan, results: Iterable[Result]) -> list[str]:
     """How to undo what was switched."""
-    assert isinstance(plan.intent, Switch)
-    switched = {result.id for result in results if result.outcome in (Outcome.UPDATED, Outcome.NOT_READY)}
+    assert isinstance(plan.intent, SwitchIntent)
+    switched = {result.id for result in results if result.outcome in (UploadOutcome.UPDATED, UploadOutcome.NOT_READY)}
     before = {ready_of(action.before.instance) for action in plan.writes if action.before and action.id in switched}
     to = plan.intent.to
     return [f"nanny rollback --service {plan.service} --from {to} --to {old}" for old in sorted(before) if old]
 
 
-async def _plan(holdings: Holdings, service: str, decide: Decide) -> Plan:
-    found = await holdings.of_service(service)
-    return make_plan(service, decide(found), (), found) if found else Plan(service, Switch(""), ())
+async def _plan(holdings: InstanceReader, service: str, decide: Decide) -> InstancePlan:
+    found = await holdings.read_service(service)
+    return make_plan(service, decide(found), (), found) if found else InstancePlan(service, SwitchIntent(""), ())
 
 
 def _missing(service: str, location: str) -> Result:
     """A result for a location that the federation gateway has no answer from: it must not look done there."""
     return Result(
-        f"{service} in {location}", Outcome.AWAY, message="the location did not respond: nothing was done there"
+        f"{service} in {location}", UploadOutcome.AWAY, message="the location did not respond: nothing was done there"
     )
 
 
-def _held_back(plan: Plan) -> list[Result]:
+def _withheld_results(plan: InstancePlan) -> list[Result]:
     """Half a service on another revision is worse than none: nothing is sent, and each result says why."""
     note = "held back, because others of its service cannot be switched; --partial goes on without them"
     return [
-        Result(action.id, Outcome.REFUSED, message=note) if action.kind is Kind.UPDATE else result_without_write(action)
+        Result(action.id, UploadOutcome.REFUSED, message=note)
+        if action.kind is PlannedKind.UPDATE
+        else result_without_write(action)
         for action in plan.actions
     ]

@@ -12,17 +12,17 @@ import click
 from hqcli.formats import output_option, print_json
 from nannyctl.commands.choosing import described_shares
 from nannyctl.descriptions.shares import Share
-from nannyctl.exits import Exit, worst
+from nannyctl.exits import NannyExit, worst
 from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.results import progress, tell
-from nannyctl.plans.plan import Plan, make_plan
-from nannyctl.plans.upload_intent import Described
+from nannyctl.plans.plan import InstancePlan, make_plan
+from nannyctl.plans.upload_intent import UploadIntent
 from nannyctl.sending.results import Result
-from nannyctl.session import Asked, Session, connected, finish, tell_away, warn
+from nannyctl.session import InstallationAnswer, NannyctlSession, finish, tell_away, warn, with_session
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from nannyctl.output.results import Lines, LiveBars
+    from nannyctl.output.results import LiveBars, ProgressLines
 
 PARALLEL = 4
 
@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Work = tuple[dict[str, tuple[str, ...]], dict[str, list[Share]]]
 
 
-def described(function: F) -> F:
+def description_options(function: F) -> F:
     """Give a command the options that name descriptions."""
     files = click.option(
         "-f",
@@ -46,21 +46,23 @@ def described(function: F) -> F:
 
 
 @click.command()
-@described
+@description_options
 @click.option("--all", "every", is_flag=True, help="List every instance.")
-@click.option("--exit-code", is_flag=True, help=f"Exit with {Exit.DIFFERS:d} if there is something to upload.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {NannyExit.DIFFERS:d} if there is something to upload.")
 @output_option("text", "json")
-@connected
-def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
+@with_session
+def plan(
+    session: NannyctlSession, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str
+) -> None:
     """Show what `upload` would do, and what HQ would refuse, without doing it."""
     installations, shares = read_work(session, names)
 
-    async def work() -> Exit:
-        async def one(name: str, client: Client) -> list[Plan]:
-            from nannyctl.sending.writing import checked
+    async def work() -> NannyExit:
+        async def one(name: str, client: Client) -> list[InstancePlan]:
+            from nannyctl.sending.writing import check_plan
 
             plans = await make_plans(client, shares[name], prune)
-            return [await checked(client, plan) for plan in plans]
+            return [await check_plan(client, plan) for plan in plans]
 
         asked = await session.each(installations, one)
         if output == "json":
@@ -73,24 +75,24 @@ def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exi
     finish(work())
 
 
-def read_work(session: Session, names: Sequence[str]) -> Work:
+def read_work(session: NannyctlSession, names: Sequence[str]) -> Work:
     """Addresses and shares of the installations concerned; exits if the documents are faulty."""
     _, known, shares = described_shares(session, names)
-    concerned = {name: servers for name, servers in session.kept(known).items() if name in shares}
+    concerned = {name: servers for name, servers in session.selected_addresses(known).items() if name in shares}
     if not concerned:
         raise click.UsageError("no instance is described for these installations: there is nothing to do")
     return concerned, shares
 
 
-async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> list[Plan]:
+async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> list[InstancePlan]:
     """One plan for each share of an installation."""
-    from nannyctl.sending.holdings import Holdings
+    from nannyctl.sending.holdings import InstanceReader
 
-    holdings = Holdings(client)
+    holdings = InstanceReader(client)
     plans = []
     for share in shares:
-        intent = Described(share.description, share.placements, prune=prune)
-        found = await holdings.of_service(share.description.service, share.ids)
+        intent = UploadIntent(share.description, share.placements, prune=prune)
+        found = await holdings.read_service(share.description.service, share.ids)
         ours = {one: held for one, held in found.items() if one not in share.elsewhere}
         full = await holdings.with_secrets(ours, intent)
         plans.append(make_plan(share.description.service, intent, share.ids, full))
@@ -99,16 +101,16 @@ async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> li
     return plans
 
 
-def _exit(asked: Asked[list[Plan]], exit_code: bool) -> Exit:
+def _exit(asked: InstallationAnswer[list[InstancePlan]], exit_code: bool) -> NannyExit:
     if asked.answer is None:
         return asked.exit
     if any(plan.refused for plan in asked.answer):
-        return Exit.REFUSED
+        return NannyExit.REFUSED
     empty = all(plan.is_empty for plan in asked.answer)
-    return Exit.OK if empty or not exit_code else Exit.DIFFERS
+    return NannyExit.OK if empty or not exit_code else NannyExit.DIFFERS
 
 
-def _print(asked: Asked[list[Plan]], every: bool) -> None:
+def _print(asked: InstallationAnswer[list[InstancePlan]], every: bool) -> None:
     if asked.answer is None:
         sys.stdout.flush()
         tell_away(asked)
@@ -117,18 +119,20 @@ def _print(asked: Asked[list[Plan]], every: bool) -> None:
         print_lines(plan_lines(asked.installation, plan, every=every))
 
 
-def _as_dict(asked: Asked[list[Plan]]) -> dict[str, Any]:
+def _as_dict(asked: InstallationAnswer[list[InstancePlan]]) -> dict[str, Any]:
     plans = [plan_as_dict(plan) for plan in asked.answer or ()]
     return {"name": asked.installation, "error": asked.error or None, "services": plans}
 
 
 @click.command()
-@described
+@description_options
 @click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Concurrent batches.")
 @click.option("--all", "every", is_flag=True, help="Print every instance, on a terminal too.")
 @output_option("text", "json")
-@connected
-def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str) -> None:
+@with_session
+def upload(
+    session: NannyctlSession, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str
+) -> None:
     """Upload the descriptions to HQ.
 
     It can be interrupted and run again: what is already as described is not touched. Instances that others change
@@ -136,7 +140,7 @@ def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int,
     """
     installations, shares = read_work(session, names)
 
-    async def work() -> Exit:
+    async def work() -> NannyExit:
         with progress() as shown:
 
             async def one(name: str, client: Client) -> list[Result]:
@@ -150,11 +154,11 @@ def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int,
 
 
 async def carry_out(
-    name: str, client: Client, plans: list[Plan], shown: Lines | LiveBars, parallel: int
+    name: str, client: Client, plans: list[InstancePlan], shown: ProgressLines | LiveBars, parallel: int
 ) -> list[Result]:
     """The results of all plans of one installation."""
     from nannyctl.sending.uploading import Upload
 
     shown.begin(name, sum(len(plan.writes) for plan in plans))
-    upload = Upload(client, lambda result: shown.settled(name, result), random.Random(), parallel=parallel)
+    upload = Upload(client, lambda result: shown.add_result(name, result), random.Random(), parallel=parallel)
     return [result for plan in plans for result in await upload.run(plan)]

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from hqcli.options import Span
-from nannyctl.exits import Exit
+from hqcli.options import DurationParam
+from nannyctl.exits import NannyExit
 from nannyctl.nanny_server import NannyServer
-from nannyctl.output.services import Live, active_words, current_name, outcome_words, short, target_name
+from nannyctl.output.services import LiveServiceView, active_words, current_name, outcome_words, short, target_name
 from nannyctl.session import complain
 from nannypb.v1 import service_pb2 as pb
 
@@ -23,47 +23,47 @@ _ARRIVED = {
     pb.TARGET_ACTIVE: pb.CURRENT_STATE_ACTIVE,
 }
 _EXITS: Final = {
-    pb.ORDER_OUTCOME_FAILED: Exit.REFUSED,
-    pb.ORDER_OUTCOME_ROLLED_BACK: Exit.ROLLED_BACK,
-    pb.ORDER_OUTCOME_SUPERSEDED: Exit.SUPERSEDED,
-    pb.ORDER_OUTCOME_CANCELLED: Exit.CANCELLED,
+    pb.ORDER_OUTCOME_FAILED: NannyExit.REFUSED,
+    pb.ORDER_OUTCOME_ROLLED_BACK: NannyExit.ROLLED_BACK,
+    pb.ORDER_OUTCOME_SUPERSEDED: NannyExit.SUPERSEDED,
+    pb.ORDER_OUTCOME_CANCELLED: NannyExit.CANCELLED,
 }
 
 
-class Verdict(NamedTuple):
+class WaitResult(NamedTuple):
     """How waiting ends; `message` is empty where everything went as ordered."""
 
-    code: Exit
+    code: NannyExit
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class TargetReached:
     """An order for the target of a snapshot."""
 
     id: str
     snapshot: str
     target: int
 
-    def verdict(self, service: pb.Service) -> Verdict | None:
+    def verdict(self, service: pb.Service) -> WaitResult | None:
         """What became of it; None: it is open."""
         now = next((one for one in service.snapshot if one.snapshot_id == self.snapshot), None)
         if now is None and self.target == pb.TARGET_DESTROYED:
-            return Verdict(Exit.OK)
+            return WaitResult(NannyExit.OK)
         if now is None or now.order.id != self.id:
             later = f"its target was set to {target_name(now.target)} again" if now is not None else "it was destroyed"
             by = f" by {now.target_set.author}" if now is not None and now.target_set.author else ""
-            return self._ended(service, Exit.SUPERSEDED, f"superseded: {later}{by}")
+            return self._final_result(service, NannyExit.SUPERSEDED, f"superseded: {later}{by}")
         if now.order.outcome == pb.ORDER_OUTCOME_REACHED:
-            return Verdict(Exit.OK)
+            return WaitResult(NannyExit.OK)
         code = _EXITS.get(now.order.outcome)
-        return None if code is None else self._ended(service, code, outcome_words(now.order))
+        return None if code is None else self._final_result(service, code, outcome_words(now.order))
 
-    def _ended(self, service: pb.Service, code: Exit, words: str) -> Verdict:
-        return Verdict(code, f"{short(self.snapshot)} {target_name(self.target)}: {words}; {active_words(service)}")
+    def _final_result(self, service: pb.Service, code: NannyExit, words: str) -> WaitResult:
+        return WaitResult(code, f"{short(self.snapshot)} {target_name(self.target)}: {words}; {active_words(service)}")
 
 
-Goal = Callable[[pb.Service], Verdict | None]
+Goal = Callable[[pb.Service], WaitResult | None]
 """None: not yet."""
 
 
@@ -73,12 +73,12 @@ def wait_option(function: F) -> F:
         "Wait until it is done, at most this long (90s, 10m). Exit code 8: timed out, 1: failed, 11: rolled back, "
         "12: superseded by a later order, 13: the service was stopped."
     )
-    return click.option("--wait", "wait_s", type=Span(), default=None, metavar="SPAN", help=text)(function)
+    return click.option("--wait", "wait_s", type=DurationParam(), default=None, metavar="SPAN", help=text)(function)
 
 
-async def waited(
+async def wait_for_goal(
     server: NannyServer, service: str, wait_s: float | None, goal: Goal | None = None, *, since: int = 0
-) -> Exit:
+) -> NannyExit:
     """Follow a service until the goal says how it ends; without a goal for ever.
 
     Args:
@@ -86,7 +86,7 @@ async def waited(
 
     Raises HqApiError.
     """
-    live = Live()
+    live = LiveServiceView()
     try:
         async with asyncio.timeout(wait_s):
             async for now in server.watch(pb.WatchServiceRequest(service_id=service)):
@@ -97,42 +97,42 @@ async def waited(
                     return verdict.code
     except TimeoutError:
         complain(f"{service}: not done within {wait_s:g} s; it goes on: see `nanny watch {service}`.")
-    return Exit.NOT_YET
+    return NannyExit.NOT_YET
 
 
 class AtRest:
     """The goal of who ordered no target: the orders that were open at first are closed, and nothing is under way."""
 
     def __init__(self) -> None:
-        self._open: Sequence[Awaited] | None = None
+        self._open: Sequence[TargetReached] | None = None
 
-    def __call__(self, service: pb.Service) -> Verdict | None:
+    def __call__(self, service: pb.Service) -> WaitResult | None:
         if self._open is None:
             self._open = [
-                Awaited(one.order.id, one.snapshot_id, one.order.target)
+                TargetReached(one.order.id, one.snapshot_id, one.order.target)
                 for one in service.snapshot
                 if one.order.outcome == pb.ORDER_OUTCOME_OPEN
             ]
         verdicts = [one.verdict(service) for one in self._open]
         if not all(verdicts):
             return None
-        bad = next((verdict for verdict in verdicts if verdict and verdict.code is not Exit.OK), None)
-        return bad or at_rest(service)
+        bad = next((verdict for verdict in verdicts if verdict and verdict.code is not NannyExit.OK), None)
+        return bad or rest_result(service)
 
 
-def is_off(service: pb.Service) -> Verdict | None:
+def stop_result(service: pb.Service) -> WaitResult | None:
     """The goal of who stopped a service: nothing runs."""
     if any(one.target == pb.TARGET_ACTIVE for one in service.snapshot):
-        return Verdict(Exit.SUPERSEDED, f"the stop was superseded; {active_words(service)}")
-    return at_rest(service)
+        return WaitResult(NannyExit.SUPERSEDED, f"the stop was superseded; {active_words(service)}")
+    return rest_result(service)
 
 
-def at_rest(service: pb.Service) -> Verdict | None:
+def rest_result(service: pb.Service) -> WaitResult | None:
     """OK: everything has arrived; REFUSED: something stopped short of its target; None: something is under way."""
     if any(one.HasField("action") for one in service.snapshot) or service.pending_events:
         return None
     for one in service.snapshot:
         if one.current != _ARRIVED.get(one.target, -1):
             why = one.message or f"{short(one.snapshot_id)} stopped short of its target, at {current_name(one.current)}"
-            return Verdict(Exit.REFUSED, why)
-    return Verdict(Exit.OK)
+            return WaitResult(NannyExit.REFUSED, why)
+    return WaitResult(NannyExit.OK)

@@ -36,7 +36,7 @@ def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
     return _checked_name(name.strip()), _addresses(servers.split(","))
 
 
-def merged(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:
+def merge_installations(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:
     """By name, the first source that knows it; if there are none, `default` at the fallback's addresses."""
     found: dict[str, tuple[str, ...]] = {}
     for source in by_precedence:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqcli.formats import print_json
-from nannyctl.exits import Exit, worst
-from nannyctl.sending.results import Outcome, Result, counts, exit_of_results
-from nannyctl.session import Asked, complain, tell_away
+from nannyctl.exits import NannyExit, worst
+from nannyctl.sending.results import Result, UploadOutcome, counts, exit_of_results
+from nannyctl.session import InstallationAnswer, complain, tell_away
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STEPS = 10  # lines for one installation
 
 
-class Lines:
+class ProgressLines:
     """Prints a line for each tenth that is done."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class Lines:
         """Start with this number of writes."""
         self._totals[installation] = total
 
-    def settled(self, installation: str, result: Result) -> None:
+    def add_result(self, installation: str, result: Result) -> None:
         """One of them is final."""
         self._done[installation] += 1
         done, total = self._done[installation], self._totals[installation]
@@ -53,7 +53,7 @@ class LiveBars:
         """Start with this number of writes."""
         self._tasks[installation] = self._bars.add_task(installation, total=total, failed="")
 
-    def settled(self, installation: str, result: Result) -> None:
+    def add_result(self, installation: str, result: Result) -> None:
         """One of them is final."""
         self._failed[installation] += result.failed
         failed = f"{self._failed[installation]} failed" if self._failed[installation] else ""
@@ -61,10 +61,10 @@ class LiveBars:
 
 
 @contextmanager
-def progress() -> Iterator[Lines | LiveBars]:
+def progress() -> Iterator[ProgressLines | LiveBars]:
     """The progress display that suits stderr."""
     if not sys.stderr.isatty():
-        yield Lines(lambda text: click.echo(text, err=True))
+        yield ProgressLines(lambda text: click.echo(text, err=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -80,10 +80,10 @@ def progress() -> Iterator[Lines | LiveBars]:
         yield LiveBars(bars)
 
 
-Settled = Asked[list[Result]]
+Settled = InstallationAnswer[list[Result]]
 
 
-def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
+def tell(asked: Sequence[Settled], output: str, *, every: bool) -> NannyExit:
     """Print the results of all installations; return the exit code.
 
     On a terminal only failures are listed one by one, unless `every`; elsewhere every instance has its line.
@@ -103,13 +103,17 @@ def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
     return code
 
 
-def _exit(asked: Settled) -> Exit:
+def _exit(asked: Settled) -> NannyExit:
     return asked.exit if asked.answer is None else exit_of_results(asked.answer)
 
 
 def _tell_one(installation: str, result: Result, *, every: bool) -> None:
     if result.failed:
-        hint = " Run it again." if result.outcome in (Outcome.CONFLICT, Outcome.UNKNOWN, Outcome.AWAY) else ""
+        hint = (
+            " Run it again."
+            if result.outcome in (UploadOutcome.CONFLICT, UploadOutcome.UNKNOWN, UploadOutcome.AWAY)
+            else ""
+        )
         complain(f"{installation}: {result.id}: {result.outcome}: {result.message or 'no reason was given'}.{hint}")
     elif every:
         at = f" (version {result.version})" if result.version else ""

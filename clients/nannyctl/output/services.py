@@ -171,7 +171,7 @@ def target_name(target: int) -> str:
     return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
 
 
-class Live:
+class LiveServiceView:
     """Keeps showing a service: in place on a terminal, elsewhere one line for each change."""
 
     def __init__(self, stream: Any = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.description import Description, Placement
 from nannyctl.descriptions.revisions import Definition
-from nannyctl.plans.held import Held
+from nannyctl.plans.held import HeldInstance
 
 READY = instance_pb2.REVISION_TARGET_READY
 INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
@@ -18,7 +18,9 @@ OWNED = "nanny.v1/generation"
 """Annotation of instances that the Nanny server owns."""
 
 
-def desired(description: Description, placement: Placement, held: Held | None) -> instance_pb2.Instance:
+def desired_instance(
+    description: Description, placement: Placement, held: HeldInstance | None
+) -> instance_pb2.Instance:
     """The instance to store; meta.version is that of the existing one.
 
     Secret descriptors that were neither read nor described are absent in it, which leaves them unchanged.
@@ -27,8 +29,8 @@ def desired(description: Description, placement: Placement, held: Held | None) -
     if held is not None:
         wanted.CopyFrom(held.instance)
     wanted.meta.id, wanted.meta.service_id = placement.id, description.service
-    _set(wanted.meta.labels, {**description.labels, **placement.labels})
-    _set(wanted.meta.annotations, description.annotations)
+    _merge_entries(wanted.meta.labels, {**description.labels, **placement.labels})
+    _merge_entries(wanted.meta.annotations, description.annotations)
     if description.resources is not None:
         wanted.spec.resource_request.CopyFrom(description.resources)
     if placement.allocation is not None:
@@ -39,14 +41,14 @@ def desired(description: Description, placement: Placement, held: Held | None) -
     return wanted
 
 
-def owned_by_nanny(held: Held) -> str:
+def owned_by_nanny(held: HeldInstance) -> str:
     """Why these commands leave an instance alone; empty: they may change it."""
     if OWNED not in held.instance.meta.annotations:
         return ""
     return "belongs to the Nanny server, which would change it back: use `nanny snapshot add` and `nanny target`"
 
 
-def needs_secrets(description: Description, held: Held) -> bool:
+def needs_secrets(description: Description, held: HeldInstance) -> bool:
     """Whether descriptors in HQ have to be read to decide what to do."""
     telling = {definition.id for definition in description.definitions if definition.tells_secrets}
     return any(held.secret_counts.get(revision) for revision in telling)
@@ -72,7 +74,7 @@ def absent_of(description: Description, wanted: instance_pb2.Instance) -> list[s
     return [revision for revision in (description.ready, *description.installed) if revision and revision not in there]
 
 
-def _set(there: MutableMapping[str, str], told: Mapping[str, str | None]) -> None:
+def _merge_entries(there: MutableMapping[str, str], told: Mapping[str, str | None]) -> None:
     for key, value in told.items():
         if value is not None:
             there[key] = value
@@ -84,7 +86,7 @@ def _set_revisions(spec: instance_pb2.InstanceSpec, description: Description) ->
     for definition in description.definitions:
         there = next((revision for revision in spec.revision if revision.id == definition.id), None)
         _define(spec.revision.add(target=INSTALLED) if there is None else there, definition)
-    kept = [revision for revision in spec.revision if not _dropped(revision.id, description)]
+    kept = [revision for revision in spec.revision if not _is_dropped(revision.id, description)]
     if len(kept) < len(spec.revision):
         copies = [_copy(revision) for revision in kept]
         del spec.revision[:]
@@ -96,7 +98,7 @@ def _set_revisions(spec: instance_pb2.InstanceSpec, description: Description) ->
             revision.target = INSTALLED
 
 
-def _dropped(revision_id: str, description: Description) -> bool:
+def _is_dropped(revision_id: str, description: Description) -> bool:
     return revision_id in description.drop or (description.drop_others and revision_id not in description.kept)
 
 

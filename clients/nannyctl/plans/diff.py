@@ -19,7 +19,7 @@ _TARGETS = {"REVISION_TARGET_READY": "READY", "REVISION_TARGET_INSTALLED": "INST
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """One field. `before` or `after` is None where the field is not there."""
 
     field: str
@@ -27,15 +27,15 @@ class Change:
     after: Any
 
 
-def diff(before: instance_pb2.Instance | None, after: instance_pb2.Instance | None) -> tuple[Change, ...]:
+def diff(before: instance_pb2.Instance | None, after: instance_pb2.Instance | None) -> tuple[FieldChange, ...]:
     """The changes, in order of fields; none: both are the same. meta.version does not count."""
     if before is not None and after is not None and _same(before, after):
         return ()
     old, new = _flat(before), _flat(after)
     names = dict.fromkeys([*new, *old])
-    changes = (Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name))
+    changes = (FieldChange(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name))
     found = tuple(sorted(changes, key=lambda change: _order(change.field)))
-    return found or (Change("spec", "other order of entries", "order of the description"),)
+    return found or (FieldChange("spec", "other order of entries", "order of the description"),)
 
 
 def _same(before: instance_pb2.Instance, after: instance_pb2.Instance) -> bool:
@@ -84,7 +84,7 @@ def _order(field: str) -> tuple[int, str]:
     return (1 if field.endswith("].target") else 0), field
 
 
-def shown(value: Any, field: str = "") -> str:
+def format_value(value: Any, field: str = "") -> str:
     """A value on one line; permission bits as people write them."""
     if field.endswith(".mode") and isinstance(value, int):
         return f"{value:04o}"

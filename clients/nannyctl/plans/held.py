@@ -10,7 +10,7 @@ from hqpb.v1 import instance_pb2
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldInstance:
     """One instance as HQ holds it.
 
     Attributes:
@@ -31,19 +31,19 @@ class Held:
         """The instance's id."""
         return self.instance.meta.id
 
-    def with_secrets(self, revisions: Iterable[instance_pb2.InstanceRevision]) -> Held:
+    def with_secrets(self, revisions: Iterable[instance_pb2.InstanceRevision]) -> HeldInstance:
         """The same, with the descriptors of these revisions."""
         told = {revision.id: revision for revision in revisions}
         full = instance_pb2.Instance()
         full.CopyFrom(self.instance)
         for revision in full.spec.revision:
             revision.secret.extend(told[revision.id].secret if revision.id in told else ())
-        return Held(full, self.epoch, self.secret_counts, knows_secrets=True)
+        return HeldInstance(full, self.epoch, self.secret_counts, knows_secrets=True)
 
 
-def held(instance: instance_pb2.Instance, epoch: str) -> Held:
+def held_instance(instance: instance_pb2.Instance, epoch: str) -> HeldInstance:
     """As FindInstances answered."""
     counts = {revision.id: revision.secret_count for revision in instance.spec.revision}
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)
-    return Held(without_what_hq_sets(copy), epoch, counts, knows_secrets=not any(counts.values()))
+    return HeldInstance(without_what_hq_sets(copy), epoch, counts, knows_secrets=not any(counts.values()))

@@ -21,7 +21,7 @@ Instances = Mapping[str, Instance]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PacingSettings:
     """How a roll-out goes.
 
     Attributes:
@@ -41,7 +41,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PacingStep:
     """What to do now.
 
     Attributes:
@@ -63,14 +63,14 @@ class Roll:
 
     revision: str
     pending: list[str]
-    pace: Pace
+    pace: PacingSettings
     limit: int
     unwatched: set[str] = field(default_factory=set)
     _ready_since: dict[str, float | None] = field(default_factory=dict)
     _were_ready: set[str] = field(default_factory=set)
     _progress_at: float = 0.0
 
-    def look(self, instances: Instances, now: float) -> Step:
+    def look(self, instances: Instances, now: float) -> PacingStep:
         """Decide by the current instances. Those in `switch` count as switched from then on."""
         self._note(instances, now)
         unsettled = [one for one, since in self._ready_since.items() if not self._is_settled(since, now)]
@@ -78,18 +78,18 @@ class Roll:
             return self._next_batch(instances, now)
         waits_s = self._progress_at + self.pace.patience_s - now
         if waits_s <= 0:
-            return Step(late=tuple(unsettled))
+            return PacingStep(late=tuple(unsettled))
         settles = [since + self.pace.min_ready_s - now for since in self._ready_since.values() if since is not None]
-        return Step(wake_in_s=min([waits_s, *(seconds for seconds in settles if seconds > 0)]))
+        return PacingStep(wake_in_s=min([waits_s, *(seconds for seconds in settles if seconds > 0)]))
 
-    def _next_batch(self, instances: Instances, now: float) -> Step:
+    def _next_batch(self, instances: Instances, now: float) -> PacingStep:
         down = [one for one in self.pending if not _is_ready(instances.get(one))]
         up = [one for one in self.pending if one not in down][: self.limit]
         self.pending = [one for one in self.pending if one not in down and one not in up]
         self.unwatched |= set(down)
         self._ready_since |= dict.fromkeys(up)
         self._progress_at = now
-        return Step(switch=(*down, *up), is_done=not (down or up))
+        return PacingStep(switch=(*down, *up), is_done=not (down or up))
 
     def _note(self, instances: Instances, now: float) -> None:
         for one, since in list(self._ready_since.items()):

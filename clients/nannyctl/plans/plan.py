@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Protocol
 
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.diff import Change
-from nannyctl.plans.held import Held
+from nannyctl.plans.diff import FieldChange
+from nannyctl.plans.held import HeldInstance
 
 
-class Kind(enum.StrEnum):
+class PlannedKind(enum.StrEnum):
     """What is to be done."""
 
     CREATE = "create"
@@ -24,11 +24,11 @@ class Kind(enum.StrEnum):
     UNCHANGED = "unchanged"
 
 
-WRITES = frozenset({Kind.CREATE, Kind.UPDATE, Kind.DELETE})
+WRITES = frozenset({PlannedKind.CREATE, PlannedKind.UPDATE, PlannedKind.DELETE})
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class PlannedAction:
     """What is to be done with one instance.
 
     Attributes:
@@ -39,10 +39,10 @@ class Action:
     """
 
     id: str
-    kind: Kind
-    before: Held | None = None
+    kind: PlannedKind
+    before: HeldInstance | None = None
     after: instance_pb2.Instance | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
     note: str = ""
     clears_secrets: bool = False
 
@@ -57,51 +57,53 @@ class Action:
         return self.before.epoch if self.before is not None else ""
 
 
-class Intent(Protocol):
+class PlanIntent(Protocol):
     """What a command wants of instances: asked again whenever an instance has changed."""
 
-    def needs_secrets(self, held: Held) -> bool:
+    def needs_secrets(self, held: HeldInstance) -> bool:
         """Descriptors have to be read before `action` can decide."""
         ...
 
-    def action(self, instance_id: str, held: Held | None) -> Action:
+    def action(self, instance_id: str, held: HeldInstance | None) -> PlannedAction:
         """What to do, given the current state."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstancePlan:
     """Actions of one intent, by instance, in order of ids. `service` is for people."""
 
     service: str
-    intent: Intent
-    actions: tuple[Action, ...]
+    intent: PlanIntent
+    actions: tuple[PlannedAction, ...]
 
     @property
-    def writes(self) -> list[Action]:
+    def writes(self) -> list[PlannedAction]:
         """What is to be sent."""
         return [action for action in self.actions if action.writes]
 
     @property
-    def refused(self) -> list[Action]:
+    def refused(self) -> list[PlannedAction]:
         """What cannot be done."""
-        return [action for action in self.actions if action.kind is Kind.REFUSED]
+        return [action for action in self.actions if action.kind is PlannedKind.REFUSED]
 
     @property
     def is_empty(self) -> bool:
         """Nothing would change and nothing is refused."""
-        return all(action.kind is Kind.UNCHANGED for action in self.actions)
+        return all(action.kind is PlannedKind.UNCHANGED for action in self.actions)
 
     def counts(self) -> dict[str, int]:
         """Actions by kind, all kinds."""
         found = Counter(action.kind.value for action in self.actions)
-        return {kind.value: found[kind.value] for kind in Kind}
+        return {kind.value: found[kind.value] for kind in PlannedKind}
 
 
-def make_plan(service: str, intent: Intent, ids: Iterable[str], holdings: Mapping[str, Held]) -> Plan:
+def make_plan(
+    service: str, intent: PlanIntent, ids: Iterable[str], holdings: Mapping[str, HeldInstance]
+) -> InstancePlan:
     """The plan for these instances and for all in `holdings`."""
     every = sorted({*ids, *holdings})
-    return Plan(service, intent, tuple(intent.action(one, holdings.get(one)) for one in every))
+    return InstancePlan(service, intent, tuple(intent.action(one, holdings.get(one)) for one in every))
 
 
 BATCH_ITEMS = 50
@@ -109,28 +111,28 @@ BATCH_BYTES = 1024 * 1024
 
 
 def batches(
-    actions: Iterable[Action], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
-) -> Iterator[list[Action]]:
+    actions: Iterable[PlannedAction], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
+) -> Iterator[list[PlannedAction]]:
     """Batches with one way of sending and one epoch each, ordered by id."""
     for _, alike in groupby(sorted(actions, key=_way), key=lambda action: _way(action)[:2]):
         yield from _portions(alike, items, size_bytes)
 
 
-def way_of(action: Action) -> str:
+def way_of(action: PlannedAction) -> str:
     """How an action is sent: `apply` takes many at once, everything else goes one by one."""
-    if action.kind is Kind.CREATE:
+    if action.kind is PlannedKind.CREATE:
         return "create"
-    if action.kind is Kind.DELETE:
+    if action.kind is PlannedKind.DELETE:
         return "delete"
     return "clear" if action.clears_secrets else "apply"
 
 
-def _way(action: Action) -> tuple[str, str, str]:
+def _way(action: PlannedAction) -> tuple[str, str, str]:
     return way_of(action), action.epoch, action.id
 
 
-def _portions(actions: Iterable[Action], items: int, size_bytes: int) -> Iterator[list[Action]]:
-    batch: list[Action] = []
+def _portions(actions: Iterable[PlannedAction], items: int, size_bytes: int) -> Iterator[list[PlannedAction]]:
+    batch: list[PlannedAction] = []
     filled_bytes = 0
     for action in actions:
         own_bytes = action.after.ByteSize() if action.after is not None else 0

@@ -14,7 +14,7 @@ _FALSE = instance_pb2.CONDITION_STATUS_FALSE
 
 
 @dataclass(slots=True)
-class Count:
+class RevisionCount:
     """One revision over all instances of a service.
 
     Attributes:
@@ -52,7 +52,7 @@ class Rollout:
 
     service: str
     instances: int
-    counts: Mapping[str, Count] = field(default_factory=dict)
+    counts: Mapping[str, RevisionCount] = field(default_factory=dict)
     slow: tuple[Slow, ...] = ()
 
     @property
@@ -71,12 +71,12 @@ class Rollout:
 def rollout(service: str, instances: Iterable[instance_pb2.Instance], expected: Iterable[str] = ()) -> Rollout:
     """The state of a service. `expected`: ids that a description names; those that are absent are slow."""
     listed = sorted(instances, key=lambda instance: instance.meta.id)
-    counts: dict[str, Count] = {}
+    counts: dict[str, RevisionCount] = {}
     slow: list[Slow] = []
     for instance in listed:
         statuses = {status.id: status for status in instance.status.revision}
         for revision in instance.spec.revision:
-            count = counts.setdefault(revision.id, Count(revision.id))
+            count = counts.setdefault(revision.id, RevisionCount(revision.id))
             status = statuses.get(revision.id)
             why = _why_not(revision, status, instance.meta.version)
             _count(count, revision, status, reached=not why)
@@ -88,7 +88,7 @@ def rollout(service: str, instances: Iterable[instance_pb2.Instance], expected: 
 
 
 def _count(
-    count: Count,
+    count: RevisionCount,
     revision: instance_pb2.InstanceRevision,
     status: instance_pb2.RevisionStatus | None,
     *,

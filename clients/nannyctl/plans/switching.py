@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from hqpb.v1 import instance_pb2
 from nannyctl.plans.desired import owned_by_nanny, ready_of, retarget
 from nannyctl.plans.diff import diff
-from nannyctl.plans.held import Held
-from nannyctl.plans.plan import Action, Kind
+from nannyctl.plans.held import HeldInstance
+from nannyctl.plans.plan import PlannedAction, PlannedKind
 
 
 class CannotRollBack(Exception):
     """The previous revision cannot be determined; str() says what to name."""
 
 
-class Switch:
+class SwitchIntent:
     """Makes one revision READY in instances that have it already.
 
     Args:
@@ -28,31 +28,33 @@ class Switch:
         self.to = to
         self.only_from = only_from
 
-    def needs_secrets(self, held: Held) -> bool:
+    def needs_secrets(self, held: HeldInstance) -> bool:
         return False
 
-    def action(self, instance_id: str, held: Held | None) -> Action:
+    def action(self, instance_id: str, held: HeldInstance | None) -> PlannedAction:
         if held is None:
-            return Action(instance_id, Kind.UNCHANGED, note="is gone")
+            return PlannedAction(instance_id, PlannedKind.UNCHANGED, note="is gone")
         if why := owned_by_nanny(held):
-            return Action(instance_id, Kind.REFUSED, held, note=why)
+            return PlannedAction(instance_id, PlannedKind.REFUSED, held, note=why)
         ready = ready_of(held.instance)
         if ready != self.to and self.only_from and ready != self.only_from:
-            return Action(
-                instance_id, Kind.UNCHANGED, held, note=f"{ready or 'nothing'} is READY there: left unchanged"
+            return PlannedAction(
+                instance_id, PlannedKind.UNCHANGED, held, note=f"{ready or 'nothing'} is READY there: left unchanged"
             )
         if self.to not in (revision.id for revision in held.instance.spec.revision):
-            return Action(instance_id, Kind.REFUSED, held, note=f"has no revision {self.to}: upload it first")
+            return PlannedAction(
+                instance_id, PlannedKind.REFUSED, held, note=f"has no revision {self.to}: upload it first"
+            )
         after = instance_pb2.Instance()
         after.CopyFrom(held.instance)
         retarget(after.spec.revision, self.to)
         changes = diff(held.instance, after)
         if not changes:
-            return Action(instance_id, Kind.UNCHANGED, held)
-        return Action(instance_id, Kind.UPDATE, held, after, changes)
+            return PlannedAction(instance_id, PlannedKind.UNCHANGED, held)
+        return PlannedAction(instance_id, PlannedKind.UPDATE, held, after, changes)
 
 
-def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> Switch:
+def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> SwitchIntent:
     """The switch back to the revision before the READY one.
 
     Revisions are listed in the order in which they were added, so the one before is the one listed before. Where
@@ -73,7 +75,7 @@ def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> Swi
     if len(before) > 1 or "" in before:
         found = ", ".join(f"{count} x {revision or 'none'}" for revision, count in before.most_common())
         raise CannotRollBack(f"the revision before {leaving} differs between instances ({found}): choose one with --to")
-    return Switch(next(iter(before)), leaving)
+    return SwitchIntent(next(iter(before)), leaving)
 
 
 def _last_ready(instances: list[instance_pb2.Instance]) -> str:

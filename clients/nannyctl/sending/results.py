@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from hqcli.exits import code_name, exit_of_code
 from hqpb.v1 import service_pb2 as pb
-from nannyctl.exits import Exit, worst
+from nannyctl.exits import NannyExit, worst
 
 
-class Outcome(enum.StrEnum):
+class UploadOutcome(enum.StrEnum):
     """What became of an instance."""
 
     CREATED = "created"
@@ -29,13 +29,13 @@ class Outcome(enum.StrEnum):
 
 
 EXITS = {
-    Outcome.CONFLICT: Exit.CONFLICT,
-    Outcome.REFUSED: Exit.REFUSED,
-    Outcome.NOT_ALLOWED: Exit.NOT_ALLOWED,
-    Outcome.UNKNOWN: Exit.OUTCOME_UNKNOWN,
-    Outcome.AWAY: Exit.UNAVAILABLE,
-    Outcome.NOT_READY: Exit.NOT_YET,
-    Outcome.HELD_BACK: Exit.NOT_YET,
+    UploadOutcome.CONFLICT: NannyExit.CONFLICT,
+    UploadOutcome.REFUSED: NannyExit.REFUSED,
+    UploadOutcome.NOT_ALLOWED: NannyExit.NOT_ALLOWED,
+    UploadOutcome.UNKNOWN: NannyExit.OUTCOME_UNKNOWN,
+    UploadOutcome.AWAY: NannyExit.UNAVAILABLE,
+    UploadOutcome.NOT_READY: NannyExit.NOT_YET,
+    UploadOutcome.HELD_BACK: NannyExit.NOT_YET,
 }
 _CONFLICTS = frozenset({"ABORTED", "ALREADY_EXISTS", "NOT_FOUND"})
 _AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})
@@ -51,7 +51,7 @@ class Result:
     """
 
     id: str
-    outcome: Outcome
+    outcome: UploadOutcome
     version: int = 0
     message: str = ""
 
@@ -61,21 +61,21 @@ class Result:
         return self.outcome in EXITS
 
     @property
-    def exit(self) -> Exit:
+    def exit(self) -> NannyExit:
         """The exit code for it alone."""
-        return EXITS.get(self.outcome, Exit.OK)
+        return EXITS.get(self.outcome, NannyExit.OK)
 
 
 def counts(results: Iterable[Result]) -> dict[str, int]:
     """Results by outcome, those that occur, in the order of outcomes."""
     found = Counter(result.outcome for result in results)
-    return {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
+    return {outcome.value: found[outcome] for outcome in UploadOutcome if found[outcome]}
 
 
-def exit_of_results(results: Iterable[Result]) -> Exit:
+def exit_of_results(results: Iterable[Result]) -> NannyExit:
     """The exit code for one installation. A lost connection counts less than any other failure."""
     failures = {result.exit for result in results if result.failed}
-    return Exit.UNAVAILABLE if failures == {Exit.UNAVAILABLE} else worst(failures - {Exit.UNAVAILABLE})
+    return NannyExit.UNAVAILABLE if failures == {NannyExit.UNAVAILABLE} else worst(failures - {NannyExit.UNAVAILABLE})
 
 
 def failure(instance_id: str, code: str, reason: str, message: str, field: str = "") -> Result:
@@ -85,22 +85,22 @@ def failure(instance_id: str, code: str, reason: str, message: str, field: str =
     return Result(instance_id, _outcome(code, reason), message=text.rstrip(".").replace("\n", " "))
 
 
-def of_item(item: pb.ApplyResult) -> Result:
+def item_result(item: pb.ApplyResult) -> Result:
     """One result of ApplyInstances."""
     if item.HasField("error"):
         error = item.error
         return failure(item.id, code_name(error.code), error.reason, error.message, error.field)
-    outcome = Outcome.UNCHANGED if item.outcome == pb.APPLY_OUTCOME_UNCHANGED else Outcome.UPDATED
+    outcome = UploadOutcome.UNCHANGED if item.outcome == pb.APPLY_OUTCOME_UNCHANGED else UploadOutcome.UPDATED
     if item.outcome == pb.APPLY_OUTCOME_CREATED:
-        outcome = Outcome.CREATED
+        outcome = UploadOutcome.CREATED
     return Result(item.id, outcome, item.version)
 
 
-def _outcome(code: str, reason: str) -> Outcome:
+def _outcome(code: str, reason: str) -> UploadOutcome:
     if reason == "OUTCOME_UNKNOWN" or code in ("INTERNAL", "UNKNOWN"):
-        return Outcome.UNKNOWN
+        return UploadOutcome.UNKNOWN
     if code in _CONFLICTS or reason == "EPOCH_CHANGED":
-        return Outcome.CONFLICT
+        return UploadOutcome.CONFLICT
     if code in _AWAY:
-        return Outcome.AWAY
-    return Outcome.NOT_ALLOWED if exit_of_code(code).name == "NOT_ALLOWED" else Outcome.REFUSED
+        return UploadOutcome.AWAY
+    return UploadOutcome.NOT_ALLOWED if exit_of_code(code).name == "NOT_ALLOWED" else UploadOutcome.REFUSED

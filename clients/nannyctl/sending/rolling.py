@@ -13,9 +13,9 @@ from hqclient.errors import HqApiError
 from hqclient.watch_items import Shown
 from hqpb.v1.instance_pb2 import Instance
 from nannyctl.following import instances_as_they_change, instances_now
-from nannyctl.plans.pacing import Pace, Roll, Step
-from nannyctl.plans.plan import Action, Plan
-from nannyctl.sending.results import Outcome, Result
+from nannyctl.plans.pacing import PacingSettings, PacingStep, Roll
+from nannyctl.plans.plan import InstancePlan, PlannedAction
+from nannyctl.sending.results import Result, UploadOutcome
 from nannyctl.sending.uploading import Upload, result_without_write
 
 _NOT_WAITED_FOR = "was not ready before, not waited for"
@@ -30,7 +30,7 @@ class Rolling:
     """
 
     def __init__(
-        self, client: Client, plan: Plan, revision: str, pace: Pace, settled: Callable[[Result], None]
+        self, client: Client, plan: InstancePlan, revision: str, pace: PacingSettings, settled: Callable[[Result], None]
     ) -> None:
         self._client = client
         self._plan = plan
@@ -47,7 +47,7 @@ class Rolling:
             if self._actions:
                 await self._roll()
         except HqApiError as error:
-            self._hold_back(Outcome.AWAY, f"the roll-out stopped before it: {error.message}")
+            self._hold_back(UploadOutcome.AWAY, f"the roll-out stopped before it: {error.message}")
         return [self._result(action) for action in self._plan.actions]
 
     async def _roll(self) -> None:
@@ -71,10 +71,10 @@ class Rolling:
                     coming.cancel()
                     await asyncio.wait({coming})
 
-    async def _switch(self, step: Step, roll: Roll) -> bool:
+    async def _switch(self, step: PacingStep, roll: Roll) -> bool:
         """Switch a batch; return whether all of it was stored."""
         actions = tuple(self._actions[one] for one in step.switch)
-        done = await self._upload.run(Plan(self._plan.service, self._plan.intent, actions)) if actions else []
+        done = await self._upload.run(InstancePlan(self._plan.service, self._plan.intent, actions)) if actions else []
         for result in done:
             if result.id in roll.unwatched and not result.failed:
                 self._results[result.id] = Result(result.id, result.outcome, result.version, _NOT_WAITED_FOR)
@@ -84,17 +84,17 @@ class Rolling:
         self._results[result.id] = result
         self._settled(result)
 
-    def _stop(self, step: Step) -> None:
+    def _stop(self, step: PacingStep) -> None:
         waited = f"did not become ready within {self._pace.patience_s:.0f} s"
         for one in step.late:
-            self._results[one] = Result(one, Outcome.NOT_READY, self._results[one].version, waited)
-        self._hold_back(Outcome.HELD_BACK, _HELD_BACK)
+            self._results[one] = Result(one, UploadOutcome.NOT_READY, self._results[one].version, waited)
+        self._hold_back(UploadOutcome.HELD_BACK, _HELD_BACK)
 
-    def _hold_back(self, outcome: Outcome, why: str) -> None:
+    def _hold_back(self, outcome: UploadOutcome, why: str) -> None:
         for one in self._actions.keys() - self._results.keys():
             self._take(Result(one, outcome, message=why))
 
-    def _result(self, action: Action) -> Result:
+    def _result(self, action: PlannedAction) -> Result:
         return self._results.get(action.id) or result_without_write(action)
 
 

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterable
 
 from hqclient.client import Client
 from hqclient.errors import HqApiError
-from nannyctl.plans.plan import Action, Kind, Plan, batches
-from nannyctl.sending.holdings import Holdings
-from nannyctl.sending.results import Outcome, Result
+from nannyctl.plans.plan import InstancePlan, PlannedAction, PlannedKind, batches
+from nannyctl.sending.holdings import InstanceReader
+from nannyctl.sending.results import Result, UploadOutcome
 from nannyctl.sending.writing import write
 
 TRIES = 8
 FIRST_WAIT_S = 0.05
-AGAIN = frozenset({Outcome.CONFLICT, Outcome.UNKNOWN, Outcome.AWAY})
-_DONE = {Kind.CREATE: Outcome.CREATED, Kind.UPDATE: Outcome.UPDATED, Kind.DELETE: Outcome.DELETED}
+AGAIN = frozenset({UploadOutcome.CONFLICT, UploadOutcome.UNKNOWN, UploadOutcome.AWAY})
+_DONE = {
+    PlannedKind.CREATE: UploadOutcome.CREATED,
+    PlannedKind.UPDATE: UploadOutcome.UPDATED,
+    PlannedKind.DELETE: UploadOutcome.DELETED,
+}
 
 
 class Upload:
@@ -32,20 +36,20 @@ class Upload:
 
     def __init__(self, client: Client, settled: Callable[[Result], None], rng: random.Random, *, parallel: int) -> None:
         self._client = client
-        self._holdings = Holdings(client)
+        self._holdings = InstanceReader(client)
         self._settled = settled
         self._rng = rng
         self._turns = asyncio.Semaphore(parallel)
         self._away = ""
 
-    async def run(self, plan: Plan) -> list[Result]:
+    async def run(self, plan: InstancePlan) -> list[Result]:
         """One result for each action of the plan, in order of ids."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._batch(plan, batch)) for batch in batches(plan.writes)]
         done = {result.id: result for task in tasks for result in task.result()}
         return [done.get(action.id) or result_without_write(action) for action in plan.actions]
 
-    async def _batch(self, plan: Plan, batch: list[Action]) -> list[Result]:
+    async def _batch(self, plan: InstancePlan, batch: list[PlannedAction]) -> list[Result]:
         final: list[Result] = []
         pending = batch
         async with self._turns:
@@ -60,22 +64,22 @@ class Upload:
                 pending = await self._look_again(plan, pending, again, final)
         return final
 
-    async def _once(self, actions: Iterable[Action]) -> list[Result]:
+    async def _once(self, actions: Iterable[PlannedAction]) -> list[Result]:
         """Send each action once, unless the installation is already known to be away."""
         results: list[Result] = []
         for batch in batches(actions):
             if self._away:
-                results += [Result(action.id, Outcome.AWAY, message=self._away) for action in batch]
+                results += [Result(action.id, UploadOutcome.AWAY, message=self._away) for action in batch]
             else:
                 results += await write(self._client, batch)
         return results
 
     async def _look_again(
-        self, plan: Plan, sent: list[Action], again: list[Result], final: list[Result]
-    ) -> list[Action]:
+        self, plan: InstancePlan, sent: list[PlannedAction], again: list[Result], final: list[Result]
+    ) -> list[PlannedAction]:
         """What remains to be done after others' writes; finished results go to `final`."""
         try:
-            found = await self._holdings.of_ids([result.id for result in again])
+            found = await self._holdings.read_instances([result.id for result in again])
             found = await self._holdings.with_secrets(found, plan.intent)
         except HqApiError as error:
             self._away = error.message
@@ -94,16 +98,16 @@ class Upload:
             self._settled(result)
 
 
-def result_without_write(action: Action) -> Result:
+def result_without_write(action: PlannedAction) -> Result:
     """What became of an instance for which there was nothing to send."""
-    outcome = Outcome.REFUSED if action.kind is Kind.REFUSED else Outcome.UNCHANGED
+    outcome = UploadOutcome.REFUSED if action.kind is PlannedKind.REFUSED else UploadOutcome.UNCHANGED
     version = action.before.instance.meta.version if action.before is not None else 0
     return Result(action.id, outcome, version, action.note)
 
 
-def _as_found(action: Action, told: Result, kind: Kind) -> Result:
+def _as_found(action: PlannedAction, told: Result, kind: PlannedKind) -> Result:
     """An instance that needs no write any more: our own write was stored after all, or somebody did the same."""
     result = result_without_write(action)
-    if told.outcome is Outcome.CONFLICT or result.failed:
+    if told.outcome is UploadOutcome.CONFLICT or result.failed:
         return result
-    return Result(result.id, _DONE.get(kind, Outcome.UNCHANGED), result.version, "its write had been stored")
+    return Result(result.id, _DONE.get(kind, UploadOutcome.UNCHANGED), result.version, "its write had been stored")

@@ -9,15 +9,15 @@ from dataclasses import replace
 from hqclient.client import Client
 from hqclient.errors import HqApiError
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.plan import Action, Kind, Plan, batches, way_of
-from nannyctl.sending.results import Outcome, Result, failure, of_item
+from nannyctl.plans.plan import InstancePlan, PlannedAction, PlannedKind, batches, way_of
+from nannyctl.sending.results import Result, UploadOutcome, failure, item_result
 
 SECRETS = "spec.revision.secret"
 DEPLOYED = ("meta.service_id", "meta.labels", "meta.annotations", "spec.resource_request", "spec.revision")
 SCHEDULED = ("spec.allocation", "spec.node_name")
 
 
-async def write(client: Client, batch: Sequence[Action], *, validate_only: bool = False) -> list[Result]:
+async def write(client: Client, batch: Sequence[PlannedAction], *, validate_only: bool = False) -> list[Result]:
     """One result for each action of a batch, in order. Never raises for a failed call.
 
     With `validate_only` HQ reports what it would do and stores nothing; deletions are not sent at all.
@@ -27,7 +27,7 @@ async def write(client: Client, batch: Sequence[Action], *, validate_only: bool 
     return list(await asyncio.gather(*(_alone(client, action, validate_only) for action in batch)))
 
 
-def to_send(action: Action) -> instance_pb2.Instance:
+def instance_to_send(action: PlannedAction) -> instance_pb2.Instance:
     """The instance as it goes out: the scheduler's fields only if they change."""
     assert action.after is not None
     sent = instance_pb2.Instance()
@@ -41,57 +41,57 @@ def to_send(action: Action) -> instance_pb2.Instance:
     return sent
 
 
-async def _apply(client: Client, batch: Sequence[Action], validate_only: bool) -> list[Result]:
+async def _apply(client: Client, batch: Sequence[PlannedAction], validate_only: bool) -> list[Result]:
     try:
-        instances = [to_send(action) for action in batch]
+        instances = [instance_to_send(action) for action in batch]
         answer = await client.apply(instances, epoch=batch[0].epoch, validate_only=validate_only)
     except HqApiError as error:
-        return [_failed(action, error) for action in batch]
-    return [of_item(item) for item in answer.result]
+        return [_failed_result(action, error) for action in batch]
+    return [item_result(item) for item in answer.result]
 
 
-async def _alone(client: Client, action: Action, validate_only: bool) -> Result:
+async def _alone(client: Client, action: PlannedAction, validate_only: bool) -> Result:
     try:
         return await _send(client, action, validate_only)
     except HqApiError as error:
-        return _failed(action, error)
+        return _failed_result(action, error)
 
 
-async def _send(client: Client, action: Action, validate_only: bool) -> Result:
+async def _send(client: Client, action: PlannedAction, validate_only: bool) -> Result:
     match way_of(action):
         case "create":
             # Not by ApplyInstances: without a version it would replace what somebody else created meanwhile.
-            created = await client.create(to_send(action), validate_only=validate_only)
-            return Result(action.id, Outcome.CREATED, created.instance.meta.version)
+            created = await client.create(instance_to_send(action), validate_only=validate_only)
+            return Result(action.id, UploadOutcome.CREATED, created.instance.meta.version)
         case "delete":
             if not validate_only:
                 assert action.before is not None
                 await client.delete(action.id, version=action.before.instance.meta.version, epoch=action.epoch)
-            return Result(action.id, Outcome.DELETED)
+            return Result(action.id, UploadOutcome.DELETED)
         case _:
-            sent = to_send(action)
-            fields = (*DEPLOYED, *_scheduled(sent), SECRETS)
+            sent = instance_to_send(action)
+            fields = (*DEPLOYED, *_scheduler_fields(sent), SECRETS)
             updated = await client.update(sent, fields=fields, epoch=action.epoch, validate_only=validate_only)
-            return Result(action.id, Outcome.UPDATED, updated.instance.meta.version)
+            return Result(action.id, UploadOutcome.UPDATED, updated.instance.meta.version)
 
 
-def _scheduled(sent: instance_pb2.Instance) -> list[str]:
+def _scheduler_fields(sent: instance_pb2.Instance) -> list[str]:
     """The scheduler's fields that have to be written."""
     told = (sent.spec.HasField("allocation"), bool(sent.spec.node_name))
     return [path for path, is_told in zip(SCHEDULED, told, strict=True) if is_told]
 
 
-def _failed(action: Action, error: HqApiError) -> Result:
+def _failed_result(action: PlannedAction, error: HqApiError) -> Result:
     if error.outcome_unknown:
-        return Result(action.id, Outcome.UNKNOWN, message=error.message)
+        return Result(action.id, UploadOutcome.UNKNOWN, message=error.message)
     field = error.violations[0].field if error.violations else ""
     return failure(action.id, error.code.name, error.reason, error.message, field)
 
 
-_NO = frozenset({Outcome.REFUSED, Outcome.NOT_ALLOWED})
+_NO = frozenset({UploadOutcome.REFUSED, UploadOutcome.NOT_ALLOWED})
 
 
-async def checked(client: Client, plan: Plan) -> Plan:
+async def check_plan(client: Client, plan: InstancePlan) -> InstancePlan:
     """The plan, with what HQ would refuse as REFUSED.
 
     A conflict is not a refusal: an upload would read again. Nor is a missing answer: an upload would report it.
@@ -100,11 +100,11 @@ async def checked(client: Client, plan: Plan) -> Plan:
     for batch in batches(plan.writes):
         results = await write(client, batch, validate_only=True)
         refused |= {result.id: result for result in results if result.outcome in _NO}
-    return replace(plan, actions=tuple(_judged(action, refused) for action in plan.actions))
+    return replace(plan, actions=tuple(_mark_refused(action, refused) for action in plan.actions))
 
 
-def _judged(action: Action, refused: dict[str, Result]) -> Action:
+def _mark_refused(action: PlannedAction, refused: dict[str, Result]) -> PlannedAction:
     if action.id not in refused:
         return action
     note = f"HQ would refuse it: {refused[action.id].message}"
-    return Action(action.id, Kind.REFUSED, action.before, note=note)
+    return PlannedAction(action.id, PlannedKind.REFUSED, action.before, note=note)

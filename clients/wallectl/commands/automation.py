@@ -91,7 +91,7 @@ def limits() -> None:
 @click.argument("project")
 @limit_options
 @click.option("-m", "--reason", default="", help="Why; recorded.")
-def set_(project: str, reason: str, other: tuple[tuple[str, str], ...], **given: Any) -> None:
+def set_limits(project: str, reason: str, other: tuple[tuple[str, str], ...], **given: Any) -> None:
     """Set limits as PERIOD:COUNT (--ssh 2h:5 --dns-fixes 1d:5 -o CHECK 1d:10); others stay."""
     wanted = limits_in(given, other)
     if not wanted:

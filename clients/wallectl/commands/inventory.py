@@ -62,7 +62,7 @@ def import_(file: str, dry_run: bool) -> None:
 @inventory.command()
 def export() -> None:
     """Print the inventory as YAML, with hosts that are not in it: look at those, then import the file."""
-    machines = [*call("ListMachines", pb.ListMachinesRequest()).machines, *_unlisted()]
+    machines = [*call("ListMachines", pb.ListMachinesRequest()).machines, *_unlisted_machines()]
     shown = [MessageToDict(one) for one in sorted(machines, key=lambda one: one.name)]
     click.echo(yaml_text({"machines": shown}), nl=False)
 
@@ -92,7 +92,7 @@ def _machines(name: str, text: str) -> list[Machine]:
     return found
 
 
-def _unlisted() -> Iterator[Machine]:
+def _unlisted_machines() -> Iterator[Machine]:
     for shown in call("ListHosts", pb.ListHostsRequest()).hosts:
         host = shown.host
         if not host.listed:

@@ -37,7 +37,7 @@ def get() -> None:
 @click.argument("setting", type=click.Choice(list(_SETTINGS)))
 @click.argument("value", type=bool)
 @_reason
-def set_(setting: str, value: bool, reason: str) -> None:
+def set_switch(setting: str, value: bool, reason: str) -> None:
     """Switch the automation of all projects: `disable_automation false` switches it on again. For admins."""
     order = pb.SwitchAutomationRequest(automation=_SETTINGS[setting], on=not value)
     order.reason = reason or f"{setting} {str(value).lower()}"

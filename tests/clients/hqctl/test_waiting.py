@@ -12,7 +12,7 @@ import pytest
 
 from hqclient.client import Client
 from hqclient.watch_items import Bookmark, Resync, SnapshotPart, Synced
-from hqctl.commands.waiting import Awaited, Goal
+from hqctl.commands.waiting import Goal, ReachedInstances
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.fake_hq import FakeReplica, instance, say
@@ -139,33 +139,33 @@ def of(*clusters: str) -> tuple[pb.Source, ...]:
 
 
 def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
-    awaited = Awaited(Goal().convert("ready", None, None).holds, frozenset())
-    assert awaited.took(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
+    awaited = ReachedInstances(Goal().convert("ready", None, None).holds, frozenset())
+    assert awaited.apply_item(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
     assert not awaited.is_done()
-    awaited.took(Synced("token", of("east")))
+    awaited.apply_item(Synced("token", of("east")))
     assert awaited.is_done()
 
 
 def test_it_ends_only_when_every_location_of_a_gateway_was_shown() -> None:
-    awaited = Awaited(Goal().convert("ready", None, None).holds, frozenset())
-    awaited.took(Bookmark("", of("east", "west")))
-    awaited.took(SnapshotPart((made("web-1", "east"),)))
-    awaited.took(Synced("t1", of("east")))
+    awaited = ReachedInstances(Goal().convert("ready", None, None).holds, frozenset())
+    awaited.apply_item(Bookmark("", of("east", "west")))
+    awaited.apply_item(SnapshotPart((made("web-1", "east"),)))
+    awaited.apply_item(Synced("t1", of("east")))
     assert not awaited.is_done()
-    awaited.took(SnapshotPart((made("web-1", "west", ready=False),)))
-    awaited.took(Synced("t2", of("west")))
+    awaited.apply_item(SnapshotPart((made("web-1", "west", ready=False),)))
+    awaited.apply_item(Synced("t2", of("west")))
     assert awaited.missing() == {"web-1": "no"}
-    awaited.took(Resync("too slow", "west"))
+    awaited.apply_item(Resync("too slow", "west"))
     assert (awaited.shown.missing, awaited.is_done()) == (["west"], False)
-    assert awaited.took(SnapshotPart((made("web-1", "west"),))) == ["web-1"]
-    awaited.took(Synced("t3", of("west")))
+    assert awaited.apply_item(SnapshotPart((made("web-1", "west"),))) == ["web-1"]
+    awaited.apply_item(Synced("t3", of("west")))
     assert awaited.is_done()
 
 
 def test_an_instance_is_gone_only_when_no_location_has_it() -> None:
-    awaited = Awaited(Goal().convert("gone", None, None).holds, frozenset({"web-1"}))
-    awaited.took(Bookmark("", of("east", "west")))
-    assert awaited.took(Synced("t1", of("east"))) == []
+    awaited = ReachedInstances(Goal().convert("gone", None, None).holds, frozenset({"web-1"}))
+    awaited.apply_item(Bookmark("", of("east", "west")))
+    assert awaited.apply_item(Synced("t1", of("east"))) == []
     assert not awaited.is_done()
-    assert awaited.took(Synced("t2", of("west"))) == ["web-1"]
+    assert awaited.apply_item(Synced("t2", of("west"))) == ["web-1"]
     assert awaited.is_done()

@@ -17,7 +17,7 @@ from hqpb.v1 import service_stubs
 from instancectl.hostagent.agent import HostAgent
 from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Method, Streaming, UnaryMethod
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
@@ -67,7 +67,7 @@ class RecordingHq:
         unary = [self._unary(name) for name in ("ReportStatuses", "BeginReportings", "GetRevision", "GetInstance")]
         return [*unary, Streaming(f"{_SERVICE}/WatchInstances", bytes, bytes, self._watch, OPEN)]
 
-    def _unary(self, name: str) -> Unary:
+    def _unary(self, name: str) -> UnaryMethod:
         async def run(request: bytes, call: Call) -> Answer:
             self.asked.setdefault(name, []).append(request)
             self.request_ids.append(call.request_id)
@@ -76,7 +76,7 @@ class RecordingHq:
             answer = self.answers[name](request)
             return Raw(answer if isinstance(answer, bytes) else await answer)
 
-        return Unary(f"{_SERVICE}/{name}", bytes, bytes, run, OPEN)
+        return UnaryMethod(f"{_SERVICE}/{name}", bytes, bytes, run, OPEN)
 
     async def _watch(self, request: bytes, call: Call) -> AsyncIterator[Answer]:
         self.watched.append(pb.WatchInstancesRequest.FromString(request))

@@ -111,7 +111,7 @@ class Ctl:
             owner = json.loads((self.directory / "state.json").read_text())["owner"]
         except (OSError, ValueError):
             return []
-        return [pid for pid in procfs.marked(f"{owner}.") if is_alive(pid)]
+        return [pid for pid in procfs.pids_with_mark(f"{owner}.") if is_alive(pid)]
 
     async def terminate(self, timeout_s: float = 45.0) -> int:
         return await self._end(signal.SIGTERM, timeout_s)

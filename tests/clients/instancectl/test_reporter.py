@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
-from instancectl.reports.reporter import Reporter
+from instancectl.reports.reporter import StatusReporter
 from instancectl.reports.schedule import COALESCE_S
 from instancectl.reports.subject import SubjectId
-from instancectl.route import Route
+from instancectl.route import HqRoute
 from tests.clients.instancectl.supervised import NODE, instance, revision
 from tests.support.sample_instances import eventually
 
@@ -32,8 +32,8 @@ class Heard:
 
 
 @asynccontextmanager
-async def reporting(client: Client, heard: Heard) -> AsyncIterator[Reporter]:
-    reporter = Reporter(Route(None, client, random.Random(1)), MachineClock(), random.Random(1), heard)
+async def reporting(client: Client, heard: Heard) -> AsyncIterator[StatusReporter]:
+    reporter = StatusReporter(HqRoute(None, client, random.Random(1)), MachineClock(), random.Random(1), heard)
     task = asyncio.create_task(reporter.run())
     try:
         yield reporter

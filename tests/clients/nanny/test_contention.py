@@ -18,8 +18,8 @@ from hqpb.v1 import instance_pb2 as model
 from nannyctl.commands.uploader import make_plans
 from nannyctl.descriptions.description import parse_description
 from nannyctl.descriptions.shares import Share
-from nannyctl.plans.plan import Plan
-from nannyctl.sending.results import Outcome, Result
+from nannyctl.plans.plan import InstancePlan
+from nannyctl.sending.results import Result, UploadOutcome
 from nannyctl.sending.uploading import Upload
 from tests.clients.nanny.uploads import description, expected, held_by, nanny, start, summary, written
 from tests.clients.process import ended
@@ -31,7 +31,7 @@ COUNT = 200
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 
 
-async def planned(client: Client, whole: dict[str, Any]) -> Plan:
+async def planned(client: Client, whole: dict[str, Any]) -> InstancePlan:
     faults: list[str] = []
     parsed = parse_description(whole, "web.yaml", faults)
     assert not faults
@@ -39,7 +39,7 @@ async def planned(client: Client, whole: dict[str, Any]) -> Plan:
     return plan
 
 
-async def carried_out(client: Client, plan: Plan) -> list[Result]:
+async def carried_out(client: Client, plan: InstancePlan) -> list[Result]:
     told: list[Result] = []
     results = await Upload(client, told.append, random.Random(1), parallel=4).run(plan)
     assert sorted(r.id for r in told) == [action.id for action in plan.writes], "every write is told once"
@@ -64,7 +64,11 @@ async def test_two_uploaders_that_planned_the_same_end_in_one_of_the_two_states_
     async with two_clients(replica) as clients:
         plans = [await planned(one, whole) for one, whole in zip(clients, wanted, strict=True)]
         both = await asyncio.gather(*(carried_out(one, plan) for one, plan in zip(clients, plans, strict=True)))
-    assert {r.outcome for results in both for r in results} <= {Outcome.UPDATED, Outcome.UNCHANGED, Outcome.CONFLICT}
+    assert {r.outcome for results in both for r in results} <= {
+        UploadOutcome.UPDATED,
+        UploadOutcome.UNCHANGED,
+        UploadOutcome.CONFLICT,
+    }
     winners = set()
     for number, (name, instance) in enumerate(sorted((await held_by(client)).items())):
         found = summary(instance)
@@ -79,7 +83,7 @@ async def test_two_uploaders_that_add_revisions_lose_neither(replica: ReplicaPro
     async with two_clients(replica) as clients:
         plans = [await planned(one, description(COUNT, name)) for one, name in zip(clients, "ab", strict=True)]
         both = await asyncio.gather(*(carried_out(one, plan) for one, plan in zip(clients, plans, strict=True)))
-    assert {r.outcome for results in both for r in results} == {Outcome.UPDATED}
+    assert {r.outcome for results in both for r in results} == {UploadOutcome.UPDATED}
     for number, (_, instance) in enumerate(sorted((await held_by(client)).items())):
         found = summary(instance)
         last_a, last_b = expected(number, "v1", "b", "a"), expected(number, "v1", "a", "b")
@@ -94,7 +98,7 @@ async def test_two_uploaders_that_create_the_same_instances_do_not_replace_unrea
         both = await asyncio.gather(*(carried_out(one, plan) for one, plan in zip(clients, plans, strict=True)))
     outcomes = [{r.id: r.outcome for r in results} for results in both]
     for number, (one, instance) in enumerate(sorted((await held_by(client)).items())):
-        assert {outcomes[0][one], outcomes[1][one]} == {Outcome.CREATED, Outcome.UPDATED}
+        assert {outcomes[0][one], outcomes[1][one]} == {UploadOutcome.CREATED, UploadOutcome.UPDATED}
         assert summary(instance) in (expected(number, "a", "b"), expected(number, "b", "a"))
 
 
@@ -127,7 +131,7 @@ async def test_what_a_scheduler_writes_meanwhile_is_not_lost(replica: ReplicaPro
     uploading = asyncio.ensure_future(carried_out(client, plan))
     await asyncio.gather(*(schedule(n) for n in range(COUNT)))
     results = await uploading
-    assert {result.outcome for result in results} == {Outcome.UPDATED}
+    assert {result.outcome for result in results} == {UploadOutcome.UPDATED}
     for number, (_, instance) in enumerate(sorted((await held_by(client)).items())):
         assert (instance.spec.node_name, instance.spec.allocation.port[0].number) == (f"node-{number}", 80)
         assert [revision.id for revision in instance.spec.revision] == ["v1", "v2"]

@@ -22,7 +22,7 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from hqpb.v1 import service_pb2
-from serving.rights.reach import Form
+from serving.rights.reach import ReachForm
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from tests.support.authority import requests
@@ -71,7 +71,7 @@ class Matrix:
             answers.append(await self._ask(server, path, row, caller))
             if name in requests.CHANGES and answers[-1][0] == "OK":
                 await self._prepare(server)
-        is_narrowed = reach is not None and (reach.form is Form.NARROWED or "wire/List" in path)
+        is_narrowed = reach is not None and (reach.form is ReachForm.NARROWED or "wire/List" in path)
         sees_all = any(word in answers[NAMES.index("admi")][1] for word in _THERE)
         cells = [_cell(code, text, narrowed=is_narrowed and sees_all) for code, text in answers]
         self.rows.append((server.name, name, f"{rule.name}; {reach}", cells))

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from control import Config
+from control import ControlConfig
 from hqapi.rules import DENIED_BY_STATE
 from hqclient import Client
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from nanny.server import Server as NannyServer
+from nanny.server import NannyProcess as NannyServer
 from nanny.world.leave import NoCms
-from serving.auth.call_guard import Guard
+from serving.auth.call_guard import CallGuard
 from serving.auth.security import Security, security_of
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
@@ -57,7 +57,7 @@ def noted() -> Iterator[Rules]:
     rules: Rules = {}
     original = ServerContext.guard
 
-    def guard(self: ServerContext, path: str, rule: Rule, reach: Reach | None) -> Guard:
+    def guard(self: ServerContext, path: str, rule: Rule, reach: Reach | None) -> CallGuard:
         rules.setdefault(path, (rule, reach))  # the agents' listener has some of them once more
         return original(self, path, rule, reach)
 
@@ -107,7 +107,7 @@ class Servers:
         shared = ServerContext(Limits(), SystemClock(), RequestIds("nanny"), self.security())
         clients = {name: Client([address]) for name, address in made.addresses.items()}
         with noted() as rules:
-            config = Config("/nanny/v1/", "nanny-1", 1.0)
+            config = ControlConfig("/nanny/v1/", "nanny-1", 1.0)
             server = NannyServer(
                 config, MemoryStore(), random.Random(1), shared, ANYWHERE, clients, NoCms(), grace_s=0.1
             )

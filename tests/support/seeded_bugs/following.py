@@ -8,7 +8,7 @@ import pytest
 
 from hq.store_events import StoreEvents
 from store.epoch import Epoch
-from store.follow import Follower
+from store.follow import StoreFollower
 from store.listing import Difference
 from store.port import Batch
 from store.proof import Proof
@@ -20,7 +20,7 @@ Patch = pytest.MonkeyPatch
 
 @bug("What was deleted while history was compacted stays in memory.", "CONVERGED", scenes.gap)
 def deletions_lost_in_a_gap(patch: Patch) -> None:
-    patch.setattr(Difference, "gone", lambda _, revision: iter(()))
+    patch.setattr(Difference, "deletions", lambda _, revision: iter(()))
 
 
 @bug("Memory is never compared with the store.", "GHOST", scenes.compacted_by_a_stranger)
@@ -35,14 +35,14 @@ async def forever(_: Proof) -> None:
 @bug("A watch on the store that ended is opened again at the head.", "CONVERGED", scenes.gap)
 def reopened_at_the_head(patch: Patch) -> None:
     patch.setattr(Proof, "run", forever)  # which would mend it
-    once = Follower._follow_once
+    once = StoreFollower._follow_once
 
-    async def skipping(self: Follower) -> None:
+    async def skipping(self: StoreFollower) -> None:
         if self.applied:
             _, self.applied = await self._store.get(self._keys.epoch)
         await once(self)
 
-    patch.setattr(Follower, "_follow_once", skipping)
+    patch.setattr(StoreFollower, "_follow_once", skipping)
 
 
 @bug(
@@ -51,13 +51,13 @@ def reopened_at_the_head(patch: Patch) -> None:
     scenes.gap,
 )
 def old_events_again(patch: Patch) -> None:
-    once = Follower._follow_once
+    once = StoreFollower._follow_once
 
-    async def repeating(self: Follower) -> None:
+    async def repeating(self: StoreFollower) -> None:
         self.applied = max(0, self.applied - 4)
         await once(self)
 
-    patch.setattr(Follower, "_follow_once", repeating)
+    patch.setattr(StoreFollower, "_follow_once", repeating)
 
 
 @bug("Watches go on over a gap in history without being told of a difference.", "COMPLETE", scenes.gap)
@@ -79,4 +79,4 @@ def epoch_survives_a_restore(patch: Patch) -> None:
     async def same(self: Epoch) -> None:
         await self.settle()
 
-    patch.setattr(Epoch, "moved", same)
+    patch.setattr(Epoch, "on_history_changed", same)

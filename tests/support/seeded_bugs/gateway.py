@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from federated.calls.one_location import Portion, Progress
-from federated.followed.joined import Joined
-from federated.followed.picture import Picture
+from federated.calls.one_location import LocationProgress, Portion
+from federated.followed.joined import MergedList
+from federated.followed.picture import LocationFrames
 from tests.support.following_gateway import FollowingGateway
 from tests.support.recorded_run import RecordedRun
 from tests.support.seeded_bugs.bug import bug
@@ -59,31 +59,31 @@ async def _asked(play: RecordedRun, gateway: FollowingGateway, seconds: int) -> 
 
 @bug("A list from a gateway's memory is called as fresh as its last message was.", "FRESH", followed)
 def followed_list_never_ages(patch: Patch) -> None:
-    source = Picture.source
-    patch.setattr(Picture, "source", lambda self, _: source(self, self.last_at))
+    source = LocationFrames.source
+    patch.setattr(LocationFrames, "source", lambda self, _: source(self, self.last_at))
 
 
 @bug("A gateway answers from memory however long its location has said nothing.", "FRESH", followed)
 def followed_in_silence(patch: Patch) -> None:
-    patch.setattr(Picture, "is_usable", lambda self, _: self._is_complete)
+    patch.setattr(LocationFrames, "is_usable", lambda self, _: self._is_complete)
 
 
 @bug("A list from a gateway's memory is not made again when its location says what changed.", "GENUINE", followed)
 def followed_list_is_kept(patch: Patch) -> None:
-    moved = Joined._moved
+    moved = MergedList._update_order
 
-    def once(self: Joined, name: str, shown: Picture) -> bool:
+    def once(self: MergedList, name: str, shown: LocationFrames) -> bool:
         return self._body.generation == 0 and moved(self, name, shown)
 
-    patch.setattr(Joined, "_moved", once)
+    patch.setattr(MergedList, "_update_order", once)
 
 
 @bug("A gateway keeps what a location showed when that location has a new history.", "GENUINE", followed)
 def followed_over_a_resync(patch: Patch) -> None:
-    received = Progress.received
+    received = LocationProgress.apply_message
 
-    def remembering(self: Progress, message: object) -> list[Portion]:
+    def remembering(self: LocationProgress, message: object) -> list[Portion]:
         portions = received(self, message)  # type: ignore[arg-type]
         return [portion._replace(forget=False) for portion in portions]
 
-    patch.setattr(Progress, "received", remembering)
+    patch.setattr(LocationProgress, "apply_message", remembering)

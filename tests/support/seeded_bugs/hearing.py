@@ -54,8 +54,8 @@ def expiry_without_fence(patch: Patch) -> None:
 
 @bug("Every revision is called silent after half of the timeout.", "HEARD", scenes.silence)
 def expiry_too_early(patch: Patch) -> None:
-    expired = Deadlines.expired
-    patch.setattr(Deadlines, "expired", lambda self, now, held_s=0.0: expired(self, now + 52, held_s))
+    expired = Deadlines.expired_keys
+    patch.setattr(Deadlines, "expired_keys", lambda self, now, held_s=0.0: expired(self, now + 52, held_s))
 
 
 @bug("Whoever fell silent stays ready.", "GONE", scenes.silence)

@@ -9,7 +9,7 @@ from hq.memory.index import Index
 from hq.memory.joined_lists import Home
 from hq.memory.query import Query
 from hq.registry import reads
-from hq.registry.reads import Count, Reads
+from hq.registry.reads import GroupCount, Reads
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2
 from tests.support.seeded_bugs import scenes
@@ -20,22 +20,22 @@ Patch = pytest.MonkeyPatch
 
 @bug("STRONG reads are answered from memory, without a fence.", "FRESH", scenes.behind)
 def strong_from_memory(patch: Patch) -> None:
-    meets = Freshness.meets
+    meets = Freshness.is_fresh_for
 
     def weak(self: Freshness, read: service_pb2.ReadOptions) -> bool:
         return meets(self, service_pb2.ReadOptions(min_version=read.min_version, epoch=read.epoch))
 
-    patch.setattr(Freshness, "meets", weak)
+    patch.setattr(Freshness, "is_fresh_for", weak)
 
 
 @bug("min_version is not waited for.", "FRESH", scenes.behind)
 def min_version_ignored(patch: Patch) -> None:
-    meets = Freshness.meets
+    meets = Freshness.is_fresh_for
 
     def careless(self: Freshness, read: service_pb2.ReadOptions) -> bool:
         return meets(self, service_pb2.ReadOptions(epoch=read.epoch, consistency=read.consistency))
 
-    patch.setattr(Freshness, "meets", careless)
+    patch.setattr(Freshness, "is_fresh_for", careless)
 
 
 @bug("An answer never says that it is stale.", "FRESH", scenes.behind)
@@ -80,7 +80,7 @@ def kept_list_grows_old(patch: Patch) -> None:
 def all_counted_ready(patch: Patch) -> None:
     count = Reads.count
 
-    async def hopeful(self: Reads, *args: object) -> tuple[list[Count], Source]:
+    async def hopeful(self: Reads, *args: object) -> tuple[list[GroupCount], Source]:
         groups, source = await count(self, *args)  # type: ignore[arg-type]
         return [group._replace(ready=group.total) for group in groups], source
 

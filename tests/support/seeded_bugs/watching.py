@@ -9,10 +9,10 @@ import pytest
 
 from hq.memory import fanout
 from hq.memory.fanout import Fanout
-from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.history import History, VersionEvents, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Delivery, Watcher
-from hq.registry.watch_messages import EVENTS, SYNCED, Message
+from hq.registry.watch_messages import EVENTS, SYNCED, WatchMessage
 from hq.registry.watches import Watches
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
@@ -24,7 +24,7 @@ Patch = pytest.MonkeyPatch
 def fifth_step_dropped(patch: Patch) -> None:
     publish, number = Fanout.publish, count(1)
 
-    def lossy(self: Fanout, step: Step) -> None:
+    def lossy(self: Fanout, step: VersionEvents) -> None:
         if next(number) % 5:
             publish(self, step)
 
@@ -45,9 +45,9 @@ def event_doubled(patch: Patch) -> None:
 @bug("Two steps are delivered in the wrong order.", "ORDERED", scenes.calm)
 def steps_swapped(patch: Patch) -> None:
     publish = Fanout.publish
-    waiting: dict[Fanout, Step] = {}
+    waiting: dict[Fanout, VersionEvents] = {}
 
-    def newest_first(self: Fanout, step: Step) -> None:
+    def newest_first(self: Fanout, step: VersionEvents) -> None:
         older = waiting.pop(self, None)
         if older is None:
             waiting[self] = step
@@ -60,9 +60,9 @@ def steps_swapped(patch: Patch) -> None:
 
 @bug("The events of one version come one by one, each with a token.", "WHOLE", scenes.calm)
 def version_split(patch: Patch) -> None:
-    def messages(self: Watches, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
+    def messages(self: Watches, query: Query, deliveries: Sequence[Delivery]) -> list[WatchMessage]:
         return [
-            Message(EVENTS, self._source_at(delivery.version), [event], self._token(query, delivery.version))
+            WatchMessage(EVENTS, self._source_at(delivery.version), [event], self._token(query, delivery.version))
             for delivery in deliveries
             for event in delivery.events
         ]
@@ -74,7 +74,7 @@ def version_split(patch: Patch) -> None:
 def synced_too_early(patch: Patch) -> None:
     snapshot = Watches._snapshot
 
-    def hasty(self: Watches, query: Query, watcher: Watcher) -> Iterator[Message | None]:
+    def hasty(self: Watches, query: Query, watcher: Watcher) -> Iterator[WatchMessage | None]:
         messages = list(snapshot(self, query, watcher))
         yield from sorted(messages, key=lambda message: message is None or message.kind != SYNCED)
 
@@ -85,7 +85,7 @@ def synced_too_early(patch: Patch) -> None:
 def resumed_too_late(patch: Patch) -> None:
     since = History.since
 
-    def later(self: History, version: int, size_bytes: int) -> list[Step] | None:
+    def later(self: History, version: int, size_bytes: int) -> list[VersionEvents] | None:
         steps = since(self, version, size_bytes)
         return steps[1:] if steps else steps
 
@@ -103,7 +103,7 @@ def left_is_not_said(patch: Patch) -> None:
     def encode(query: Query, event: WatchedEvent) -> bytes:
         if event.after is not None:
             return event.put if query.matches(event.after) else b""
-        return event.gone() if event.before is not None and query.matches(event.before) else b""
+        return event.encoded_removal() if event.before is not None and query.matches(event.before) else b""
 
     patch.setattr(fanout, "encode", encode)
 
@@ -112,7 +112,7 @@ def left_is_not_said(patch: Patch) -> None:
 def bookmark_ahead(patch: Patch) -> None:
     bookmark = Watches._bookmark
 
-    def ahead(self: Watches, query: Query) -> Message:
+    def ahead(self: Watches, query: Query) -> WatchMessage:
         told = bookmark(self, query)
         version = self._fanout.version + 1
         return told._replace(token=self._token(query, version), source=told.source._replace(version=version))

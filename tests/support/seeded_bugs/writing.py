@@ -11,7 +11,7 @@ from hq.errors import AlreadyExists
 from hq.memory import statuses
 from hq.memory.entry import Entry
 from hq.registry import changes
-from hq.registry.changes import Plan
+from hq.registry.changes import WritePlan
 from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
 from store.commit import Committer, Conflict
@@ -58,7 +58,7 @@ def precondition_ignored(patch: Patch) -> None:
 def conflict_answered_as_ok(patch: Patch) -> None:
     write = Writes._write
 
-    async def pleased(self: Writes, instance_id: str, plan: Plan, entry: Entry | None, deadline: float) -> Entry:
+    async def pleased(self: Writes, instance_id: str, plan: WritePlan, entry: Entry | None, deadline: float) -> Entry:
         try:
             return await write(self, instance_id, plan, entry, deadline)
         except Conflict as conflict:
@@ -119,8 +119,8 @@ def created_over(patch: Patch) -> None:
         entry = self._r.cache.get(instance.meta.id)
         if entry is None:
             return await create(self, instance, request_id, deadline, **options)
-        draft = changes.created(instance, entry.traits.uid + 1, "", 0)
-        plan = Plan(draft, statuses.empty_record(draft.meta.uid, 0, 0), request_id)
+        draft = changes.new_draft(instance, entry.traits.uid + 1, "", 0)
+        plan = WritePlan(draft, statuses.empty_record(draft.meta.uid, 0, 0), request_id)
         try:
             return await self._write(instance.meta.id, plan, None, deadline)
         except Conflict:
@@ -163,7 +163,9 @@ def secrets_left_behind(patch: Patch) -> None:
 def status_lost_with_the_spec(patch: Patch) -> None:
     plan = changes.change
 
-    def forgetful(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int, epoch_at: int) -> Plan:
+    def forgetful(
+        entry: Entry, old: changes.InstanceDraft, new: changes.InstanceDraft, wall_ms: int, epoch_at: int
+    ) -> WritePlan:
         return plan(entry, old, new, wall_ms, epoch_at)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
 
     patch.setattr(changes, "change", forgetful)
@@ -171,4 +173,4 @@ def status_lost_with_the_spec(patch: Patch) -> None:
 
 @bug("The status of a revision that was removed stays.", "KEPT", scenes.calm)
 def status_kept_without_a_revision(patch: Patch) -> None:
-    patch.setattr(changes, "dropped", lambda before, after: [])
+    patch.setattr(changes, "has_dropped_revision", lambda before, after: [])

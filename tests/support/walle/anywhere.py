@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
-from walle.outgoing.destinations import Address, CmsEndpoint, Controllers, Destinations, Endpoint, parse_url
+from walle.outgoing.destinations import Address, AllowedEndpoint, CmsEndpoint, Controllers, Destinations, parse_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Anywhere(Destinations):
     def cms_at(self, url: str, tvm_app_id: str = "") -> CmsEndpoint:
         return CmsEndpoint(parse_url(url), self.token, tvm_app_id=tvm_app_id)
 
-    def hook_at(self, url: str) -> Endpoint:
-        return Endpoint(parse_url(url, may_query=True))
+    def hook_at(self, url: str) -> AllowedEndpoint:
+        return AllowedEndpoint(parse_url(url, may_query=True))
 
     def controller_at(self, address: Address, node: str, usual_port: int = 0) -> Controllers:
         ip = address.ip

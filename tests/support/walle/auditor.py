@@ -58,7 +58,7 @@ class Auditor:
     def _asked(self, host: Host, now_ms: int, world: World) -> None:
         operation = host.operation
         self.actions += 1
-        self.in_incident += world.incidents.of(host) is not None and operation.stage == STAGE_REQUESTED
+        self.in_incident += world.incidents.incident_of(host) is not None and operation.stage == STAGE_REQUESTED
         if not operation.old_task:  # the first step of this firing, not the next one
             counter = DNS_FIXES if operation.kind == OPERATION_KIND_DNS_FIX else operation.check
             self._use(host.project, counter, host.name, now_ms, {})

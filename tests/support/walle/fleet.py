@@ -14,15 +14,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.walle.auditor import Auditor
 from tests.support.walle.book import DictBook
 from tests.support.walle.truth import FAULTS, LASTS, Truth
-from walle.approval.protocol import Answer, Cms, CmsFailure, Request
-from walle.executors.port import Executor, ExecutorFailure, Progress, Seen
+from walle.approval.protocol import CmsAnswer, CmsFailure, CmsPort, Request
+from walle.executors.port import Executor, ExecutorFailure, PollResult, WorkProgress
 from walle.fuses.fuse import Automation, Moment, counters_of, switch_of, switch_on
 from walle.fuses.limits import DNS_FIXES, parse_limit
 from walle.healing.decision import decide
 from walle.process.healer import Healer
 from walle.process.ports import MayBegin
 from walle.work import default_cms as default
-from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, Book, Notice, World
+from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, Notice, WalleTransaction, World
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATUS_DEAD,
@@ -192,10 +192,10 @@ class _Store:
     def why_nothing_begins(self) -> str:
         return ""
 
-    async def transact(self, decide: Callable[[Book], T]) -> T:
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return decide(self._fleet.book)
 
-    async def intend(self, decide: Callable[[Book], bool]) -> MayBegin | None:
+    async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return _Now() if decide(self._fleet.book) else None
 
 
@@ -210,7 +210,7 @@ class _Parts:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._executor = fleet, _Machines(fleet)
 
-    def cms(self, project: str, url: str) -> Cms:
+    def cms(self, project: str, url: str) -> CmsPort:
         if project in self._fleet.cms_down:
             raise CmsFailure("no answer within 10 s")
         return _Default(self._fleet, project)
@@ -227,16 +227,16 @@ class _Default:
     def __init__(self, fleet: Fleet, project: str) -> None:
         self._book, self._project = fleet.book, project
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         return default.dry_run()
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         return self._change(lambda held: default.create(held, request, self._max_busy()))
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         return self._change(lambda held: default.poll(held, task_id, self._max_busy()))
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         return await self.poll(task_id)
 
     async def delete(self, task_id: str) -> None:
@@ -266,7 +266,7 @@ class _Machines:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         return "boot-1"
 
     async def begin(self, host: Host) -> str:
@@ -277,15 +277,15 @@ class _Machines:
         self._fleet.truth.work[host.name] = (kind, self._fleet.minute + LASTS[kind])
         return "handle"
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         truth = self._fleet.truth
         if host.name not in truth.work:
-            return Seen(Progress.NOT_BEGUN)
+            return PollResult(WorkProgress.NOT_BEGUN)
         kind, until = truth.work[host.name]
         if self._fleet.minute < until:
-            return Seen(Progress.RUNNING)
+            return PollResult(WorkProgress.RUNNING)
         del truth.work[host.name]
         if kind in FAULTS.get(truth.fault.get(host.name, ""), ("", frozenset()))[1]:
             del truth.fault[host.name]
             truth.mended += 1
-        return Seen(Progress.DONE)
+        return PollResult(WorkProgress.DONE)

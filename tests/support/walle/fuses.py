@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from walle.fuses.admission import Action, Fuses, admit
+from walle.fuses.admission import AutomaticAction, Fuses, admit
 from walle.fuses.fuse import Automation, Moment, counters_of, switch_of, switch_on
 from walle.fuses.limits import DNS_FIXES, parse_limit
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, OPERATION_KIND_DNS_FIX, OPERATION_KIND_REBOOT
@@ -59,20 +59,20 @@ class Panel:
     def wall_jumps(self, seconds: int) -> None:
         self.wall_s += seconds
 
-    def act(self, action: Action) -> bool:
+    def act(self, action: AutomaticAction) -> bool:
         admission = admit(self.fuses(), action, self.now)
         self.project, self.everywhere = admission.project, admission.everywhere
         self.tripped += [admission.tripped] if admission.tripped else []
         return admission.is_allowed
 
     def reboot(self, host: str, check: str = "UNREACHABLE", state: int = HOST_STATE_ASSIGNED) -> bool:
-        return self.act(Action(host, check, OPERATION_KIND_REBOOT, state))  # type: ignore[arg-type]
+        return self.act(AutomaticAction(host, check, OPERATION_KIND_REBOOT, state))  # type: ignore[arg-type]
 
     def fix_dns(self, host: str) -> bool:
-        return self.act(Action(host, "dns", OPERATION_KIND_DNS_FIX, HOST_STATE_ASSIGNED))
+        return self.act(AutomaticAction(host, "dns", OPERATION_KIND_DNS_FIX, HOST_STATE_ASSIGNED))
 
     def die(self, host: str) -> bool:
-        return self.act(Action(host, "UNREACHABLE", None, HOST_STATE_ASSIGNED))
+        return self.act(AutomaticAction(host, "UNREACHABLE", None, HOST_STATE_ASSIGNED))
 
     def trip_healing(self) -> None:
         while self.reboot(f"trip{self.now_s}-{len(self.project.mark)}"):

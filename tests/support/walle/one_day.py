@@ -11,14 +11,14 @@ from typing import TypeVar
 from tests.support.walle.book import DictBook
 from tests.support.walle.fleet import at_once
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
-from walle.approval.protocol import Answer, Cms, CmsFailure, Events, Request, UnknownTask, event_of
-from walle.executors.port import Executor, Progress, Seen
+from walle.approval.protocol import CmsAnswer, CmsEventSink, CmsFailure, CmsPort, Request, UnknownTask, event_of
+from walle.executors.port import Executor, PollResult, WorkProgress
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incidents
 from walle.process.healer import Healer
 from walle.process.parts import CmsEvents
 from walle.process.ports import MayBegin
-from walle.work.book import HOST, PROJECT, Book, Notice, World
+from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World
 from wallepb.v1.host_pb2 import VERDICT_OK, Host, OperationKind
 from wallepb.v1.project_pb2 import Cms as CmsSetting
 
@@ -32,33 +32,33 @@ class FailingCms:
     """Says ok to everything, but for what a test sets: an answer or an error by call."""
 
     name: str
-    events: Events
+    events: CmsEventSink
     calls: Counter[str]
-    says: dict[str, Answer | CmsFailure] = field(default_factory=dict)
+    says: dict[str, CmsAnswer | CmsFailure] = field(default_factory=dict)
     tasks_: set[str] = field(default_factory=set)
     version: str = "v1.4"
 
-    def _answer(self, call: str) -> Answer:
+    def _answer(self, call: str) -> CmsAnswer:
         self.calls[call] += 1
-        said = self.says.get(call, self.says.get("all", Answer(VERDICT_OK)))
+        said = self.says.get(call, self.says.get("all", CmsAnswer(VERDICT_OK)))
         failure = str(said) if isinstance(said, CmsFailure) and not isinstance(said, UnknownTask) else ""
         self.events.send(event_of(call, "web", self.name, self.version, failure=failure), "web")
         if isinstance(said, CmsFailure):
             raise said
         return said
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         return self._answer("dry_run")
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         answer = self._answer("create")
         self.tasks_.add(request.id)
         return answer
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         return self._answer("poll")
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         return self._answer("confirm")
 
     async def delete(self, task_id: str) -> None:
@@ -75,7 +75,7 @@ class FailingMachine:
 
     calls: Counter[str]
     fails: dict[str, Exception] = field(default_factory=dict)
-    seen: Progress = Progress.DONE
+    seen: WorkProgress = WorkProgress.DONE
     name: str = "bmc"
 
     def _call(self, call: str) -> None:
@@ -83,7 +83,7 @@ class FailingMachine:
         if call in self.fails:
             raise self.fails[call]
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         self._call("before")
         return "boot 1"
 
@@ -91,9 +91,9 @@ class FailingMachine:
         self._call("begin")
         return "begun"
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         self._call("look")
-        return Seen(self.seen, "no luck" if self.seen is Progress.FAILED else "")
+        return PollResult(self.seen, "no luck" if self.seen is WorkProgress.FAILED else "")
 
 
 class OneDay:
@@ -139,7 +139,7 @@ class OneDay:
             self.now_ms += 10 if self.writes > writes else round(1000 * (10.0 if after_s is None else after_s))
         return self.now_ms - began_ms
 
-    def transact(self, decide: Callable[[Book], T]) -> T:
+    def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         before = dict(self.book.records)
         result = decide(self.book)
         self.writes += any(before.get(key) != record for key, record in self.book.records.items())
@@ -160,10 +160,10 @@ class _Store:
     def why_nothing_begins(self) -> str:
         return ""
 
-    async def transact(self, decide: Callable[[Book], T]) -> T:
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return self._day.transact(decide)
 
-    async def intend(self, decide: Callable[[Book], bool]) -> MayBegin | None:
+    async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return _Now() if self._day.transact(decide) else None
 
 
@@ -176,7 +176,7 @@ class _Parts:
     def __init__(self, day: OneDay) -> None:
         self._day = day
 
-    def cms(self, project: str, url: str) -> Cms:
+    def cms(self, project: str, url: str) -> CmsPort:
         return self._day.cms[url]
 
     def executor(self, kind: OperationKind) -> Executor:

@@ -12,7 +12,7 @@ import httpx
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from control import Config
+from control import ControlConfig
 from hqclient import Client
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
@@ -26,7 +26,7 @@ from tests.support.walle.anywhere import ANYWHERE as EVERYWHERE
 from walle.executors.command import CommandConfig
 from walle.process.config import FileConfig
 from walle.process.hq import Hq
-from walle.server import Server
+from walle.server import WalleServer
 from walle.tables import KINDS
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Host
@@ -57,7 +57,7 @@ async def call_json(address: str, request: Message, status: int = 200) -> dict[s
 class Running:
     """A process that listens."""
 
-    def __init__(self, server: Server, address: str, task: asyncio.Task[None]) -> None:
+    def __init__(self, server: WalleServer, address: str, task: asyncio.Task[None]) -> None:
         self.server, self.address, self.task = server, address, task
 
     async def call(self, request: Message, status: int = 200) -> dict[str, Any]:
@@ -114,8 +114,8 @@ async def running(
 ) -> AsyncIterator[Running]:
     """It acts once this is entered, unless another process does."""
     shared = ServerContext(Limits(), SystemClock(), RequestIds(name), security=security)
-    server = Server(
-        Config("/walle/v1/", name, term_s=1.0),
+    server = WalleServer(
+        ControlConfig("/walle/v1/", name, term_s=1.0),
         "test",
         file or pretending(),
         store or MemoryStore(),

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hq.main import cli
-from serving.auth.audit import Audit, Line
+from serving.auth.audit import Audit, AuditLine
 from serving.auth.audit_chain import hash_of
 from serving.auth.audit_file import FileSink
 from serving.clock import ManualClock
 
-LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
+LINE = AuditLine("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 Lines = list[bytes]
 
 

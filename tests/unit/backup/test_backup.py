@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hq.backup.archive import Reader, verified
+from hq.backup.archive import BackupReader, verify_backups
 from hq.backup.restore import Disturbed, NotEmpty, Restore
 from hq.backup.save import ForeignRecords, NothingToSave, save_to
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.memory import MemoryStore
-from store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
+from store.port import Commit, Compacted, Compare, StorePage, Unavailable, UnknownOutcome, Write
 from tests.support.backups import KEYS, PLACE, filled, kept, nothing, put, restored, saved, state
 
 
@@ -62,7 +62,9 @@ async def test_the_epoch_is_always_a_new_one_that_knows_all_before_it() -> None:
 
 async def test_a_backup_shows_one_version_whatever_is_written_meanwhile() -> None:
     class Busy(MemoryStore):
-        async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+        async def page(
+            self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False
+        ) -> StorePage:
             await put(self, KEYS.spec("i-9999"), b"late")
             await put(self, KEYS.spec("i-0000"), b"late")
             return await super().page(start, end, revision=revision, limit=limit, keys_only=keys_only)
@@ -72,7 +74,7 @@ async def test_a_backup_shows_one_version_whatever_is_written_meanwhile() -> Non
     busy.__dict__.update(store.__dict__)
     before = kept(await state(store))
     file = await saved(busy)
-    assert {record.key: record.value for record in Reader(file)} == before
+    assert {record.key: record.value for record in BackupReader(file)} == before
 
 
 async def test_a_place_that_is_not_empty_is_refused_untouched() -> None:
@@ -142,7 +144,7 @@ async def test_of_two_restores_at_once_the_first_one_ends_when_the_second_begins
     other = await saved(await filled(3))
     target = MemoryStore()
     file.seek(0)
-    [summary] = verified(file)
+    [summary] = verify_backups(file)
     one = Restore(target, KEYS, summary, random.Random(1))
     await one._begin(replace=False)
     await restored(target, other, replace=True)
@@ -168,7 +170,7 @@ class Compacting(MemoryStore):
 
     times = 2
 
-    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
         if self.times and start != KEYS.prefix:
             self.times -= 1
             raise Compacted(revision)
@@ -180,7 +182,7 @@ async def test_a_backup_overtaken_by_compaction_begins_again(tmp_path: Path) -> 
     store.__dict__.update((await filled(600)).__dict__)
     await save_to(tmp_path / "backup", store, [PLACE], ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:
-        assert verified(file)[0].records["spec"] == 600
+        assert verify_backups(file)[0].records["spec"] == 600
 
 
 async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(tmp_path: Path) -> None:
@@ -214,7 +216,7 @@ async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp
     (tmp_path / f".backup.{os.getpid()}.part").write_bytes(b"half of one")
     await save_to(tmp_path / "backup", await filled(3), [PLACE], ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:
-        assert verified(file)[0].records["spec"] == 3
+        assert verify_backups(file)[0].records["spec"] == 3
 
 
 async def test_records_of_another_program_are_neither_saved_nor_replaced(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.backup.archive import BadBackup, Reader, Writer, chosen, header_of, verified
+from hq.backup.archive import BackupReader, BackupWriter, BadBackup, choose_backup, header_of, verify_backups
 from hq.backup.servers import CMS, HQ, NANNY
 from hqpb.storage.v1 import backup_pb2
 from store.keys import Keys
@@ -18,7 +18,7 @@ Records = list[tuple[bytes, bytes]]
 
 def archive(records: Records, server: str = "hq", following: int = 0) -> bytes:
     file = io.BytesIO()
-    writer = Writer(file)
+    writer = BackupWriter(file)
     writer.header(header_of(server, Keys(f"/{server}/v1/"), 7, b"", 0, following))
     for key, value in records:
         writer.record(key, value)
@@ -31,14 +31,14 @@ SOME: Records = [(b"spec/a", b"x" * 300), (b"spec/b", b""), (b"status/a", b"\xff
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.binary(max_size=400))))
 def test_what_was_written_is_read(records: Records) -> None:
-    reader = Reader(io.BytesIO(archive(records)))
+    reader = BackupReader(io.BytesIO(archive(records)))
     assert reader.header.revision == 7
     assert [(record.key, record.value) for record in reader] == records
 
 
 def test_the_summary_counts_by_kind() -> None:
     data = archive(SOME)
-    [summary] = verified(io.BytesIO(data))
+    [summary] = verify_backups(io.BytesIO(data))
     assert summary.records == {"spec": 2, "status": 1}
     assert (summary.size_bytes, len(summary.sha256)) == (len(data), 32)
 
@@ -49,19 +49,19 @@ def test_a_backup_with_any_byte_changed_is_refused() -> None:
         changed = bytearray(data)
         changed[place] ^= 0x01
         with pytest.raises(BadBackup):
-            verified(io.BytesIO(bytes(changed)))
+            verify_backups(io.BytesIO(bytes(changed)))
 
 
 @pytest.mark.parametrize("data", [archive(SOME), archive(SOME, following=1) + archive(SOME, "cms")])
 def test_a_backup_that_ends_anywhere_is_refused(data: bytes) -> None:
     for length in range(len(data)):
         with pytest.raises(BadBackup):
-            verified(io.BytesIO(data[:length]))
+            verify_backups(io.BytesIO(data[:length]))
 
 
 def test_a_backup_with_something_behind_it_is_refused() -> None:
     with pytest.raises(BadBackup, match="has data after its end"):
-        verified(io.BytesIO(archive(SOME) + b"\0"))
+        verify_backups(io.BytesIO(archive(SOME) + b"\0"))
 
 
 def test_another_file_is_told_from_a_damaged_one() -> None:
@@ -73,41 +73,41 @@ def test_another_file_is_told_from_a_damaged_one() -> None:
         b"meta: {id: web-1}\n" * 10,
     ):
         with pytest.raises(BadBackup, match="not a backup of HQ"):
-            verified(io.BytesIO(stranger))
+            verify_backups(io.BytesIO(stranger))
 
 
 def test_a_backup_in_a_newer_format_says_which() -> None:
     file = io.BytesIO()
-    Writer(file).header(backup_pb2.BackupHeader(format=3))
+    BackupWriter(file).header(backup_pb2.BackupHeader(format=3))
     file.seek(0)
     with pytest.raises(BadBackup, match="format 3, this version of HQ reads formats up to 2"):
-        Reader(file)
+        BackupReader(file)
 
 
 def test_a_backup_of_hq_alone_is_in_the_format_that_older_versions_read() -> None:
-    assert Reader(io.BytesIO(archive(SOME))).header.format == 1
+    assert BackupReader(io.BytesIO(archive(SOME))).header.format == 1
     for newer in (archive(SOME, "cms"), archive(SOME, following=1)):
-        assert Reader(io.BytesIO(newer)).header.format == 2
+        assert BackupReader(io.BytesIO(newer)).header.format == 2
 
 
 def test_the_backups_of_several_servers_in_one_file_are_read_apart() -> None:
     data = archive(SOME, following=1) + archive([(b"task/a", b"x")], "cms")
-    backups = verified(io.BytesIO(data))
+    backups = verify_backups(io.BytesIO(data))
     assert [(one.server, dict(one.records)) for one in backups] == [(HQ, {"spec": 2, "status": 1}), (CMS, {"task": 1})]
     file = io.BytesIO(data)
-    file.seek(chosen(backups, CMS).start)
-    assert [record.key for record in Reader(file)] == [b"task/a"]
+    file.seek(choose_backup(backups, CMS).start)
+    assert [record.key for record in BackupReader(file)] == [b"task/a"]
     with pytest.raises(BadBackup, match=r"no backup of Nanny, but of: hq, cms \(--of\)"):
-        chosen(backups, NANNY)
+        choose_backup(backups, NANNY)
 
 
 def test_a_file_that_lacks_one_of_its_backups_is_refused() -> None:
     parts = [archive(SOME, following=2), archive(SOME, "cms", following=1), archive(SOME, "nanny")]
-    assert len(verified(io.BytesIO(b"".join(parts)))) == 3
+    assert len(verify_backups(io.BytesIO(b"".join(parts)))) == 3
     with pytest.raises(BadBackup, match="the backup of Nanny does not belong after the one before it"):
-        verified(io.BytesIO(parts[0] + parts[2]))
+        verify_backups(io.BytesIO(parts[0] + parts[2]))
 
 
 def test_a_backup_of_an_unknown_server_says_so() -> None:
     with pytest.raises(BadBackup, match="server 'later', which this version of HQ does not know"):
-        verified(io.BytesIO(archive(SOME, "later")))
+        verify_backups(io.BytesIO(archive(SOME, "later")))

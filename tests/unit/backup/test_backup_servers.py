@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hq.backup.archive import BadBackup, verified
-from hq.backup.save import ForeignRecords, Place
-from hq.backup.servers import CMS, HQ, NANNY, SERVERS, Server
+from hq.backup.archive import BadBackup, verify_backups
+from hq.backup.save import BackupPlace, ForeignRecords
+from hq.backup.servers import CMS, HQ, NANNY, SERVERS, BackedUpServer
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import NotLoaded
 from store.keys import Keys
@@ -19,7 +19,7 @@ from tests.support.backups import filled, put, restored, saved, state
 from tests.support.controllers import Books, Word
 from tests.support.virtual_time import run_virtually
 
-PLACES = tuple(Place(server, Keys(server.prefix)) for server in SERVERS.values())
+PLACES = tuple(BackupPlace(server, Keys(server.prefix)) for server in SERVERS.values())
 
 
 async def neighbours() -> MemoryStore:
@@ -38,10 +38,10 @@ async def states(store: MemoryStore) -> dict[str, dict[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("server", [CMS, NANNY], ids=lambda server: server.name)
-async def test_a_server_is_restored_and_its_neighbours_stay_untouched(server: Server) -> None:
+async def test_a_server_is_restored_and_its_neighbours_stay_untouched(server: BackedUpServer) -> None:
     store = await neighbours()
     before = await states(store)
-    file = await saved(store, Place(server, Keys(server.prefix)))
+    file = await saved(store, BackupPlace(server, Keys(server.prefix)))
     await put(store, Keys(server.prefix).of(server.kept[0], "later"), b"after the backup")
     epoch = await restored(store, file, server, replace=True)
     after = await states(store)
@@ -56,7 +56,7 @@ async def test_all_servers_are_saved_at_one_version_and_each_is_restored_alone()
     store = await neighbours()
     before = await states(store)
     file = await saved(store, *PLACES)
-    backups = verified(file)
+    backups = verify_backups(file)
     assert [one.server for one in backups] == [HQ, CMS, NANNY]
     assert len({one.header.revision for one in backups}) == 1
     empty = MemoryStore()
@@ -70,12 +70,12 @@ async def test_all_servers_are_saved_at_one_version_and_each_is_restored_alone()
 
 async def test_a_backup_is_not_restored_as_that_of_another_server() -> None:
     store = await neighbours()
-    file = await saved(store, Place(NANNY, Keys(NANNY.prefix)))
+    file = await saved(store, BackupPlace(NANNY, Keys(NANNY.prefix)))
     for server in (HQ, CMS):
         with pytest.raises(BadBackup, match="but of: nanny"):
             await restored(MemoryStore(), file, server)
     with pytest.raises(ForeignRecords, match=r"/hq/v1/ holds records of kind 'ops', which is not the CMS's"):
-        await saved(store, Place(CMS, Keys(HQ.prefix)))
+        await saved(store, BackupPlace(CMS, Keys(HQ.prefix)))
 
 
 def test_while_a_restore_is_unfinished_a_controller_serves_and_stores_nothing() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hqclient.links import Link, insecure_channel
+from hqclient.links import ReplicaLink, insecure_channel
 
 
 @pytest.mark.parametrize("ticks", range(4))
 async def test_a_cancellation_that_comes_together_with_the_connection_is_not_lost(ticks: int) -> None:
-    link = Link("127.0.0.1:1", insecure_channel, connect_timeout_s=1)
+    link = ReplicaLink("127.0.0.1:1", insecure_channel, connect_timeout_s=1)
     connecting: Any = asyncio.get_running_loop().create_future()
     link._connecting = connecting
-    waiting = asyncio.create_task(link.connected(1))
+    waiting = asyncio.create_task(link.connected_stubs(1))
     await asyncio.sleep(0)
     connecting.set_result(object())
     for _ in range(ticks):

@@ -13,13 +13,13 @@ def test_reads_ask_for_the_highest_own_version_in_its_epoch() -> None:
     own.saw([pb.Source(epoch="e1")])
     own.wrote(7)
     own.wrote(5)
-    assert own.required_by(pb.ReadOptions()) == pb.ReadOptions(min_version=7, epoch="e1")
+    assert own.required_options(pb.ReadOptions()) == pb.ReadOptions(min_version=7, epoch="e1")
 
 
 def test_a_client_that_wrote_nothing_asks_for_nothing() -> None:
     own = OwnWrites()
     own.saw([pb.Source(epoch="e1")])
-    assert own.required_by(pb.ReadOptions()) == pb.ReadOptions()
+    assert own.required_options(pb.ReadOptions()) == pb.ReadOptions()
 
 
 def test_what_the_caller_asks_for_is_kept() -> None:
@@ -27,8 +27,10 @@ def test_what_the_caller_asks_for_is_kept() -> None:
     own.saw([pb.Source(epoch="e1")])
     own.wrote(7)
     strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
-    assert own.required_by(strong) == pb.ReadOptions(min_version=7, epoch="e1", consistency=pb.READ_CONSISTENCY_STRONG)
-    assert own.required_by(pb.ReadOptions(min_version=3)) == pb.ReadOptions(min_version=3)
+    assert own.required_options(strong) == pb.ReadOptions(
+        min_version=7, epoch="e1", consistency=pb.READ_CONSISTENCY_STRONG
+    )
+    assert own.required_options(pb.ReadOptions(min_version=3)) == pb.ReadOptions(min_version=3)
 
 
 def test_another_epoch_voids_the_own_versions() -> None:
@@ -43,23 +45,23 @@ def test_another_epoch_voids_the_own_versions() -> None:
 def test_before_the_epoch_is_known_reads_are_strong() -> None:
     own = OwnWrites()
     own.wrote(7)
-    assert own.required_by(pb.ReadOptions()) == STRONG
+    assert own.required_options(pb.ReadOptions()) == STRONG
 
 
 def test_versions_of_several_clusters_are_never_demanded_of_each_other() -> None:
     own = OwnWrites()
     own.saw([pb.Source(cluster="east", epoch="e1")])
     own.wrote(7, "east")
-    assert own.required_by(pb.ReadOptions()).min_version == 7
+    assert own.required_options(pb.ReadOptions()).min_version == 7
     own.saw([pb.Source(cluster="east", epoch="e1"), pb.Source(cluster="west", epoch="x1")])
-    assert own.required_by(pb.ReadOptions()) == STRONG
+    assert own.required_options(pb.ReadOptions()) == STRONG
     own.forget()
     own.saw([pb.Source(cluster="west", epoch="x2")])
-    assert own.required_by(pb.ReadOptions()) == STRONG
+    assert own.required_options(pb.ReadOptions()) == STRONG
 
 
 def test_a_write_elsewhere_than_the_answers_come_from_makes_reads_strong() -> None:
     own = OwnWrites()
     own.saw([pb.Source(cluster="east", epoch="e1")])
     own.wrote(7, "west")
-    assert own.required_by(pb.ReadOptions()) == STRONG
+    assert own.required_options(pb.ReadOptions()) == STRONG

@@ -43,15 +43,15 @@ def test_many_clients_spread_over_the_replicas(clock: StandingClock) -> None:
 
 def test_a_failed_replica_is_set_aside_and_preferred_again_when_it_recovers(replicas: Replicas) -> None:
     first = replicas.pick()
-    replicas.failed(first)
+    replicas.record_failure(first)
     assert replicas.pick() is not first
-    replicas.succeeded(first)
+    replicas.record_success(first)
     assert replicas.pick() is first
 
 
 def test_when_all_failed_the_one_probed_soonest_is_the_last_resort(replicas: Replicas, clock: StandingClock) -> None:
     for replica in replicas.all:
-        replicas.failed(replica)
+        replicas.record_failure(replica)
         clock.now_s += 0.4
     soonest = min(replicas.all, key=lambda r: r.probe_at)
     assert replicas.pick() is soonest
@@ -68,7 +68,7 @@ def test_the_time_aside_grows_with_jitter_up_to_a_limit(replicas: Replicas, cloc
     replica = replicas.pick()
     waits = []
     for _ in range(7):
-        replicas.failed(replica)
+        replicas.record_failure(replica)
         waits.append(replica.probe_at - clock.now())
         clock.now_s = replica.probe_at
     for wait_s, limit_s in zip(waits, [1, 2, 4, 8, 8, 8, 8], strict=True):
@@ -79,14 +79,14 @@ def test_the_time_aside_grows_with_jitter_up_to_a_limit(replicas: Replicas, cloc
 def test_calls_that_fail_together_are_one_failure(replicas: Replicas) -> None:
     replica = replicas.pick()
     for _ in range(100):
-        replicas.failed(replica)
+        replicas.record_failure(replica)
     assert replica.failures == 1
 
 
 def test_a_replica_is_due_for_a_probe_when_its_time_has_come(replicas: Replicas, clock: StandingClock) -> None:
     replica = replicas.pick()
     assert replicas.next_probe_in_s() is None
-    replicas.failed(replica)
+    replicas.record_failure(replica)
     wait_s = replicas.next_probe_in_s()
     assert wait_s is not None
     assert replicas.due() == []
@@ -97,11 +97,11 @@ def test_a_replica_is_due_for_a_probe_when_its_time_has_come(replicas: Replicas,
 
 def test_replicas_set_aside_are_not_worth_asking_while_a_healthy_one_is_there(replicas: Replicas) -> None:
     a, b, c = replicas.all
-    replicas.failed(c)
+    replicas.record_failure(c)
     assert replicas.has_more_than({a.address})
     assert not replicas.has_more_than({a.address, b.address})
-    replicas.failed(a)
-    replicas.failed(b)
+    replicas.record_failure(a)
+    replicas.record_failure(b)
     assert replicas.has_more_than({a.address, b.address})
 
 

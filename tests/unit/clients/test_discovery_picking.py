@@ -16,12 +16,12 @@ from hqclient.discovery.picking import (
     Chooser,
     Ejections,
     EjectionSettings,
+    EndpointUse,
     LeastUsed,
     Picker,
     Random,
     Rank,
     RoundRobin,
-    Use,
     near,
 )
 
@@ -97,7 +97,7 @@ def test_the_least_used_is_taken_and_uses_end() -> None:
     for _ in range(6):
         endpoint = choose.pick()
         assert endpoint is not None
-        uses.append(Use(choose, endpoint))
+        uses.append(EndpointUse(choose, endpoint))
     assert [choose.uses(e) for e in listing.endpoints] == [2, 2, 2]
     done = next(use for use in uses if use.endpoint.instance_id == "b")
     done.done()
@@ -110,7 +110,7 @@ def test_the_least_used_of_many_are_nearly_even() -> None:
     for _ in range(2000):
         endpoint = choose.pick()
         assert endpoint is not None
-        Use(choose, endpoint)
+        EndpointUse(choose, endpoint)
     counts = [choose.uses(e) for e in listing.endpoints]
     assert max(counts) - min(counts) <= 4
 
@@ -139,14 +139,14 @@ def test_the_nearest_are_taken_while_there_are_any(rank: Rank, expected: set[str
 def test_those_further_away_serve_when_the_nearest_fails_or_goes() -> None:
     choose, listing = chooser(instance("a", node="n1"), instance("b", node="n2"), prefer=near(node="n1"))
     assert picked(choose, 2) == ["a", "a"]
-    choose.ejections.failed(named(listing, "a"))
+    choose.ejections.record_failure(named(listing, "a"))
     assert picked(choose, 2) == ["b", "b"]
 
 
 def test_an_endpoint_called_failing_is_passed_over_for_a_while() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
-    choose.ejections.failed(named(listing, "a"))
+    choose.ejections.record_failure(named(listing, "a"))
     assert set(picked(choose, 6)) == {"b"}
     clock.time += 6.1
     assert set(picked(choose, 6)) == {"a", "b"}
@@ -157,9 +157,9 @@ def test_it_is_passed_over_for_longer_each_time_up_to_a_limit() -> None:
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
     pauses = []
     for _ in range(7):
-        choose.ejections.failed(named(listing, "a"))
+        choose.ejections.record_failure(named(listing, "a"))
         began = clock.time
-        while choose.ejections.excluded(listing.endpoints):
+        while choose.ejections.ejected_identities(listing.endpoints):
             clock.time += 0.5
         pauses.append(clock.time - began)
     assert pauses == sorted(pauses[:4]) + pauses[4:]
@@ -170,30 +170,30 @@ def test_a_hundred_failures_at_once_are_one() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
     for _ in range(100):
-        choose.ejections.failed(named(listing, "a"))
+        choose.ejections.record_failure(named(listing, "a"))
     clock.time += 6.1
-    assert not choose.ejections.excluded(listing.endpoints)
+    assert not choose.ejections.ejected_identities(listing.endpoints)
 
 
 def test_an_answer_makes_up_for_failures() -> None:
     choose, listing = chooser(*map(instance, "ab"))
-    choose.ejections.failed(named(listing, "a"))
-    choose.ejections.succeeded(named(listing, "a"))
-    assert not choose.ejections.excluded(listing.endpoints)
+    choose.ejections.record_failure(named(listing, "a"))
+    choose.ejections.record_success(named(listing, "a"))
+    assert not choose.ejections.ejected_identities(listing.endpoints)
 
 
 def test_a_recreated_instance_is_not_blamed_for_the_first() -> None:
     choose, listing = chooser(*map(instance, "ab"))
-    choose.ejections.failed(named(listing, "a"))
+    choose.ejections.record_failure(named(listing, "a"))
     listing.begin({("c", "a"): instance("a", uid=2)})
-    assert not choose.ejections.excluded(listing.endpoints)
+    assert not choose.ejections.ejected_identities(listing.endpoints)
 
 
 def test_when_too_many_fail_those_who_failed_longest_ago_are_let_back_in() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "abcd"), clock=clock, settings=EjectionSettings(first_s=50))
     for id_ in "abcd":
-        choose.ejections.failed(named(listing, id_))
+        choose.ejections.record_failure(named(listing, id_))
         clock.time += 21  # more than the jitter of two
     clock.time -= 40
     assert set(picked(choose, 8)) == {"a", "b"}
@@ -205,8 +205,8 @@ def test_never_are_all_passed_over_nor_more_than_their_share(count: int, failing
     _, listing = chooser(*(instance(f"i{n:02}") for n in range(count)))
     ejections = Ejections(SetClock(), random.Random(1), EjectionSettings(max_share=share))
     for n in failing & set(range(count)):
-        ejections.failed(listing.endpoints[n])
-    out = len(ejections.excluded(listing.endpoints))
+        ejections.record_failure(listing.endpoints[n])
+    out = len(ejections.ejected_identities(listing.endpoints))
     assert out <= max(0, count - 1)
     assert out <= max(1, count * share)
 

@@ -26,16 +26,16 @@ def of_a_gateway() -> Shown:
         Synced("t2", of("west")),
     ):
         assert not shown.is_whole
-        shown.took(item)
+        shown.apply_item(item)
     assert shown.is_whole
     return shown
 
 
 def test_a_replica_is_whole_when_it_is_synced() -> None:
     shown = Shown()
-    shown.took(SnapshotPart((one("east", "web-1"),)))
+    shown.apply_item(SnapshotPart((one("east", "web-1"),)))
     assert (shown.is_whole, shown.missing) == (False, ["east"])
-    shown.took(Synced("t1", of("east")))
+    shown.apply_item(Synced("t1", of("east")))
     assert (shown.is_whole, shown.missing) == (True, [])
 
 
@@ -45,29 +45,29 @@ def test_a_gateway_is_whole_when_every_location_is_synced() -> None:
 
 def test_the_resync_of_one_location_forgets_that_one_until_it_is_shown_again() -> None:
     shown = of_a_gateway()
-    shown.took(Resync("too slow", "west"))
+    shown.apply_item(Resync("too slow", "west"))
     assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)
-    shown.took(Synced("t3", of("west")))
+    shown.apply_item(Synced("t3", of("west")))
     assert shown.is_whole
 
 
 def test_a_resync_of_everything_forgets_everything() -> None:
     shown = of_a_gateway()
-    shown.took(Resync("another history"))
+    shown.apply_item(Resync("another history"))
     assert (shown.instances, shown.is_whole) == ({}, False)
 
 
 def test_changes_concern_the_instance_of_their_own_location() -> None:
     shown = of_a_gateway()
     gone, left = pb.InstanceRef(cluster="east", id="web-1"), pb.InstanceRef(cluster="west", id="web-1")
-    shown.took(Changes((pb.WatchEvent(delete=gone), pb.WatchEvent(put=one("east", "web-2"))), "t3", of("east")))
+    shown.apply_item(Changes((pb.WatchEvent(delete=gone), pb.WatchEvent(put=one("east", "web-2"))), "t3", of("east")))
     assert set(shown.instances) == {("west", "web-1"), ("east", "web-2")}
-    shown.took(Changes((pb.WatchEvent(left=left),), "t4", of("west")))
+    shown.apply_item(Changes((pb.WatchEvent(left=left),), "t4", of("west")))
     assert set(shown.instances) == {("east", "web-2")}
 
 
 def test_a_list_of_a_gateway_lacks_the_locations_that_did_not_answer() -> None:
     shown = Shown()
     silent = pb.Source(cluster="west", error="no replica accepts connections")
-    shown.found(pb.FindInstancesResponse(instances=[one("east", "web-1")], sources=[*of("east"), silent]))
+    shown.add_page(pb.FindInstancesResponse(instances=[one("east", "web-1")], sources=[*of("east"), silent]))
     assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)

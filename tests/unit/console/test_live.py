@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 
-from console.site.live import MAX_STREAMS, MAX_STREAMS_OF_SESSION, Fragments, Live
+from console.site.live import MAX_STREAMS, MAX_STREAMS_OF_SESSION, Fragments, LivePages
 
 
 class Pages:
@@ -26,8 +26,8 @@ class Pages:
     async def sleep(self, length_s: float) -> None:
         self.now += length_s
 
-    def live(self) -> Live:
-        return Live(self.render, self.sleep, lambda: self.now)
+    def live(self) -> LivePages:
+        return LivePages(self.render, self.sleep, lambda: self.now)
 
 
 async def next_change(stream: AsyncGenerator[bytes, None]) -> dict[str, object]:
@@ -99,7 +99,7 @@ async def test_however_many_pages_are_due_two_are_rendered_at_a_time_so_that_oth
         under_way -= 1
         return {"x": f'<div data-live="x" data-mark="1">{page}</div>'}
 
-    live = Live(render)
+    live = LivePages(render)
     streams = [live.stream("", [f"/{number}"]) for number in range(100)]
     firsts = [asyncio.ensure_future(next_change(one)) for one in streams]
     for _ in range(10):

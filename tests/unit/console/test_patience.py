@@ -19,7 +19,7 @@ async def _answer() -> str:
 
 
 async def test_an_answer_in_time_is_the_answer() -> None:
-    assert await _patience().read(_answer) == "here"
+    assert await _patience().run_call(_answer) == "here"
 
 
 async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> None:
@@ -31,21 +31,21 @@ async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> 
         await gate.wait()
         return "late"
 
-    first = await patience.read(late)
+    first = await patience.run_call(late)
     assert isinstance(first, Trouble)
     assert (first.kind, first.text) == ("away", "Nanny has not answered since 01:00:00 UTC")
-    assert await patience.read(late) == first
+    assert await patience.run_call(late) == first
     assert asked == 1
     gate.set()
     await asyncio.sleep(0.01)
-    assert await patience.read(_answer) == "here"
+    assert await patience.run_call(_answer) == "here"
 
 
 async def test_a_question_that_takes_its_time_says_nothing_of_the_server() -> None:
     patience, gate = _patience(), asyncio.Event()
-    slow = asyncio.create_task(patience.read(gate.wait, 5.0))
+    slow = asyncio.create_task(patience.run_call(gate.wait, 5.0))
     await asyncio.sleep(0.1)
-    assert await patience.read(_answer) == "here"
+    assert await patience.run_call(_answer) == "here"
     gate.set()
     assert await slow is True
 
@@ -55,4 +55,4 @@ async def test_whoever_must_sign_in_is_told_so() -> None:
         raise SignInNeeded("sign in")
 
     with pytest.raises(SignInNeeded):
-        await _patience().read(refuse)
+        await _patience().run_call(refuse)

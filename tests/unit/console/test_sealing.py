@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.site.cookies import BROWSER, FLASH, SESSION, Jar, read
+from console.site.cookies import BROWSER, FLASH, SESSION, Jar, read_cookies
 from console.site.sealing import MAX_COOKIE_BYTES, Seal, TooLong, expires_at, subject
 
 SEAL = Seal(b"k" * 32)
@@ -55,7 +55,7 @@ def test_a_token_that_says_nothing_of_itself_is_no_error(word: str) -> None:
 
 
 def test_cookies_are_read_as_browsers_send_them() -> None:
-    assert read(b"a=1; b=2=3;c ; a=4") == {"a": "1", "b": "2=3", "c": ""}
+    assert read_cookies(b"a=1; b=2=3;c ; a=4") == {"a": "1", "b": "2=3", "c": ""}
 
 
 def test_a_jar_makes_a_browser_known_and_shows_a_message_once() -> None:

@@ -7,9 +7,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from console.backends.asking import Trouble
 from console.site.shield import Shield
-from console.site.visits import Refused
+from console.site.visits import BadPageRequest
 from console.views import problems, readiness
-from console.views.instances import Row, row
+from console.views.instances import InstanceRow, row
 from console.views.locations import location_problems, locations
 from console.views.urls import url
 from console.views.words import number, plural, relative, span, when
@@ -77,8 +77,8 @@ def test_below_the_floor(total: int, ready: int, floor: int | None, *, is_below:
 
 
 def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> None:
-    def row(reason: str, message: str, node: str) -> Row:
-        return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
+    def row(reason: str, message: str, node: str) -> InstanceRow:
+        return InstanceRow("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
 
     rows = [row("exited", "code 1", "n1"), row("timed out", "", "n2"), row("exited", "code 2", "n3")]
     said = "2 instances: exited: code 1; 1 instance: timed out. On n1, n2, n3."
@@ -86,8 +86,8 @@ def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> Non
     assert readiness.common_reasons(rows[:1] * 2, [], 2).endswith("All on n1.")
 
 
-def _row(reason: str, message: str = "", node: str = "n1", wanted: str = "r") -> Row:
-    return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], wanted, [], None)
+def _row(reason: str, message: str = "", node: str = "n1", wanted: str = "r") -> InstanceRow:
+    return InstanceRow("i", "/", "web", "c", node, "bad", reason, message, None, [], wanted, [], None)
 
 
 def test_reasons_are_counted_over_all_instances_and_not_over_the_few_that_were_looked_at() -> None:
@@ -253,7 +253,7 @@ def test_a_console_answers_by_its_own_names_only() -> None:
     shield.check("GET", "console.example", {})
     shield.check("POST", "console.example", {b"origin": b"https://console.example"})
     for authority in ("localhost:7580", "127.0.0.1:7580", "evil.example"):
-        with pytest.raises(Refused):
+        with pytest.raises(BadPageRequest):
             shield.check("GET", authority, {})
-    with pytest.raises(Refused):
+    with pytest.raises(BadPageRequest):
         shield.check("POST", "console.example", {b"origin": b"http://console.example"})

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from control import MayNotBegin, NotActing
-from control.acting import Sight, Silence
+from control.acting import HolderSilence, Sight
 from store.memory import MemoryStore
 from tests.support.controllers import BOOK, Books, Word
 from tests.support.store_link import Link
@@ -15,33 +15,33 @@ from tests.support.virtual_time import in_virtual_time
 
 
 def test_a_holder_that_was_silent_for_a_whole_term_is_succeeded() -> None:
-    silence, sight = Silence(10.0), Sight(5, 7)
+    silence, sight = HolderSilence(10.0), Sight(5, 7)
     for now in range(0, 11, 2):
         assert not silence.is_over(sight)
-        silence.looked(sight, now, now)
+        silence.record_sight(sight, now, now)
     assert silence.is_over(sight)
 
 
 def test_a_refresh_begins_the_term_anew() -> None:
-    silence = Silence(10.0)
+    silence = HolderSilence(10.0)
     for now in range(0, 9, 2):
-        silence.looked(Sight(5, 7), now, now)
+        silence.record_sight(Sight(5, 7), now, now)
     for now in range(10, 19, 2):
-        silence.looked(Sight(5, 8), now, now)
+        silence.record_sight(Sight(5, 8), now, now)
         assert not silence.is_over(Sight(5, 8))
 
 
 def test_time_that_no_fence_covers_is_no_silence_of_the_holder() -> None:
-    silence, sight = Silence(10.0), Sight(5, 7)
-    silence.looked(sight, 0.0, 0.0)
-    silence.looked(sight, 60.0, 60.0)
+    silence, sight = HolderSilence(10.0), Sight(5, 7)
+    silence.record_sight(sight, 0.0, 0.0)
+    silence.record_sight(sight, 60.0, 60.0)
     assert not silence.is_over(sight)
 
 
 def test_a_fence_that_took_long_proves_nothing_of_the_time_after_it_was_asked_for() -> None:
-    silence, sight = Silence(10.0), Sight(5, 7)
+    silence, sight = HolderSilence(10.0), Sight(5, 7)
     for asked_at in (0.0, 3.0, 6.0, 9.0):
-        silence.looked(sight, asked_at, asked_at + 2.0)
+        silence.record_sight(sight, asked_at, asked_at + 2.0)
     assert not silence.is_over(sight)
 
 

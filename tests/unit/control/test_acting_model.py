@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from control.acting import Sight, Silence, Tenure
+from control.acting import HolderSilence, Sight, Tenure
 
 TERM, HALF = 4, 2
 LONG_AGO = -9  # ticks; what is older makes no difference
@@ -89,7 +89,7 @@ class Rules(NamedTuple):
 
 def tenure(sent_at: int) -> Tenure:
     made = Tenure(TERM)
-    made.refreshed(sent_at)
+    made.extend_term(sent_at)
     return made
 
 
@@ -126,9 +126,9 @@ def the_second(world: World) -> Iterator[World]:
         world = world._replace(asked_at=0, asked_of=world.refresh)
         yield world
     for seen in {world.asked_of, world.refresh}:
-        silence = Silence(TERM)
+        silence = HolderSilence(TERM)
         silence._sight, silence._since, silence._looked = Sight(1, world.known), world.since, world.looked
-        silence.looked(Sight(1, seen), world.asked_at, 0)
+        silence.record_sight(Sight(1, seen), world.asked_at, 0)
         after = world._replace(known=seen, since=int(silence._since), looked=int(silence._looked), asked_at=LONG_AGO)
         yield after._replace(taking=seen) if silence.is_over(Sight(1, seen)) else after
 

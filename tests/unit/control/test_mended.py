@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from google.protobuf import wrappers_pb2
 
-from control import Config, Controller, Kind
+from control import ControlConfig, Controller, Kind
 from control.records import Records
 from store.memory import MemoryStore
 from tests.support.controllers import running
@@ -27,7 +27,7 @@ class Process:
 
     def __init__(self) -> None:
         self.store = FaultyStore(MemoryStore(), random.Random(1))
-        self.controller = Controller(Config("/notes/v1/", "one"), self.store, VirtualClock(), random.Random(2))
+        self.controller = Controller(ControlConfig("/notes/v1/", "one"), self.store, VirtualClock(), random.Random(2))
         self.notes = self.controller.records(NOTE)
         self.told: list[str] = []
         self.notes.listen(self.told.append)

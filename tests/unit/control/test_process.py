@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from control import Config, Controller
+from control import ControlConfig, Controller
 from control.process import config_of, dev_flags, dev_store, kit_flags
 from serving.clock import SystemClock
 from serving.flags import Flags
@@ -38,7 +38,7 @@ def given(*arguments: str) -> dict[str, Any]:
 def test_flags_say_how_the_kit_runs() -> None:
     asked = given("--process", "one", "--term", "4s", "--stop-file", "/run/stop")
     on_a_shared_etcd = {name: value for name, value in asked.items() if name not in ("store", "data")}
-    assert config_of(on_a_shared_etcd, "test") == Config("/test/v1/", "one", 4.0, 0.0, Path("/run/stop"))
+    assert config_of(on_a_shared_etcd, "test") == ControlConfig("/test/v1/", "one", 4.0, 0.0, Path("/run/stop"))
 
 
 def test_a_store_of_its_own_is_compacted_by_the_process() -> None:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 from google.protobuf import wrappers_pb2
 
-from control import Config, Controller, Kind, RecordChanged
+from control import ControlConfig, Controller, Kind, RecordChanged
 from serving.errors import ServiceError
 from store.memory import MemoryStore
 from store.port import Write
@@ -27,7 +27,7 @@ class Process:
 
     def __init__(self, store: MemoryStore, name: str, rng: random.Random) -> None:
         self.store = FaultyStore(store, rng)
-        config = Config("/granting/v1/", name, TERM_S)
+        config = ControlConfig("/granting/v1/", name, TERM_S)
         self.controller = Controller(config, self.store, VirtualClock(), random.Random(rng.random()))
         self.asked, self.granted = self.controller.records(ASKED), self.controller.records(GRANTED)
         deciding = self.controller.reconcile("decide", self._grant, lambda: list(self.asked))

@@ -8,19 +8,19 @@ KEY = b"web"
 
 
 def asked_often(demand: Demand, key: bytes = KEY, identity: str = "", at: float = 0.0) -> bool:
-    return any(demand.asked(key, identity, at) for _ in range(5))
+    return any(demand.record_request(key, identity, at) for _ in range(5))
 
 
 def test_a_filter_is_followed_when_it_is_asked_for_five_times_within_ten_seconds() -> None:
     demand = Demand(Bounds())
-    assert [demand.asked(KEY, "", float(second)) for second in range(0, 20, 3)] == [False] * 7
-    assert [demand.asked(KEY, "", 100.0 + second) for second in range(5)] == [False] * 4 + [True]
+    assert [demand.record_request(KEY, "", float(second)) for second in range(0, 20, 3)] == [False] * 7
+    assert [demand.record_request(KEY, "", 100.0 + second) for second in range(5)] == [False] * 4 + [True]
 
 
 def test_one_that_nobody_asks_for_any_more_is_idle() -> None:
     demand = Demand(Bounds())
     assert asked_often(demand)
-    demand.asked(KEY, "", 50.0)
+    demand.record_request(KEY, "", 50.0)
     assert demand.idle(100.0) == []
     assert demand.idle(111.0) == [KEY]
 
@@ -48,5 +48,5 @@ def test_one_that_cannot_be_followed_is_not_tried_again_for_a_while() -> None:
 def test_what_is_remembered_of_questions_is_bounded() -> None:
     demand = Demand(Bounds())
     for number in range(20_000):
-        demand.asked(str(number).encode(), "", 0.0)
+        demand.record_request(str(number).encode(), "", 0.0)
     assert len(demand._asked) == 10_000

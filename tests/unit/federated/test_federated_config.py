@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from federated.locations.config import BadConfig, ConfigFile, LocationConfig, check_plain, parse
+from federated.locations.config import BadGatewayConfig, ConfigFile, LocationConfig, check_plain, parse
 from federated.main import cli
 
 GOOD = """
@@ -47,7 +47,7 @@ def test_locations_are_read_in_order_of_names() -> None:
     ],
 )
 def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
-    with pytest.raises(BadConfig, match=fault.replace("[", "\\[")):
+    with pytest.raises(BadGatewayConfig, match=fault.replace("[", "\\[")):
         parse(text)
 
 

@@ -6,7 +6,7 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
 
-from federated.errors import is_word, relayed
+from federated.errors import is_word, relayed_error
 from hq import errors as hq_errors
 from hqclient.errors import HqApiError, decode
 from serving import error_statuses, errors
@@ -37,7 +37,7 @@ def over_the_wire(error: errors.ServiceError) -> HqApiError:
 @pytest.mark.parametrize("said", SAID, ids=lambda error: error.reason)
 def test_an_error_of_a_location_is_passed_on_whole(said: errors.ServiceError) -> None:
     told = over_the_wire(said)
-    passed = over_the_wire(relayed(told, "east"))
+    passed = over_the_wire(relayed_error(told, "east"))
     assert (passed.code, passed.reason, passed.retry_delay_s) == (told.code, told.reason, told.retry_delay_s)
     assert [v.field for v in passed.violations] == [v.field for v in told.violations]
     assert passed.metadata == {**told.metadata, "cluster": "east"}
@@ -47,16 +47,16 @@ def test_an_error_of_a_location_is_passed_on_whole(said: errors.ServiceError) ->
 
 def test_a_connection_that_broke_under_a_write_leaves_its_outcome_unknown() -> None:
     broken = HqApiError(grpc.StatusCode.UNAVAILABLE, "Socket closed")
-    assert over_the_wire(relayed(broken, "east")).outcome_unknown
+    assert over_the_wire(relayed_error(broken, "east")).outcome_unknown
     never_sent = HqApiError(grpc.StatusCode.UNAVAILABLE, "refused", sent=False)
-    assert over_the_wire(relayed(never_sent, "east")).nothing_stored
+    assert over_the_wire(relayed_error(never_sent, "east")).nothing_stored
 
 
 def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_words() -> None:
     no_connection = HqApiError(grpc.StatusCode.UNAVAILABLE, "failed to connect to ipv4:10.0.0.1:7071", sent=False)
     no_answer = HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, "Stream removed (Deadline Exceeded)")
-    assert str(relayed(no_connection, "east")) == "east: no replica accepts connections"
-    assert str(relayed(no_answer, "east")).startswith(
+    assert str(relayed_error(no_connection, "east")) == "east: no replica accepts connections"
+    assert str(relayed_error(no_answer, "east")).startswith(
         "east: no response before the deadline; it may or may not be stored"
     )
 

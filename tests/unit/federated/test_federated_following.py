@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from federated.calls.one_location import Follower, Portion
+from federated.calls.one_location import LocationFollower, Portion
 from federated.locations.location_health import LocationHealth
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
@@ -29,16 +29,16 @@ class NoLocations:
     def get(self, _name: str) -> None: ...
 
 
-def follower() -> Follower:
+def follower() -> LocationFollower:
     locations = cast("Locations", NoLocations())
-    return Follower("east", locations, pb.InstanceFilter(), "", Clock(), random.Random(1))
+    return LocationFollower("east", locations, pb.InstanceFilter(), "", Clock(), random.Random(1))
 
 
-async def pause_after_a_stream_of(seconds: float, of: Follower) -> float:
+async def pause_after_a_stream_of(seconds: float, of: LocationFollower) -> float:
     of.request()
     await asyncio.sleep(seconds)
-    of.received(BOOKMARK)
-    of.failed(HqApiError(grpc.StatusCode.UNAVAILABLE, "it went away"))
+    of.on_message(BOOKMARK)
+    of.on_stream_failure(HqApiError(grpc.StatusCode.UNAVAILABLE, "it went away"))
     ended = asyncio.get_running_loop().time()
     await of.pause()
     return asyncio.get_running_loop().time() - ended
@@ -74,8 +74,8 @@ def told(portions: list[Portion]) -> list[str]:
     return [pb.WatchInstancesResponse.FromString(p.bodies[0]).sources[0].error for p in portions]
 
 
-def following(location: OneLocation) -> Follower:
-    return Follower("east", cast("Locations", location), pb.InstanceFilter(), "", Clock(), random.Random(1))
+def following(location: OneLocation) -> LocationFollower:
+    return LocationFollower("east", cast("Locations", location), pb.InstanceFilter(), "", Clock(), random.Random(1))
 
 
 OF_EAST = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[pb.Source(cluster="east", replica="r")])
@@ -86,10 +86,10 @@ async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_kn
     east = following(location := OneLocation())
     await asyncio.sleep(1)
     assert east.silence() == []
-    location.health.failed_at_once("no replica answered a probe")
+    location.health.record_unreachable("no replica answered a probe")
     assert told(east.silence()) == ["no replica answered a probe; resuming automatically"]
     assert east.silence() == []
-    east.received(OF_EAST.SerializeToString())
+    east.on_message(OF_EAST.SerializeToString())
     # Its probes fail, but its stream lives.
     assert east.silence() == []
 

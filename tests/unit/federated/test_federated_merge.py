@@ -30,8 +30,8 @@ def answer(name: str, items: list[model.Instance], token: str = "") -> bytes:
     return pb.FindInstancesResponse(instances=items, next_page_token=token, sources=[source]).SerializeToString()
 
 
-def part(name: str, items: list[model.Instance], token: str = "") -> merge.Part:
-    return merge.part(merge.Cursor(), merge.listed(answer(name, items, token)))
+def part(name: str, items: list[model.Instance], token: str = "") -> merge.PagePart:
+    return merge.part(merge.Cursor(), merge.parse_list(answer(name, items, token)))
 
 
 def small(instance_id: str, cluster: str) -> model.Instance:
@@ -40,7 +40,7 @@ def small(instance_id: str, cluster: str) -> model.Instance:
 
 @given(st.lists(instances(), max_size=2))
 def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]) -> None:
-    told = merge.listed(answer("east", items, "go on"))
+    told = merge.parse_list(answer("east", items, "go on"))
     assert [item.id.decode() for item in told.items] == [item.meta.id for item in items]
     assert pb.FindInstancesResponse.FromString(b"".join(i.frame for i in told.items)).instances[:] == items
     assert told.next_page_token == "go on"
@@ -51,14 +51,14 @@ def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]
 def test_the_id_is_found_wherever_it_lies(instance: model.Instance) -> None:
     meta = instance.meta.SerializeToString()
     turned = b"".join(meta[f.at : f.end] for f in reversed(list(scan.fields(meta))))
-    body = scan.delimited(2, instance.spec.SerializeToString()) + scan.delimited(1, turned)
+    body = scan.delimited_field(2, instance.spec.SerializeToString()) + scan.delimited_field(1, turned)
     assert merge.instance_id(body, 0, len(body)).decode() == instance.meta.id
 
 
 @given(st.binary(max_size=60))
 def test_bytes_that_are_no_answer_are_refused_or_read_but_never_crash(noise: bytes) -> None:
     try:
-        merge.listed(noise)
+        merge.parse_list(noise)
     except ValueError:
         return
 
@@ -105,7 +105,7 @@ def test_counts_are_added_up_by_key() -> None:
     two = pb.CountInstancesResponse(
         groups=[pb.InstanceCount(key="a", total=1, unknown=1), pb.InstanceCount(key="b", total=1, ready=1)]
     )
-    sums = merge.counted([one, two])
+    sums = merge.sum_counts([one, two])
     assert [(g.key, g.total, g.ready, g.unknown, g.not_wanted) for g in sums] == [("a", 1, 0, 1, 0), ("b", 4, 2, 0, 2)]
     assert all(g.HasField("unknown") for g in sums), "a zero is shown, in JSON too"
 
@@ -121,7 +121,7 @@ class FakeList:
     def __init__(self, name: str, ids: set[str], largest_page: int) -> None:
         self.name, self.ids, self._largest_page = name, ids, largest_page
 
-    def find(self, cursor: merge.Cursor, page_size: int) -> merge.Part:
+    def find(self, cursor: merge.Cursor, page_size: int) -> merge.PagePart:
         """What the gateway makes of the location's pages."""
         while True:
             after = cursor.token
@@ -130,7 +130,7 @@ class FakeList:
             shown = left[:size]
             token = shown[-1] if len(left) > size else ""
             body = answer(self.name, [small(i, self.name) for i in shown], token)
-            told = merge.part(cursor, merge.listed(body))
+            told = merge.part(cursor, merge.parse_list(body))
             if not merge.is_fruitless(told):
                 return told
             cursor = merge.Cursor(told.next_page_token, cursor.after)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federated.locations.plan import HedgeBudget, Latencies, Standing, chosen, patience_s
+from federated.locations.plan import HedgeBudget, Latencies, LocationStanding, patience_s, select_locations
 from serving.errors import InvalidRequest
 
 
@@ -14,7 +14,7 @@ from serving.errors import InvalidRequest
 def test_second_questions_are_at_most_a_tenth_of_all(wishes: list[bool]) -> None:
     budget, spent = HedgeBudget(), 0
     for calls, wants in enumerate(wishes, start=1):
-        budget.called()
+        budget.record_call()
         spent += wants and budget.spend()
         assert spent <= 1 + calls / 10 + 1e-9
 
@@ -23,10 +23,10 @@ def test_second_questions_are_at_most_a_tenth_of_all(wishes: list[bool]) -> None
 def test_savings_for_second_questions_are_bounded(quiet: int, storm: int) -> None:
     budget = HedgeBudget()
     for _ in range(quiet):
-        budget.called()
+        budget.record_call()
     spent = 0
     for _ in range(storm):
-        budget.called()
+        budget.record_call()
         spent += budget.spend()
     assert spent <= 10 + storm / 10 + 1e-9
 
@@ -34,43 +34,43 @@ def test_savings_for_second_questions_are_bounded(quiet: int, storm: int) -> Non
 def test_a_call_is_late_when_it_takes_twice_as_long_as_nearly_all() -> None:
     latencies = Latencies()
     for n in range(100):
-        latencies.took(0.020 if n else 3.0)
+        latencies.record_latency(0.020 if n else 3.0)
     assert latencies.hedge_after_s() == pytest.approx(0.040)
 
 
 def test_old_latencies_are_forgotten() -> None:
     latencies = Latencies()
     for seconds in [1.0] * 200 + [0.030] * 200:
-        latencies.took(seconds)
+        latencies.record_latency(seconds)
     assert latencies.hedge_after_s() == pytest.approx(0.060)
 
 
 def test_too_few_calls_say_nothing_about_what_is_usual() -> None:
     latencies = Latencies()
-    latencies.took(3.0)
+    latencies.record_latency(3.0)
     assert latencies.hedge_after_s() == 0.05
 
 
 def test_a_location_that_timed_out_is_down_until_it_answers() -> None:
-    standing = Standing(0.0)
-    standing.failed("no answer within 2 s", 2.0, 2.0, 10.0, at_once=False)
+    standing = LocationStanding(0.0)
+    standing.record_failure("no answer within 2 s", 2.0, 2.0, 10.0, at_once=False)
     assert not standing.is_up
     assert standing.since == 10.0
-    standing.failed("still none", 2.0, 2.0, 20.0, at_once=False)
+    standing.record_failure("still none", 2.0, 2.0, 20.0, at_once=False)
     assert standing.since == 10.0
-    standing.answered(30.0)
+    standing.record_answer(30.0)
     assert (standing.is_up, standing.error) == (True, "")
 
 
 def test_a_caller_in_a_hurry_says_nothing_about_a_location() -> None:
-    standing = Standing(0.0)
-    standing.failed("no answer within 0.05 s", 0.05, 2.0, 10.0, at_once=False)
+    standing = LocationStanding(0.0)
+    standing.record_failure("no answer within 0.05 s", 0.05, 2.0, 10.0, at_once=False)
     assert standing.is_up
 
 
 def test_a_location_that_refuses_connections_is_down_at_once() -> None:
-    standing = Standing(0.0)
-    standing.failed("refused", 0.001, 2.0, 10.0, at_once=True)
+    standing = LocationStanding(0.0)
+    standing.record_failure("refused", 0.001, 2.0, 10.0, at_once=True)
     assert not standing.is_up
 
 
@@ -82,7 +82,7 @@ def test_the_answers_of_the_others_reach_a_caller_before_its_deadline() -> None:
 
 
 def test_a_location_that_nobody_knows_is_an_error_that_names_the_known_ones() -> None:
-    assert chosen(["west", "east"], [], "filter.cluster") == ["east", "west"]
-    assert chosen(["west", "east"], ["west"], "filter.cluster") == ["west"]
+    assert select_locations(["west", "east"], [], "filter.cluster") == ["east", "west"]
+    assert select_locations(["west", "east"], ["west"], "filter.cluster") == ["west"]
     with pytest.raises(InvalidRequest, match="known: east, west"):
-        chosen(["west", "east"], ["south"], "filter.cluster")
+        select_locations(["west", "east"], ["south"], "filter.cluster")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from federated.encoded.answers import last_good_source
-from federated.errors import Silence
+from federated.errors import NoAnswer
 from hqpb.v1 import service_pb2
 
 
@@ -11,7 +11,7 @@ def test_an_old_answer_is_older_than_it_was_or_of_unknown_age_as_it_was() -> Non
     known, unknown = service_pb2.Source(cluster="east"), service_pb2.Source(cluster="east")
     known.staleness.FromMilliseconds(500)
     old = [
-        service_pb2.Source.FromString(last_good_source(one.SerializeToString(), 2.0, Silence("it is away")))
+        service_pb2.Source.FromString(last_good_source(one.SerializeToString(), 2.0, NoAnswer("it is away")))
         for one in (known, unknown)
     ]
     assert [one.stale for one in old] == [True, True]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gateways.consul.answers import Answers, Settings
+from gateways.consul.answers import ConsulAnswers, ConsulSettings
 from gateways.consul.api import ConsulApi
-from gateways.consul.indexes import Indexes
-from gateways.consul.questions import DEFAULT_WAIT_S, MOST_WAIT_S, Kind, Refused, read_question
+from gateways.consul.indexes import ConsulIndexes
+from gateways.consul.questions import DEFAULT_WAIT_S, MOST_WAIT_S, ConsulError, QuestionKind, read_question
 from serving.calls.incoming import RequestIds
 from serving.clock import ManualClock
 from serving.context import ServerContext
@@ -27,8 +27,8 @@ class Asking:
 
     def __init__(self, pictured: PictureBuilder, datacenter: str = "", clock: ManualClock | None = None) -> None:
         self.pictured, clock = pictured, clock or ManualClock()
-        self.indexes = Indexes(pictured.picture, clock)
-        answers = Answers(Settings(datacenter), pictured.picture, self.indexes)
+        self.indexes = ConsulIndexes(pictured.picture, clock)
+        answers = ConsulAnswers(ConsulSettings(datacenter), pictured.picture, self.indexes)
         shared = ServerContext(Limits(max_streams=3), clock, RequestIds("test"))
         self.api = ConsulApi(pictured.picture, self.indexes, answers, shared, random.Random(1))
 
@@ -153,8 +153,8 @@ def test_durations_are_read_as_go_writes_them() -> None:
     }
     assert waits == {"10s": 10.0, "1m30s": 90.0, "0": DEFAULT_WAIT_S, "99h": MOST_WAIT_S}
     assert read_question("GET", "/v1/health/service/a%3Ab", b"").name == "a:b"
-    assert read_question("GET", "/v1/catalog/services/", b"").kind is Kind.SERVICES
-    with pytest.raises(Refused) as outside:
+    assert read_question("GET", "/v1/catalog/services/", b"").kind is QuestionKind.SERVICES
+    with pytest.raises(ConsulError) as outside:
         read_question("GET", "/v2/anything", b"")
     assert outside.value.status == 404
 

@@ -19,7 +19,7 @@ from gateways.dns import wire
 from gateways.dns.responder import Responder
 from gateways.dns.sockets import Rate
 from gateways.dns.wire import Faulty, Unanswerable
-from gateways.dns.zone import Settings, Zone
+from gateways.dns.zone import Zone, ZoneSettings
 from gateways.picture.addresses import Addressing
 from serving.clock import ManualClock
 from tests.support.pictures import known, picture_of
@@ -30,7 +30,7 @@ CLIENT = "10.1.1.1"
 
 def responder() -> Responder:
     pictured = picture_of(*(known(f"web-{i}", host=f"10.0.0.{i}") for i in range(40)))
-    zone = Zone(Settings((b"hq", b"internal")), pictured.picture, Addressing(pictured.picture.hosts), 1)
+    zone = Zone(ZoneSettings((b"hq", b"internal")), pictured.picture, Addressing(pictured.picture.hosts), 1)
     return Responder(zone, random.Random(1))
 
 
@@ -45,7 +45,7 @@ LABELS = st.lists(
 
 @given(st.binary(max_size=600))
 def test_garbage_is_answered_with_a_readable_message_or_not_at_all(packet: bytes) -> None:
-    for answer in (ONE.over_udp(packet, CLIENT), ONE.over_tcp(packet, CLIENT)):
+    for answer in (ONE.answer_udp(packet, CLIENT), ONE.answer_tcp(packet, CLIENT)):
         if answer is not None:
             dns.message.from_wire(answer)
 
@@ -59,7 +59,7 @@ def test_spoiled_questions_are_answered_with_a_readable_message_or_not_at_all(
     for _ in range(data.draw(st.integers(0, 3))):
         packet[data.draw(st.integers(0, len(packet) - 1))] = data.draw(st.integers(0, 255))
     spoiled = bytes(packet[: data.draw(st.integers(0, len(packet)))]) if data.draw(st.booleans()) else bytes(packet)
-    said = ONE.over_udp(spoiled, CLIENT)
+    said = ONE.answer_udp(spoiled, CLIENT)
     if said is not None:
         assert len(said) <= wire.UDP_BYTES
         assert said[:2] == spoiled[:2]
@@ -79,7 +79,7 @@ def test_the_parser_reads_no_question_that_dnspython_cannot(packet: bytes) -> No
 
 def test_the_case_of_a_question_is_kept() -> None:
     asked = dns.message.make_query("wEb.SERvice.hq.INTERNAL.", "A")
-    said = ONE.over_udp(asked.to_wire(), CLIENT)
+    said = ONE.answer_udp(asked.to_wire(), CLIENT)
     assert said is not None
     assert said[12 : 12 + len("wEb.SERvice.hq.INTERNAL.") + 1] == asked.to_wire()[12 : 12 + 25]
 
@@ -87,13 +87,13 @@ def test_the_case_of_a_question_is_kept() -> None:
 def test_a_second_asker_gets_its_own_id() -> None:
     for id_ in (1, 2, 3):
         asked = dns.message.make_query(WEB, "A", id=id_)
-        said = ONE.over_udp(asked.to_wire(), CLIENT)
+        said = ONE.answer_udp(asked.to_wire(), CLIENT)
         assert said is not None
         assert asked.is_response(dns.message.from_wire(said))
 
 
 def rcode(packet: bytes) -> str:
-    said = ONE.over_udp(packet, CLIENT)
+    said = ONE.answer_udp(packet, CLIENT)
     assert said is not None
     return dns.rcode.to_text(dns.message.from_wire(said).rcode())
 
@@ -113,15 +113,15 @@ def test_two_questions_are_malformed() -> None:
 def test_another_version_of_edns_is_refused_with_ours() -> None:
     packet = bytearray(dns.message.make_query(WEB, "A", use_edns=0).to_wire())
     packet[-5] = 1  # the version, in the TTL of the last record
-    said = dns.message.from_wire(ONE.over_udp(bytes(packet), CLIENT) or b"")
+    said = dns.message.from_wire(ONE.answer_udp(bytes(packet), CLIENT) or b"")
     assert (said.rcode(), said.edns, said.answer) == (dns.rcode.BADVERS, 0, [])
 
 
 def test_an_answer_is_never_answered() -> None:
     asked = dns.message.make_query(WEB, "A")
     asked.flags |= dns.flags.QR
-    assert ONE.over_udp(asked.to_wire(), CLIENT) is None
-    assert ONE.over_udp(b"short", CLIENT) is None
+    assert ONE.answer_udp(asked.to_wire(), CLIENT) is None
+    assert ONE.answer_udp(b"short", CLIENT) is None
 
 
 def test_another_class_is_refused() -> None:
@@ -129,7 +129,7 @@ def test_another_class_is_refused() -> None:
 
 
 def test_an_answer_says_that_it_is_authoritative_and_that_nobody_recurses() -> None:
-    said = dns.message.from_wire(ONE.over_udp(dns.message.make_query(WEB, "A").to_wire(), CLIENT) or b"")
+    said = dns.message.from_wire(ONE.answer_udp(dns.message.make_query(WEB, "A").to_wire(), CLIENT) or b"")
     assert said.flags & dns.flags.AA
     assert said.flags & dns.flags.RD
     assert not said.flags & dns.flags.RA

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateways.dns import wire
-from gateways.dns.names import Kind, parse_name
+from gateways.dns.names import NameKind, parse_name
 from gateways.dns.responder import MOST_ADDRESSES, Responder
 from gateways.dns.spread import Spread
-from gateways.dns.zone import Settings, Zone
+from gateways.dns.zone import Zone, ZoneSettings
 from gateways.picture.addresses import Addressing
-from gateways.picture.hosts import Hosts
+from gateways.picture.hosts import HostResolver
 from gateways.picture.knowledge import Knowledge
 from hqclient.discovery import KnownInstance
 from tests.support.pictures import PictureBuilder, known, picture_of
@@ -35,15 +35,15 @@ class Asking:
 
     def __init__(self, pictured: PictureBuilder, ttl_s: int = 1, udp_bytes: int = 1232) -> None:
         self.pictured, self.udp_bytes = pictured, udp_bytes
-        zone = Zone(Settings(ZONE, ttl_s, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
+        zone = Zone(ZoneSettings(ZONE, ttl_s, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
         self.responder = Responder(zone, random.Random(3), udp_bytes)
-        pictured.picture.listen(self.responder.changed)
+        pictured.picture.listen(self.responder.on_services_changed)
 
     def __call__(
         self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232, client: str = "10.1.1.1"
     ) -> dns.message.Message:
         asked = dns.message.make_query(name, kind, use_edns=0 if payload else False, payload=payload or None)
-        answer = self.responder.over_tcp if tcp else self.responder.over_udp
+        answer = self.responder.answer_tcp if tcp else self.responder.answer_udp
         said = answer(asked.to_wire(), client)
         assert said is not None
         assert tcp or len(said) <= min(payload or 512, self.udp_bytes)
@@ -147,7 +147,7 @@ async def test_a_host_with_two_addresses_is_one_target_with_both() -> None:
     async def two(_: str) -> list[str]:
         return ["10.0.0.1", "10.0.0.2"]
 
-    async with Hosts(two) as hosts:
+    async with HostResolver(two) as hosts:
         ask = Asking(PictureBuilder(hosts))
         ask.pictured.put(known("web-1", host="node-1"))
         while ask.code(WEB) == "SERVFAIL":
@@ -237,7 +237,7 @@ async def test_a_host_whose_name_has_no_address_is_a_failure_and_no_empty_answer
     async def nowhere(name: str) -> list[str]:
         raise OSError(name)
 
-    async with Hosts(nowhere) as hosts:
+    async with HostResolver(nowhere) as hosts:
         ask = Asking(PictureBuilder(hosts))
         ask.pictured.put(known("web-1", host="node-1"))
         assert ask.code(WEB) == "SERVFAIL"
@@ -352,7 +352,7 @@ def test_the_serial_moves_with_changes() -> None:
 def test_names_are_understood_from_right_to_left() -> None:
     asked = parse_name([b"_http", b"_tcp", b"v", b"k", b"label", b"r1", b"rev", b"web", b"service", *ZONE], ZONE)
     assert (asked.kind, asked.service, asked.port, asked.revision, asked.labels) == (
-        Kind.SERVICE,
+        NameKind.SERVICE,
         "web",
         "http",
         "r1",

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.consul.questions import Refused, read_question
-from gateways.xds.resources import Type
+from gateways.consul.questions import ConsulError, read_question
+from gateways.xds.resources import ResourceType
 from gateways.xds.targets import read_target
 from tests.support.pictures import PictureBuilder, known, picture_of
 from tests.unit.gateways.test_consul import Asking
@@ -49,17 +49,19 @@ def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[
     for step in steps:
         if step[0] == "wants":
             wanted = step[1]
-            found = one.wants(Type.ENDPOINTS, *sorted(wanted))
+            found = one.wants(ResourceType.ENDPOINTS, *sorted(wanted))
         else:
             change(one.pictured, step)
             found = one.due()
-        for assignment in found.get(Type.ENDPOINTS, ()):
+        for assignment in found.get(ResourceType.ENDPOINTS, ()):
             has[assignment.cluster_name] = assignment
         has = {name: kept for name, kept in has.items() if name in wanted}
     # A request without any name is the first one's way to want everything; of endpoints it wants nothing.
     assert has.keys() == wanted
     for name, assignment in has.items():
-        shown = [address for *_, addresses in endpoints({Type.ENDPOINTS: [assignment]}) for address in addresses]
+        shown = [
+            address for *_, addresses in endpoints({ResourceType.ENDPOINTS: [assignment]}) for address in addresses
+        ]
         assert shown == ready(one.pictured, name)
 
 
@@ -99,7 +101,7 @@ def test_who_asks_with_the_index_of_the_last_answer_at_whichever_gateway_misses_
 def _status(method: str, path: str, query: bytes) -> int:
     try:
         read_question(method, path, query)
-    except Refused as refused:
+    except ConsulError as refused:
         return refused.status
     return 200
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from gateways.picture.addresses import Addressing, LeftOut
-from gateways.picture.hosts import Hosts
+from gateways.picture.hosts import HostResolver
 from tests.support.pictures import PictureBuilder, known
 
 
@@ -35,13 +35,13 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_an_address_is_its_own() -> None:
-    hosts = Hosts(Resolver())
+    hosts = HostResolver(Resolver())
     assert (hosts.addresses("10.0.0.1"), hosts.addresses("FE80::1"), hosts.names) == (("10.0.0.1",), ("fe80::1",), 0)
 
 
 async def test_a_name_is_pending_then_has_its_addresses() -> None:
     resolver = Resolver(node_1=["10.0.0.2", "10.0.0.1", "10.0.0.1"])
-    async with Hosts(resolver) as hosts:
+    async with HostResolver(resolver) as hosts:
         assert hosts.addresses("node-1") is None
         await until(lambda: hosts.addresses("node-1") is not None)
         assert hosts.addresses("node-1") == ("10.0.0.1", "10.0.0.2")
@@ -50,7 +50,7 @@ async def test_a_name_is_pending_then_has_its_addresses() -> None:
 
 async def test_a_resolver_that_fails_later_changes_nothing() -> None:
     resolver = Resolver(node_1=["10.0.0.1"])
-    async with Hosts(resolver, refresh_s=0.001) as hosts:
+    async with HostResolver(resolver, refresh_s=0.001) as hosts:
         hosts.addresses("node-1")
         await until(lambda: hosts.addresses("node-1") == ("10.0.0.1",))
         resolver.names.clear()
@@ -61,7 +61,7 @@ async def test_a_resolver_that_fails_later_changes_nothing() -> None:
 
 
 async def test_a_name_that_nobody_asks_for_is_forgotten() -> None:
-    async with Hosts(Resolver(node_1=["10.0.0.1"]), refresh_s=0.001) as hosts:
+    async with HostResolver(Resolver(node_1=["10.0.0.1"]), refresh_s=0.001) as hosts:
         hosts.addresses("node-1")
         await until(lambda: not hosts.names)
 
@@ -70,7 +70,7 @@ async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     resolver = Resolver()
-    async with Hosts(resolver) as hosts:
+    async with HostResolver(resolver) as hosts:
         pictured, addressing = PictureBuilder(hosts), Addressing(hosts)
         pictured.put(known("web-1", host="node-1"))
         assert addressing.places(pictured.picture.ready("web")).is_unknown
@@ -88,7 +88,7 @@ async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
 
 
 async def test_one_address_and_port_is_one_place_and_the_second_is_counted() -> None:
-    addressing = Addressing(Hosts(Resolver()))
+    addressing = Addressing(HostResolver(Resolver()))
     twins = [known("web-1", port=80), known("web-2", port=80), known("web-3", port=81)]
     places = addressing.places(twins, "http")
     assert [(place.instance.id, place.port) for place in places.found] == [("web-1", 80), ("web-3", 81)]
@@ -97,5 +97,5 @@ async def test_one_address_and_port_is_one_place_and_the_second_is_counted() -> 
 
 
 async def test_an_instance_without_the_port_is_left_out_and_counted() -> None:
-    places = Addressing(Hosts(Resolver())).places([known("web-1")], "grpc")
+    places = Addressing(HostResolver(Resolver())).places([known("web-1")], "grpc")
     assert (places.found, places.left_out, places.is_unknown) == ([], {LeftOut.NO_PORT: 1}, False)

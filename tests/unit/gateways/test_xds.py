@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from gateways.picture.addresses import Addressing, LeftOut
-from gateways.picture.hosts import Hosts
+from gateways.picture.hosts import HostResolver
 from gateways.xds.ads import Ads
-from gateways.xds.resources import Resources, Type
-from gateways.xds.subscriptions import MOST_NAMES, Counts, Subscriptions
-from gateways.xds.targets import Target, read_target
+from gateways.xds.resources import Resources, ResourceType
+from gateways.xds.subscriptions import MOST_NAMES, Subscriptions, XdsCounts
+from gateways.xds.targets import XdsTarget, read_target
 from serving.calls.methods import Call
 from serving.errors import InvalidRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
 from xdspb.v1 import xds_pb2 as pb
 
-CDS, EDS, LDS, RDS = Type.CLUSTER, Type.ENDPOINTS, Type.LISTENER, Type.ROUTES
-MESSAGES: dict[Type, Any] = {
+CDS, EDS, LDS, RDS = ResourceType.CLUSTER, ResourceType.ENDPOINTS, ResourceType.LISTENER, ResourceType.ROUTES
+MESSAGES: dict[ResourceType, Any] = {
     CDS: pb.Cluster,
     EDS: pb.ClusterLoadAssignment,
     LDS: pb.Listener,
@@ -33,19 +33,19 @@ class Client:
     """A client of one stream, who takes every answer unless told otherwise."""
 
     def __init__(self, pictured: PictureBuilder, **options: Any) -> None:
-        self.pictured, self.counts = pictured, Counts()
+        self.pictured, self.counts = pictured, XdsCounts()
         self.addressing = Addressing(pictured.picture.hosts)
         self.resources = Resources(pictured.picture, self.addressing)
         self.stream = Subscriptions(self.resources, self.counts, **options)
         self.told = 0  # how often an answer became due
         pictured.picture.listen(self._changed)
-        self.nonces: dict[Type, str] = {}
-        self.names: dict[Type, Sequence[str]] = {}
+        self.nonces: dict[ResourceType, str] = {}
+        self.names: dict[ResourceType, Sequence[str]] = {}
 
     def _changed(self, services: Collection[str]) -> None:
-        self.told += self.stream.changed(services)
+        self.told += self.stream.on_services_changed(services)
 
-    def wants(self, kind: Type, *names: str, **more: Any) -> dict[Type, list[Any]]:
+    def wants(self, kind: ResourceType, *names: str, **more: Any) -> dict[ResourceType, list[Any]]:
         """Say so; the answers that are due, by type."""
         self.names[kind] = names
         nonce = self.nonces.get(kind, "")
@@ -53,12 +53,12 @@ class Client:
         self.stream.request(request, self.pictured.picture.coverage.locations)
         return self.due()
 
-    def due(self) -> dict[Type, list[Any]]:
+    def due(self) -> dict[ResourceType, list[Any]]:
         """The answers that are due, each taken at once."""
-        found: dict[Type, list[Any]] = {}
+        found: dict[ResourceType, list[Any]] = {}
         for body in self.stream.due():
             response = pb.DiscoveryResponse.FromString(body)
-            kind = Type(response.type_url)
+            kind = ResourceType(response.type_url)
             self.nonces[kind] = response.nonce
             assert {resource.type_url for resource in response.resources} <= {kind.value}
             found[kind] = [MESSAGES[kind].FromString(resource.value) for resource in response.resources]
@@ -72,7 +72,7 @@ class Client:
             )
         return found
 
-    def wants_all(self, name: str, place: str = "") -> dict[Type, list[Any]]:
+    def wants_all(self, name: str, place: str = "") -> dict[ResourceType, list[Any]]:
         """As a client does: listener, routes, cluster, endpoints."""
         node = pb.Node(id="judge", locality=pb.Locality(zone=place))
         found = self.wants(LDS, name, node=node)
@@ -81,7 +81,7 @@ class Client:
         return found
 
 
-def endpoints(found: dict[Type, list[Any]]) -> list[tuple[int, str, int, list[str]]]:
+def endpoints(found: dict[ResourceType, list[Any]]) -> list[tuple[int, str, int, list[str]]]:
     """Priority, zone, weight and addresses of each locality."""
     [assignment] = found[EDS]
     return [
@@ -132,17 +132,17 @@ def test_a_gateway_has_a_place_for_clients_that_say_none() -> None:
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        ("web", Target("web")),
-        ("web/grpc", Target("web", "grpc")),
-        ("web/grpc;zone=a;tier=b", Target("web", "grpc", (("zone", "a"), ("tier", "b")))),
+        ("web", XdsTarget("web")),
+        ("web/grpc", XdsTarget("web", "grpc")),
+        ("web/grpc;zone=a;tier=b", XdsTarget("web", "grpc", (("zone", "a"), ("tier", "b")))),
         ("web;zone=a%3Bb", None),
-        ("web%2Fgrpc", Target("web", "grpc")),
+        ("web%2Fgrpc", XdsTarget("web", "grpc")),
         ("", None),
         ("web/a/b", None),
         ("web;zone", None),
     ],
 )
-def test_a_name_is_a_service_a_port_and_labels(name: str, target: Target | None) -> None:
+def test_a_name_is_a_service_a_port_and_labels(name: str, target: XdsTarget | None) -> None:
     assert read_target(name) == target
 
 
@@ -216,7 +216,7 @@ def test_streams_that_get_the_same_share_its_bytes_and_a_change_makes_others() -
     (first,), (same,) = ([*other.due()] for other in others)
     assert first is same
     one.pictured.put(known("web-2", host="10.0.0.2"))
-    assert [other.changed(["web"]) for other in others] == [True, True]
+    assert [other.on_services_changed(["web"]) for other in others] == [True, True]
     (changed,), (same,) = ([*other.due()] for other in others)
     assert changed is same
     nonces = [pb.DiscoveryResponse.FromString(body).nonce for body in (first, changed)]
@@ -250,7 +250,7 @@ def test_a_request_about_an_earlier_answer_is_passed_over() -> None:
 def test_a_refusal_is_logged_counted_and_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     one = client(*THREE)
     one.wants_all("web")
-    accepted = one.stream.accepted(EDS)
+    accepted = one.stream.accepted_version(EDS)
     one.pictured.put(known("web-2", host="10.0.0.2"))
     [body] = one.stream.due()
     nonce = pb.DiscoveryResponse.FromString(body).nonce
@@ -261,7 +261,7 @@ def test_a_refusal_is_logged_counted_and_not_sent_again(caplog: pytest.LogCaptur
     with caplog.at_level(logging.ERROR):
         one.stream.request(refusal)
     assert "judge rejects (NACK) endpoints of web and keeps the last version: web: duplicate address" in caplog.text
-    assert (one.counts.nacks, one.stream.accepted(EDS)) == ({"endpoints": 1}, accepted)
+    assert (one.counts.nacks, one.stream.accepted_version(EDS)) == ({"endpoints": 1}, accepted)
     assert list(one.stream.due()) == []
 
 
@@ -341,7 +341,7 @@ async def test_hosts_that_are_names_are_waited_for_and_then_resolved_and_a_failu
             raise OSError(name)
         return answers[name]
 
-    async with Hosts(resolve) as hosts:
+    async with HostResolver(resolve) as hosts:
         pictured = PictureBuilder(hosts)
         pictured.put(known("web-1", host="node-1"), known("web-2", host="node-2"))
         one = Client(pictured)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from hqcli.terminal import fitted, lines
+from hqcli.terminal import fit_columns, lines
 from hqclient.errors import HqApiError
 from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
-from hqctl.output.watch_view import Board, Lines
+from hqctl.output.watch_view import Board, WatchLines
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -27,8 +27,8 @@ def ids(board: Board, room: int = 10) -> list[str]:
 
 def board_of(*instances: instance_pb2.Instance) -> Board:
     board = Board()
-    board.took(SnapshotPart(instances), "12:00:00")
-    board.took(Synced("t", ()), "12:00:00")
+    board.apply_item(SnapshotPart(instances), "12:00:00")
+    board.apply_item(Synced("t", ()), "12:00:00")
     return board
 
 
@@ -45,24 +45,24 @@ def test_changes_move_rows_and_are_listed() -> None:
         pb.WatchEvent(put=one("b", ready=False)),
         pb.WatchEvent(delete=pb.InstanceRef(id="a", cluster="east")),
     )
-    board.took(Changes(events, "t2", ()), "12:00:01")
+    board.apply_item(Changes(events, "t2", ()), "12:00:01")
     assert ids(board) == ["b"]
     assert [(clock, kind) for clock, kind, _ in board.changes] == [("12:00:01", "put"), ("12:00:01", "gone")]
 
 
 def test_a_resync_of_one_cluster_forgets_that_one_only() -> None:
     board = board_of(one("a", ready=True), one("a", ready=True, cluster="west"))
-    board.took(Resync("too slow", "west"), "12:00:01")
+    board.apply_item(Resync("too slow", "west"), "12:00:01")
     assert ids(board) == ["a"]
-    board.took(Resync("too slow"), "12:00:02")
+    board.apply_item(Resync("too slow"), "12:00:02")
     assert ids(board) == []
 
 
 def test_a_broken_connection_is_told_until_something_comes() -> None:
     board = board_of(one("a", ready=True))
-    board.took(Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "cut"), 1.0), "12:00:01")
+    board.apply_item(Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "cut"), 1.0), "12:00:01")
     assert "NO CONNECTION" in board.title()
-    board.took(Bookmark("t3", ()), "12:00:02")
+    board.apply_item(Bookmark("t3", ()), "12:00:02")
     assert board.title().endswith("up to date")
 
 
@@ -70,7 +70,7 @@ def test_a_table_never_wraps_whatever_the_room() -> None:
     names = ("INSTANCE", "SERVICE", "ENDPOINTS", "VERSION")
     rows = [["i" * 30, "s" * 30, "e" * 60, "12"]]
     for room in (20, 40, 60, 80, 200):
-        shown = lines(names, rows, fitted(names, rows, room), room=room)
+        shown = lines(names, rows, fit_columns(names, rows, room), room=room)
         assert all(len(line) <= room for line in shown), room
     assert lines(names, rows)[1].endswith("  12")
 
@@ -78,16 +78,16 @@ def test_a_table_never_wraps_whatever_the_room() -> None:
 def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others() -> None:
     names = ("INSTANCE", "NODE", "READY", "REVISION", "HEARTBEAT")
     rows = [["i" * 36, "n" * 35, "yes", "r" * 21, "12s"]]
-    shown = lines(names, rows, fitted(names, rows, 76), room=76)
+    shown = lines(names, rows, fit_columns(names, rows, 76), room=76)
     assert shown[0].split() == ["INSTANCE", "NODE", "READY", "HEARTBEAT"]
     assert shown[1].split() == ["i" * 36, "n" * 19 + "…", "yes", "12s"]
-    assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]
+    assert fit_columns(names, rows, 200) == [36, 35, 5, 21, 9]
 
 
 def test_readiness_stays_where_other_columns_make_room() -> None:
     names = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")
     rows = [["shop-frontend-1", "shop", "node-1.rack-7.example", "no:HeartbeatTimeout", "release-2026-11-1", "11m33s"]]
-    assert lines(names, rows, fitted(names, rows, 50), room=50)[0].split() == [
+    assert lines(names, rows, fit_columns(names, rows, 50), room=50)[0].split() == [
         *("INSTANCE", "SERVICE", "READY", "HEARTBEAT")
     ]
 
@@ -95,20 +95,20 @@ def test_readiness_stays_where_other_columns_make_room() -> None:
 def test_the_column_that_names_a_row_is_cut_and_never_left_out() -> None:
     names = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE")
     rows = [["release-2026-11-1", "READY", "yes", "yes", "web", "running"]]
-    assert lines(names, rows, fitted(names, rows, 40), room=40)[1].startswith("release-2…  READY")
+    assert lines(names, rows, fit_columns(names, rows, 40), room=40)[1].startswith("release-2…  READY")
 
 
 @pytest.mark.parametrize("room", [32, 40])
 def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -> None:
     names = ("TIME", "WHAT", "INSTANCE", "REVISION", "NODE", "WHY")
     rows = [["2026-11-21T02:07:45Z", "recovery", "shop-frontend-1", "r1", "node-a", "reported again"]]
-    shown = lines(names, rows, fitted(names, rows, room), room=room)[1]
+    shown = lines(names, rows, fit_columns(names, rows, room), room=room)[1]
     assert shown.split()[:2] == ["recovery", "shop-frontend-1"]
     assert len(shown) <= room
 
 
 def test_lines_of_a_gateway_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
-    told, east, west = Lines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
+    told, east, west = WatchLines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
     items = (
         Bookmark("", (east, west)),
         SnapshotPart((one("a", ready=True),)),
@@ -132,7 +132,7 @@ def test_lines_of_a_gateway_name_the_cluster_and_mix_no_two_instances_of_one_id(
 
 
 def test_a_change_of_readiness_is_told_with_what_was_before() -> None:
-    told = Lines(snapshot=False)
+    told = WatchLines(snapshot=False)
     assert list(told.of(SnapshotPart((one("a", ready=True),)))) == []
     ((_, text),) = told.of(Changes((pb.WatchEvent(put=one("a", ready=False)),), "t", ()))
     assert "yes>no" in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hqcli.formats import as_dict
-from hqctl.commands.diffing import unified
+from hqctl.commands.diffing import unified_diff
 from hqpb.v1 import instance_pb2
 
 KEYS = tuple(f"key-{number:02}" for number in range(20))  # enough for any two orders of filling to collide
@@ -20,7 +20,7 @@ def instance(keys: tuple[str, ...]) -> instance_pb2.Instance:
 
 def test_equal_instances_whose_maps_were_filled_in_other_orders_do_not_differ() -> None:
     one, other = instance(KEYS), instance(KEYS[::-1])
-    assert list(unified(one, other, "a", "a.yaml")) == []
+    assert list(unified_diff(one, other, "a", "a.yaml")) == []
 
 
 def test_the_keys_of_maps_are_sorted_and_fields_keep_their_order() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hqctl.manifests.merging import Contradiction, merged
+from hqctl.manifests.merging import Contradiction, merge_three_way
 
 BASE: dict[str, Any] = {
     "meta": {"labels": {"tier": "front", "engine": "php"}},
@@ -21,18 +21,18 @@ def changed(**parts: Any) -> dict[str, Any]:
 def test_changes_of_different_fields_are_both_kept() -> None:
     ours = changed(meta={"labels": {"tier": "back", "engine": "php"}})
     theirs = changed(meta={"labels": {"tier": "front", "engine": "go"}})
-    assert merged(BASE, ours, theirs)["meta"]["labels"] == {"tier": "back", "engine": "go"}
+    assert merge_three_way(BASE, ours, theirs)["meta"]["labels"] == {"tier": "back", "engine": "go"}
 
 
 def test_what_one_removed_is_gone_and_what_the_other_added_is_there() -> None:
     ours = changed(meta={"labels": {"tier": "front"}})
     theirs = changed(meta={"labels": {"tier": "front", "engine": "php", "new": "1"}})
-    assert merged(BASE, ours, theirs)["meta"]["labels"] == {"tier": "front", "new": "1"}
+    assert merge_three_way(BASE, ours, theirs)["meta"]["labels"] == {"tier": "front", "new": "1"}
 
 
 def test_the_same_change_by_both_is_no_contradiction() -> None:
     same = changed(spec={"node": "b"})
-    assert merged(BASE, same, same) == same
+    assert merge_three_way(BASE, same, same) == same
 
 
 def test_lists_of_things_with_an_id_are_merged_by_it() -> None:
@@ -41,14 +41,14 @@ def test_lists_of_things_with_an_id_are_merged_by_it() -> None:
     theirs = changed(
         spec={**BASE["spec"], "revision": [BASE["spec"]["revision"][0], r1, {"id": "r2", "target": "READY"}]}
     )
-    assert merged(BASE, ours, theirs)["spec"]["revision"] == [r1, {"id": "r2", "target": "READY"}]
+    assert merge_three_way(BASE, ours, theirs)["spec"]["revision"] == [r1, {"id": "r2", "target": "READY"}]
 
 
 def test_the_same_field_changed_by_both_is_a_contradiction_named_by_its_path() -> None:
     ours = changed(meta={"labels": {"tier": "mine", "engine": "php"}})
     theirs = changed(meta={"labels": {"tier": "theirs", "engine": "go"}}, spec={"node": "z"})
     with pytest.raises(Contradiction) as caught:
-        merged(BASE, ours, theirs)
+        merge_three_way(BASE, ours, theirs)
     assert caught.value.fields == ["meta.labels.tier"]
     assert caught.value.ours_first == {"meta": {"labels": {"tier": "mine", "engine": "go"}}, "spec": {"node": "z"}}
 
@@ -57,4 +57,4 @@ def test_one_removed_what_the_other_changed_is_a_contradiction() -> None:
     ours = changed(meta={"labels": {"engine": "php"}})
     theirs = changed(meta={"labels": {"tier": "theirs", "engine": "php"}})
     with pytest.raises(Contradiction, match=r"meta\.labels\.tier"):
-        merged(BASE, ours, theirs)
+        merge_three_way(BASE, ours, theirs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqcli.terminal import fitted, plain
+from hqcli.terminal import fit_columns, plain
 from hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
 from hqpb.v1 import instance_pb2 as pb
 
@@ -67,8 +67,8 @@ def test_a_pipe_gets_aligned_columns_and_nothing_is_cut() -> None:
 def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> None:
     names = ("INSTANCE", "SERVICE", "NODE")
     rows = [["i" * 30, "s" * 20, "n" * 40]]
-    assert fitted(names, rows, 200) == [30, 20, 40]
-    widths = fitted(names, rows, 80)
+    assert fit_columns(names, rows, 200) == [30, 20, 40]
+    widths = fit_columns(names, rows, 80)
     assert sum(widths) + 4 == 80
     assert widths[0] == 30
-    assert fitted(names, rows, 20)[0] == 30
+    assert fit_columns(names, rows, 20)[0] == 30

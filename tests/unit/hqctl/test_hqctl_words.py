@@ -13,8 +13,8 @@ from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Syn
 from hqctl.asking.failures import sentence
 from hqctl.asking.options import addresses, parse_selector
 from hqctl.output.sources import faults, merged_sources, not_of
-from hqctl.output.story import story, wrapped
-from hqctl.output.watch_view import Lines
+from hqctl.output.story import story, wrap_line
+from hqctl.output.watch_view import WatchLines
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -176,7 +176,7 @@ def test_the_story_begins_with_the_verdict_and_holds_the_receipt() -> None:
 
 
 def test_a_long_line_is_folded_under_its_own_text() -> None:
-    first, second = wrapped("  receipt       one two three", 24)
+    first, second = wrap_line("  receipt       one two three", 24)
     assert second == " " * 16 + "three"
     assert first.endswith("two")
 
@@ -198,7 +198,7 @@ def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
         broken,
         Resync("too slow"),
     ]
-    lines = Lines(snapshot=True)
+    lines = WatchLines(snapshot=True)
     shown = [line for item in items for line in lines.of(item)]
     assert [kind for kind, _ in shown] == ["is", "synced", "put", "gone", "broken", "resync"]
     assert "no>yes" in shown[2][1]

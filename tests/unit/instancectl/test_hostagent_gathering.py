@@ -10,7 +10,7 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.gathering import Gathering, Key, Placed
-from instancectl.hostagent.upstream import Failed
+from instancectl.hostagent.upstream import UpstreamError
 from serving.clock import ManualClock
 from serving.errors import OutcomeUnknown, ServiceError
 from serving.transport.client_call import CallFailed
@@ -37,7 +37,7 @@ class Hq:
         self.calls.append(names)
         await self.may_answer.wait()
         if self.failure is not None:
-            raise Failed(self.failure, "hq:7071")
+            raise UpstreamError(self.failure, "hq:7071")
         return ",".join(names).encode()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.picture import _RENEW_S, Picture
+from instancectl.hostagent.picture import _RENEW_S, NodeInstances
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 
 SOON_S = 1.3 * _RENEW_S
@@ -41,7 +41,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.knows: set[str] = set()
 
-    async def run(self, picture: Picture) -> None:
+    async def run(self, picture: NodeInstances) -> None:
         async for message in picture.watch(("a", "b", "c", "d"), resumes=False):
             if message.kind == pb.WATCH_KIND_RESYNC:
                 self.knows.clear()
@@ -54,7 +54,7 @@ async def test_a_lost_deletion_a_lost_creation_and_both_are_mended(lasts_s: floa
     hq, supervisor = Hq(lasts_s), Supervisor()
     clock: Any = VirtualClock()
     clock.sleep = asyncio.sleep
-    picture = Picture("node-1", hq.watch, clock, random.Random(1))
+    picture = NodeInstances("node-1", hq.watch, clock, random.Random(1))
     tasks = [asyncio.create_task(picture.run()), asyncio.create_task(supervisor.run(picture))]
     await asyncio.sleep(1)
     assert supervisor.knows == {"a", "b"}

@@ -28,7 +28,7 @@ from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Grip, ProcessLimits
 from instancectl.processes.output import OutputSettings
 from instancectl.state import RunningChild, StateFile
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 from tests.support.sample_instances import eventually
 
 ContainerT = TypeVar("ContainerT", bound=SupervisedContainer)
@@ -73,7 +73,7 @@ async def made(kind: type[ContainerT], root: Path, container: model.Container) -
     children.open()
     try:
         shop = workshop(root, children)
-        key = RevisionKey("r1", "digest")
+        key = RevisionContentKey("r1", "digest")
         shop.layout.revision(key).mkdir(parents=True)
         yield kind(Blueprint(key, revision, container, Desired("i-1", "node-1")), shop, lambda: None)
     finally:

@@ -10,32 +10,32 @@ import pytest
 from hqpb.v1 import instance_pb2 as model
 from instancectl.containers.checks import Readiness, Rhythm, rhythm
 from instancectl.containers.restarts import Restarts, RestartSettings
-from instancectl.processes.children import Exit
+from instancectl.processes.children import ProcessExit
 from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
 from instancectl.reports import conditions
 from instancectl.state import RunningChild
-from instancectl.takeover import chosen, is_wanted, spec_to_adopt_by
-from instancectl.wanted.desired import Desired, RevisionKey, container_digest, revision_key
-from instancectl.wanted.hq_source import Identity, Meaning, of_absence, of_presence
+from instancectl.takeover import is_wanted, revision_to_keep, spec_to_adopt_by
+from instancectl.wanted.desired import Desired, RevisionContentKey, container_digest, revision_key
+from instancectl.wanted.hq_source import InstanceIdentity, Meaning, judge_absence, judge_presence
 from tests.support.sample_instances import INSTALLED, READY
 
-KNOWN = Identity(uid=5, epoch="e1")
+KNOWN = InstanceIdentity(uid=5, epoch="e1")
 
 
 @pytest.mark.parametrize(
     ("known", "found", "meaning"),
     [
-        (None, Identity(5, "e1"), Meaning.GO_ON),
-        (KNOWN, Identity(5, "e1"), Meaning.GO_ON),
-        (KNOWN, Identity(6, "e1"), Meaning.RECREATED),
-        (KNOWN, Identity(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
+        (None, InstanceIdentity(5, "e1"), Meaning.GO_ON),
+        (KNOWN, InstanceIdentity(5, "e1"), Meaning.GO_ON),
+        (KNOWN, InstanceIdentity(6, "e1"), Meaning.RECREATED),
+        (KNOWN, InstanceIdentity(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
     ],
 )
 def test_another_uid_means_recreated_only_within_an_epoch(
-    known: Identity | None, found: Identity, meaning: Meaning
+    known: InstanceIdentity | None, found: InstanceIdentity, meaning: Meaning
 ) -> None:
-    assert of_presence(known, found) is meaning
+    assert judge_presence(known, found) is meaning
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_another_uid_means_recreated_only_within_an_epoch(
     ],
 )
 def test_an_absence_counts_only_within_the_epoch_that_knew_the_instance(
-    known: Identity | None, epoch: str, elsewhere: bool, meaning: Meaning
+    known: InstanceIdentity | None, epoch: str, elsewhere: bool, meaning: Meaning
 ) -> None:
-    assert of_absence(known, epoch, elsewhere=elsewhere) is meaning
+    assert judge_absence(known, epoch, elsewhere=elsewhere) is meaning
 
 
 # --- restarts -----------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def restarts(policy: model.RestartPolicy = model.RESTART_POLICY_ALWAYS) -> Resta
 def test_waits_double_up_to_the_limit_with_half_of_it_chance() -> None:
     one = restarts()
     for limit_s in (1.0, 2.0, 4.0, 8.0, 8.0):
-        delay_s = one.after(Exit(code=1), ran_for_s=0.1)
+        delay_s = one.after(ProcessExit(code=1), ran_for_s=0.1)
         assert delay_s is not None
         assert limit_s / 2 <= delay_s <= limit_s
 
@@ -72,8 +72,8 @@ def test_waits_double_up_to_the_limit_with_half_of_it_chance() -> None:
 def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
     one = restarts()
     for _ in range(5):
-        one.after(Exit(code=1), ran_for_s=0.1)
-    delay_s = one.after(Exit(code=1), ran_for_s=61.0)
+        one.after(ProcessExit(code=1), ran_for_s=0.1)
+    delay_s = one.after(ProcessExit(code=1), ran_for_s=61.0)
     assert delay_s is not None
     assert delay_s <= 1.0
 
@@ -81,17 +81,19 @@ def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
 @pytest.mark.parametrize(
     ("policy", "end", "again"),
     [
-        (model.RESTART_POLICY_UNSPECIFIED, Exit(code=0), True),
-        (model.RESTART_POLICY_ALWAYS, Exit(code=0), True),
-        (model.RESTART_POLICY_ON_FAILURE, Exit(code=0), False),
-        (model.RESTART_POLICY_ON_FAILURE, Exit(code=1), True),
-        (model.RESTART_POLICY_ON_FAILURE, Exit(signal=9), True),
-        (model.RESTART_POLICY_ON_FAILURE, Exit(), True),
-        (model.RESTART_POLICY_NEVER, Exit(code=1), False),
+        (model.RESTART_POLICY_UNSPECIFIED, ProcessExit(code=0), True),
+        (model.RESTART_POLICY_ALWAYS, ProcessExit(code=0), True),
+        (model.RESTART_POLICY_ON_FAILURE, ProcessExit(code=0), False),
+        (model.RESTART_POLICY_ON_FAILURE, ProcessExit(code=1), True),
+        (model.RESTART_POLICY_ON_FAILURE, ProcessExit(signal=9), True),
+        (model.RESTART_POLICY_ON_FAILURE, ProcessExit(), True),
+        (model.RESTART_POLICY_NEVER, ProcessExit(code=1), False),
         (model.RESTART_POLICY_NEVER, None, True),  # it has not begun
     ],
 )
-def test_the_policy_decides_whether_it_starts_again(policy: model.RestartPolicy, end: Exit | None, again: bool) -> None:
+def test_the_policy_decides_whether_it_starts_again(
+    policy: model.RestartPolicy, end: ProcessExit | None, again: bool
+) -> None:
     assert (restarts(policy).after(end, 1.0) is not None) is again
 
 
@@ -104,24 +106,24 @@ def checks(successes: int = 0, failures: int = 0) -> Readiness:
 
 def test_one_success_makes_ready_and_three_failures_in_a_row_make_not_ready() -> None:
     readiness = checks()
-    assert readiness.checked(True)
-    assert not readiness.checked(False)
-    assert not readiness.checked(False)
-    assert not readiness.checked(True)  # it begins again
-    assert [readiness.checked(False) for _ in range(3)] == [False, False, True]
+    assert readiness.record_result(True)
+    assert not readiness.record_result(False)
+    assert not readiness.record_result(False)
+    assert not readiness.record_result(True)  # it begins again
+    assert [readiness.record_result(False) for _ in range(3)] == [False, False, True]
     assert not readiness.is_ready
 
 
 def test_thresholds_are_taken_from_the_check() -> None:
     readiness = checks(successes=2, failures=1)
-    assert [readiness.checked(True) for _ in range(2)] == [False, True]
-    assert readiness.checked(False)
+    assert [readiness.record_result(True) for _ in range(2)] == [False, True]
+    assert readiness.record_result(False)
 
 
 def test_what_an_earlier_supervisor_found_holds_until_enough_checks_have_failed_its_own_included() -> None:
     timing = rhythm(model.ReadinessCheck())
-    assert not Readiness(timing, is_ready=True).checked(True)
-    assert [Readiness(timing, is_ready=True, failures=failures).checked(False) for failures in (0, 1, 2)] == [
+    assert not Readiness(timing, is_ready=True).record_result(True)
+    assert [Readiness(timing, is_ready=True, failures=failures).record_result(False) for failures in (0, 1, 2)] == [
         False,
         False,
         True,
@@ -132,7 +134,7 @@ def test_failures_are_counted_from_the_last_success_of_what_is_ready() -> None:
     readiness = checks()
     counted = []
     for passed in (False, True, False, False, True, False, False, False):
-        readiness.checked(passed)
+        readiness.record_result(passed)
         counted.append(readiness.failures)
     assert counted == [0, 0, 1, 2, 0, 1, 2, 0]
 
@@ -166,7 +168,7 @@ def test_target_and_processes_need_no_new_preparation_files_do() -> None:
 
 
 def child(wanted: Desired, revision_id: str, digest: str = "") -> RunningChild:
-    key = wanted.key_of(revision_id) or RevisionKey(revision_id, "gone")
+    key = wanted.key_of(revision_id) or RevisionContentKey(revision_id, "gone")
     found = wanted.by_key.get(key)
     own = container_digest(found.container[0], wanted.allocation) if found else ""
     identity = ProcessId(1, 1, "boot")
@@ -182,9 +184,9 @@ def test_a_child_is_adopted_if_its_revision_and_container_are_what_they_were() -
 
 def test_of_two_revisions_that_run_the_one_wanted_ready_is_adopted() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
-    assert chosen([child(wanted, "r1"), child(wanted, "r2")], wanted) == wanted.key_of("r2")
-    assert chosen([child(wanted, "r1")], wanted) == wanted.key_of("r1")
-    assert chosen([child(wanted, "r3")], wanted) is None
+    assert revision_to_keep([child(wanted, "r1"), child(wanted, "r2")], wanted) == wanted.key_of("r2")
+    assert revision_to_keep([child(wanted, "r1")], wanted) == wanted.key_of("r1")
+    assert revision_to_keep([child(wanted, "r3")], wanted) is None
 
 
 def test_what_runs_is_adopted_by_the_specification_that_it_was_started_from() -> None:
@@ -215,7 +217,7 @@ def test_a_revision_is_ready_when_each_container_is_or_has_done_its_work() -> No
 
 
 def told(
-    stage: conditions.Stage, installed: conditions.Verdict = conditions.INSTALLED
+    stage: conditions.RunningRevision, installed: conditions.ConditionVerdict = conditions.INSTALLED
 ) -> dict[str, model.RevisionStatus]:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")), version=9)
     return conditions.statuses(wanted, lambda _: installed, stage, {}, 1.5)
@@ -223,7 +225,7 @@ def told(
 
 def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
-    said = told(conditions.Stage(wanted.key_of("r1"), (container(),)), conditions.PREPARING)
+    said = told(conditions.RunningRevision(wanted.key_of("r1"), (container(),)), conditions.PREPARING)
     assert said["r1"].ready.status == conditions.TRUE
     assert (said["r2"].ready.status, said["r2"].ready.reason) == (conditions.FALSE, "NotInstalled")
     assert said["r2"].spec_version == 9
@@ -233,7 +235,7 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
     created = revision("r1", target=model.REVISION_TARGET_CREATED)
     wanted = Desired("i-1", "node-1", (created, revision("r2", target=INSTALLED)))
     assert [key.id for key in wanted.held_keys] == ["r2"]
-    said = conditions.statuses(wanted, lambda _: None, conditions.Stage(), {}, 1.5)
+    said = conditions.statuses(wanted, lambda _: None, conditions.RunningRevision(), {}, 1.5)
     assert (said["r1"].installed.status, said["r1"].installed.reason) == (conditions.FALSE, "Created")
     assert said["r1"].ready.reason == "NotWantedReady"
     assert not is_wanted(child(wanted, "r1"), wanted)
@@ -241,22 +243,22 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
 
 def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
-    said = told(conditions.Stage(wanted.key_of("r2"), (container(),), is_leaving=True))
+    said = told(conditions.RunningRevision(wanted.key_of("r2"), (container(),), is_leaving=True))
     assert said["r2"].ready.reason == "Stopping"
 
 
 def test_containers_that_the_spec_does_not_know_are_left_out() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
-    said = told(conditions.Stage(wanted.key_of("r2"), (container(), container("removed"))))
+    said = told(conditions.RunningRevision(wanted.key_of("r2"), (container(), container("removed"))))
     assert [s.name for s in said["r2"].container] == ["main"]
 
 
 def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1"),))
-    first = conditions.statuses(wanted, lambda _: conditions.PREPARING, conditions.Stage(), {}, 1.0)
-    later = conditions.statuses(wanted, lambda _: conditions.PENDING, conditions.Stage(), first, 2.0)
+    first = conditions.statuses(wanted, lambda _: conditions.PREPARING, conditions.RunningRevision(), {}, 1.0)
+    later = conditions.statuses(wanted, lambda _: conditions.PENDING, conditions.RunningRevision(), first, 2.0)
     assert later["r1"].installed.last_transition_time == first["r1"].installed.last_transition_time
-    done = conditions.statuses(wanted, lambda _: conditions.INSTALLED, conditions.Stage(), later, 3.0)
+    done = conditions.statuses(wanted, lambda _: conditions.INSTALLED, conditions.RunningRevision(), later, 3.0)
     assert done["r1"].installed.last_transition_time.seconds == 3
 
 

@@ -13,7 +13,7 @@ from hqpb.v1 import instance_pb2 as model
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
-from instancectl.content.fetch import Store, check_scheme, shown
+from instancectl.content.fetch import ContentStore, check_scheme, redacted_url
 from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
 from instancectl.content.spec_faults import faults
 from instancectl.files import write_atomically
@@ -22,7 +22,7 @@ from instancectl.processes.procfs import ProcessId
 from instancectl.settings import BadProvider, parse_provider
 from instancectl.state import RunningChild, StateFile, StateUnreadable
 from instancectl.wanted import desired as wishes
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 from tests.support.sample_instances import READY
 
 NOW = Cancel()
@@ -49,10 +49,10 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, bad: str) -> None:
 # --- store and fetching -------------------------------------------------------------------------------------------
 
 
-def stored(tmp_path: Path, content: bytes) -> tuple[Store, str, str]:
+def stored(tmp_path: Path, content: bytes) -> tuple[ContentStore, str, str]:
     source = tmp_path / "source"
     source.write_bytes(content)
-    return Store(tmp_path / "store", tmp_path), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return ContentStore(tmp_path / "store", tmp_path), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def test_content_with_a_known_checksum_is_fetched_once(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_torrents_are_refused_by_name(scheme: str) -> None:
 
 
 def test_an_address_is_shown_without_what_may_be_credentials() -> None:
-    assert shown("https://user:pw@host:8443/a/b?token=abc#x") == "https://host:8443/a/b"
+    assert redacted_url("https://user:pw@host:8443/a/b?token=abc#x") == "https://host:8443/a/b"
 
 
 # --- secrets --------------------------------------------------------------------------------------------------------
@@ -135,21 +135,21 @@ def test_a_provider_that_is_written_wrongly_is_explained(bad: str) -> None:
 
 
 def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
-    key = RevisionKey("r1", "ab" * 32)
+    key = RevisionContentKey("r1", "ab" * 32)
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
     state = StateFile(tmp_path / "state.json")
-    state.belongs_to("i-1", "node-1")
-    state.installed(key, ["c2", "c1"])
-    state.started(child)
+    state.set_owner("i-1", "node-1")
+    state.add_installed(key, ["c2", "c1"])
+    state.add_child(child)
     assert StateFile(tmp_path / "state.json").state == state.state
     assert stat.S_IMODE((tmp_path / "state.json").stat().st_mode) == 0o600
 
 
 def test_what_checks_found_of_a_child_is_written_down_once(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    key = RevisionKey("r1", "ab")
+    key = RevisionContentKey("r1", "ab")
     state = StateFile(path)
-    state.started(RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2))
+    state.add_child(RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2))
     state.record_check(key, "main", is_ready=True, failed_checks=1)
     (found,) = StateFile(path).state.children.values()
     assert (found.is_ready, found.failed_checks) == (True, 1)
@@ -161,9 +161,9 @@ def test_what_checks_found_of_a_child_is_written_down_once(tmp_path: Path) -> No
 
 def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    key = RevisionKey("r1", "ab")
+    key = RevisionContentKey("r1", "ab")
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
-    StateFile(path).started(child)
+    StateFile(path).add_child(child)
     document = json.loads(path.read_text())
     for name in ("is_ready", "failed_checks"):
         del document["children"][0][name]
@@ -173,9 +173,9 @@ def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_pat
 
 def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    key = RevisionKey("r1", "ab")
+    key = RevisionContentKey("r1", "ab")
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
-    StateFile(path).started(child)
+    StateFile(path).add_child(child)
     path.write_text(path.read_text().replace('"container', '"section'))
     assert list(StateFile(path).state.children.values()) == [child]
 

@@ -15,9 +15,9 @@ from hqclient.watch_items import SnapshotPart
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from instancectl.clock import MachineClock
-from instancectl.route import Route
+from instancectl.route import HqRoute
 from instancectl.wanted.hq_source import HqSource
-from instancectl.wanted.source import Asked
+from instancectl.wanted.source import DesiredUpdate
 
 
 class _Unhurried(MachineClock):
@@ -51,12 +51,12 @@ class _Hq:
 
 async def test_a_watch_that_was_refused_at_first_is_had_later_and_changes_are_prompt() -> None:
     source = HqSource(
-        Route(None, cast("Client", _Hq()), random.Random(1)), "i-1", "node-1", None, _Unhurried(), random.Random(1)
+        HqRoute(None, cast("Client", _Hq()), random.Random(1)), "i-1", "node-1", None, _Unhurried(), random.Random(1)
     )
     versions = []
     async with asyncio.timeout(10), aclosing(source.updates()) as updates:
         async for update in updates:
-            assert isinstance(update, Asked)
+            assert isinstance(update, DesiredUpdate)
             versions.append(update.desired.version)
             if versions[-1] == 2:
                 break

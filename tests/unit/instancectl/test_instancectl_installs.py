@@ -11,7 +11,7 @@ from instancectl.content.prepare import Preparer
 from instancectl.installs import Installs
 from instancectl.reports import conditions
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired, RevisionKey
+from instancectl.wanted.desired import Desired, RevisionContentKey
 from tests.support.sample_instances import eventually
 
 
@@ -43,7 +43,7 @@ class _FullAtFirst(StateFile):
 
 async def test_a_revision_that_could_not_be_written_down_is_tried_again(tmp_path: Path) -> None:
     state = _FullAtFirst(tmp_path / "state.json")
-    changed: list[conditions.Verdict | None] = []
+    changed: list[conditions.ConditionVerdict | None] = []
     desired = Desired("i-1", "node-1", (model.InstanceRevision(id="r1"),))
     (key,) = desired.by_key
     installs = Installs(
@@ -55,4 +55,4 @@ async def test_a_revision_that_could_not_be_written_down_is_tried_again(tmp_path
     assert "No space left on device" in (changed[1] or conditions.PENDING).message
     installs.begin(key, desired)
     await eventually(lambda: installs.installed == {key})
-    assert StateFile(tmp_path / "state.json").state.installed == {RevisionKey("r1", key.digest): ["digest"]}
+    assert StateFile(tmp_path / "state.json").state.installed == {RevisionContentKey("r1", key.digest): ["digest"]}

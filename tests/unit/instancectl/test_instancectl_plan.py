@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from instancectl.wanted.desired import RevisionKey
-from instancectl.wanted.plan import Actual, GiveUp, Prepare, Remove, Run, Stop, Wanted, plan
+from instancectl.wanted.desired import RevisionContentKey
+from instancectl.wanted.plan import (
+    Actual,
+    GiveUpRevision,
+    PrepareRevision,
+    RemoveRevision,
+    RunRevision,
+    StopRevision,
+    Wanted,
+    plan,
+)
 
-OLD, NEW = RevisionKey("r1", "a" * 64), RevisionKey("r2", "b" * 64)
-NEW_FILES = RevisionKey("r1", "c" * 64)
+OLD, NEW = RevisionContentKey("r1", "a" * 64), RevisionContentKey("r2", "b" * 64)
+NEW_FILES = RevisionContentKey("r1", "c" * 64)
 
 
-def actual(*installed: RevisionKey, running: RevisionKey | None = None, **others: object) -> Actual:
+def actual(*installed: RevisionContentKey, running: RevisionContentKey | None = None, **others: object) -> Actual:
     """Installed revisions are present too."""
     have = frozenset(installed)
     return Actual(installed=have, present=have, running=running, **others)  # type: ignore[arg-type]
 
 
 def test_what_is_wanted_and_missing_is_prepared_in_order() -> None:
-    assert plan(Wanted((NEW, OLD), NEW), Actual()) == [Prepare(NEW), Prepare(OLD)]
+    assert plan(Wanted((NEW, OLD), NEW), Actual()) == [PrepareRevision(NEW), PrepareRevision(OLD)]
 
 
 def test_what_is_being_prepared_or_rests_is_left_alone() -> None:
@@ -25,7 +34,7 @@ def test_what_is_being_prepared_or_rests_is_left_alone() -> None:
 
 
 def test_the_installed_revision_wanted_ready_runs() -> None:
-    assert plan(Wanted((OLD, NEW), NEW), actual(OLD, NEW)) == [Run(NEW)]
+    assert plan(Wanted((OLD, NEW), NEW), actual(OLD, NEW)) == [RunRevision(NEW)]
 
 
 def test_nothing_runs_that_is_only_wanted_installed() -> None:
@@ -33,7 +42,7 @@ def test_nothing_runs_that_is_only_wanted_installed() -> None:
 
 
 def test_the_old_one_goes_on_while_its_successor_is_prepared() -> None:
-    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, running=OLD)) == [Prepare(NEW)]
+    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, running=OLD)) == [PrepareRevision(NEW)]
 
 
 def test_the_old_one_goes_on_if_its_successor_cannot_be_installed() -> None:
@@ -42,7 +51,7 @@ def test_the_old_one_goes_on_if_its_successor_cannot_be_installed() -> None:
 
 
 def test_the_old_one_gives_way_when_its_successor_is_installed() -> None:
-    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, NEW, running=OLD)) == [Stop(OLD)]
+    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, NEW, running=OLD)) == [StopRevision(OLD)]
 
 
 def test_two_never_run_at_once() -> None:
@@ -52,15 +61,15 @@ def test_two_never_run_at_once() -> None:
 
 def test_the_same_revision_with_new_files_goes_on_with_the_old_ones_until_they_are_there() -> None:
     wanted = Wanted((NEW_FILES,), NEW_FILES)
-    assert plan(wanted, actual(OLD, running=OLD)) == [Prepare(NEW_FILES)]
-    assert plan(wanted, actual(OLD, NEW_FILES, running=OLD)) == [Stop(OLD)]
-    assert plan(wanted, actual(OLD, NEW_FILES)) == [Run(NEW_FILES), Remove(OLD)]
+    assert plan(wanted, actual(OLD, running=OLD)) == [PrepareRevision(NEW_FILES)]
+    assert plan(wanted, actual(OLD, NEW_FILES, running=OLD)) == [StopRevision(OLD)]
+    assert plan(wanted, actual(OLD, NEW_FILES)) == [RunRevision(NEW_FILES), RemoveRevision(OLD)]
 
 
 def test_a_dropped_revision_ends_at_once_and_is_removed_when_it_has_ended() -> None:
     wanted = Wanted((NEW,), NEW)
-    assert plan(wanted, actual(OLD, running=OLD)) == [Stop(OLD), Prepare(NEW)]
-    assert plan(wanted, actual(OLD, NEW)) == [Run(NEW), Remove(OLD)]
+    assert plan(wanted, actual(OLD, running=OLD)) == [StopRevision(OLD), PrepareRevision(NEW)]
+    assert plan(wanted, actual(OLD, NEW)) == [RunRevision(NEW), RemoveRevision(OLD)]
 
 
 def test_what_runs_is_never_removed() -> None:
@@ -68,10 +77,10 @@ def test_what_runs_is_never_removed() -> None:
 
 
 def test_it_ends_when_nothing_is_wanted_ready() -> None:
-    assert plan(Wanted((OLD,), None), actual(OLD, running=OLD)) == [Stop(OLD)]
+    assert plan(Wanted((OLD,), None), actual(OLD, running=OLD)) == [StopRevision(OLD)]
 
 
 def test_preparing_what_is_not_wanted_any_more_is_given_up_before_it_is_removed() -> None:
     busy = Actual(preparing=frozenset({OLD}), present=frozenset({OLD}))
-    assert plan(Wanted(), busy) == [GiveUp(OLD)]
-    assert plan(Wanted(), Actual(present=frozenset({OLD}))) == [Remove(OLD)]
+    assert plan(Wanted(), busy) == [GiveUpRevision(OLD)]
+    assert plan(Wanted(), Actual(present=frozenset({OLD}))) == [RemoveRevision(OLD)]

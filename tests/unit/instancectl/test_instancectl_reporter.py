@@ -15,9 +15,9 @@ from hqclient.client import Client, HqApiError
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from instancectl.clock import MachineClock
-from instancectl.reports.reporter import Reporter
+from instancectl.reports.reporter import StatusReporter
 from instancectl.reports.subject import SubjectId
-from instancectl.route import Route
+from instancectl.route import HqRoute
 from tests.support.sample_instances import eventually
 
 ONE = SubjectId("i-1", "node-1", "r1")
@@ -68,8 +68,8 @@ async def running(work: Any) -> AsyncIterator[None]:
 
 async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the_next() -> None:
     hq, stopped = FakeHq(), list[str]()
-    reporter = Reporter(
-        Route(None, cast("Client", hq), random.Random(1)),
+    reporter = StatusReporter(
+        HqRoute(None, cast("Client", hq), random.Random(1)),
         MachineClock(),
         random.Random(1),
         lambda *words: stopped.append(words[1]),
@@ -93,8 +93,8 @@ async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the
 async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     hq = FakeHq()
-    reporter = Reporter(
-        Route(None, cast("Client", hq), random.Random(1)), MachineClock(), random.Random(1), lambda *_: None
+    reporter = StatusReporter(
+        HqRoute(None, cast("Client", hq), random.Random(1)), MachineClock(), random.Random(1), lambda *_: None
     )
     again = f"HQ accepts reports of {ONE} again"
     async with running(reporter.run()):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from instancectl.reports.schedule import COALESCE_S, Schedule
-from instancectl.reports.subject import Subject, SubjectId
+from instancectl.reports.subject import ReportSubject, SubjectId
 
 INTERVAL_S = 180.0
 SUBJECT = SubjectId("i-1", "node-1", "r1")
@@ -18,8 +18,8 @@ SUBJECT = SubjectId("i-1", "node-1", "r1")
 
 def reported_at(now: float, hint_s: float = 100.0) -> Schedule:
     schedule = Schedule(INTERVAL_S, random.Random(1))
-    schedule.began(now)
-    schedule.taken(now, hint_s)
+    schedule.begin_report(now)
+    schedule.record_acceptance(now, hint_s)
     return schedule
 
 
@@ -37,43 +37,43 @@ def test_without_a_hint_the_interval_is_jittered() -> None:
 
 def test_news_are_reported_within_a_second() -> None:
     schedule = reported_at(0.0)
-    schedule.changed(50.0)
+    schedule.add_news(50.0)
     assert 0.0 < schedule.due_in_s(50.0) <= 1.0
 
 
 def test_news_of_the_same_second_share_a_report() -> None:
     schedule = reported_at(0.0)
     for now in (0.2, 0.3, 0.4):
-        schedule.changed(now)
+        schedule.add_news(now)
     assert schedule.due_in_s(0.4) == COALESCE_S - 0.4
-    schedule.began(1.0)
-    schedule.taken(1.0, 100.0)
+    schedule.begin_report(1.0)
+    schedule.record_acceptance(1.0, 100.0)
     assert schedule.due_in_s(1.0) == 100.0
 
 
 def test_news_that_are_told_at_once_wait_for_no_earlier_report() -> None:
     schedule = reported_at(0.0)
-    schedule.changed(0.2, at_once=True)
+    schedule.add_news(0.2, at_once=True)
     assert schedule.due_in_s(0.2) == 0.0
 
 
 def test_news_that_are_told_at_once_do_not_shorten_a_back_off() -> None:
     schedule = reported_at(0.0)
-    schedule.began(10.0)
-    schedule.failed(14.0)
-    schedule.changed(14.0, at_once=True)
+    schedule.begin_report(10.0)
+    schedule.record_failure(14.0)
+    schedule.add_news(14.0, at_once=True)
     assert schedule.due_in_s(14.0) >= 2.0
 
 
 def test_a_change_of_readiness_is_told_at_once_unless_it_changed_within_the_last_second() -> None:
-    subject = Subject(SUBJECT, said(ready=False))
+    subject = ReportSubject(SUBJECT, said(ready=False))
     assert subject.says(said(ready=True), 10.0)
     assert not subject.says(said(ready=False), 10.9)
     assert subject.says(said(ready=True), 11.0)
 
 
 def test_a_change_of_anything_else_is_not_told_at_once() -> None:
-    subject = Subject(SUBJECT, said(ready=True))
+    subject = ReportSubject(SUBJECT, said(ready=True))
     assert not subject.says(said(ready=True, reason="StillReady"), 10.0)
 
 
@@ -84,9 +84,9 @@ def said(*, ready: bool, reason: str = "Ready") -> model.RevisionStatus:
 
 def test_a_failure_does_not_lose_the_news() -> None:
     schedule = reported_at(0.0)
-    schedule.changed(10.0)
-    schedule.began(10.0)
-    schedule.failed(12.0)
+    schedule.add_news(10.0)
+    schedule.begin_report(10.0)
+    schedule.record_failure(12.0)
     assert schedule.due_in_s(12.0) <= 2.0
 
 
@@ -97,9 +97,9 @@ def test_a_back_off_never_exceeds_the_time_it_has_been_failing_nor_the_interval(
     schedule = Schedule(INTERVAL_S, random.Random(seed))
     now = began_to_fail = 1000.0
     for takes_s in tries_take_s:
-        schedule.began(now)
+        schedule.begin_report(now)
         now += takes_s
-        schedule.failed(now)
+        schedule.record_failure(now)
         wait_s = schedule.due_in_s(now)
         assert wait_s <= min(now - began_to_fail, INTERVAL_S) + 1e-6
         now += wait_s
@@ -107,16 +107,16 @@ def test_a_back_off_never_exceeds_the_time_it_has_been_failing_nor_the_interval(
 
 def test_a_server_that_asks_to_be_left_alone_is() -> None:
     schedule = reported_at(0.0)
-    schedule.began(10.0)
-    schedule.failed(10.01, retry_delay_s=3.0)
+    schedule.begin_report(10.0)
+    schedule.record_failure(10.01, retry_delay_s=3.0)
     assert schedule.due_in_s(10.01) >= 3.0
 
 
 def test_when_a_part_was_taken_news_do_not_wait_for_the_retry() -> None:
     schedule = reported_at(0.0)
-    schedule.began(10.0)
-    schedule.failed(100.0, partly=True)
-    schedule.changed(100.0)
+    schedule.begin_report(10.0)
+    schedule.record_failure(100.0, partly=True)
+    schedule.add_news(100.0)
     assert schedule.due_in_s(100.0) <= 1.0
 
 
@@ -127,8 +127,8 @@ def status(word: str) -> model.RevisionStatus:
     return model.RevisionStatus(id="r1", ready=model.Condition(message=word))
 
 
-def begun(word: str = "a") -> Subject:
-    subject = Subject(SUBJECT, status(word))
+def begun(word: str = "a") -> ReportSubject:
+    subject = ReportSubject(SUBJECT, status(word))
     subject.begin(pb.BeginReportingResponse(incarnation=77, uid=5))
     return subject
 
@@ -149,7 +149,7 @@ def test_a_report_is_unsettled_while_another_content_is_unanswered() -> None:
     subject.status = status("a")
     last = subject.next_report()
     assert last.unsettled
-    subject.taken(last)
+    subject.record_acceptance(last)
     assert not subject.next_report().unsettled
 
 
@@ -161,7 +161,7 @@ def test_repeating_the_same_content_is_settled() -> None:
 
 def test_a_report_that_surely_was_not_stored_unsettles_nothing() -> None:
     subject = begun("a")
-    subject.refused(subject.next_report())
+    subject.record_refusal(subject.next_report())
     subject.status = status("b")
     assert not subject.next_report().unsettled
 
@@ -169,7 +169,7 @@ def test_a_report_that_surely_was_not_stored_unsettles_nothing() -> None:
 def test_it_is_news_until_hq_took_it() -> None:
     subject = begun("a")
     news = [subject.is_news]
-    subject.taken(subject.next_report())
+    subject.record_acceptance(subject.next_report())
     news.append(subject.is_news)
     subject.status = status("b")
     assert [*news, subject.is_news] == [True, False, True]
@@ -180,13 +180,13 @@ def test_an_answer_to_an_older_report_does_not_settle_the_newer_one() -> None:
     older = subject.next_report()
     subject.status = status("b")
     subject.next_report()
-    subject.taken(older)
+    subject.record_acceptance(older)
     assert subject.is_news
 
 
 def test_a_new_incarnation_counts_from_one_and_has_everything_to_say() -> None:
     subject = begun("a")
-    subject.taken(subject.next_report())
+    subject.record_acceptance(subject.next_report())
     subject.begin(pb.BeginReportingResponse(incarnation=78, uid=5))
     assert subject.is_news
     assert subject.next_report().revision.sequence == 1

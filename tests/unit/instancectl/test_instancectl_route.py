@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from hqclient.client import Client
-from instancectl.route import DEFAULT_TIMEOUT_S, Route
+from instancectl.route import DEFAULT_TIMEOUT_S, HqRoute
 
 
 class Agent:
@@ -22,8 +22,8 @@ class Agent:
 DIRECT = cast("Client", Agent())
 
 
-def route(agent: Agent, seed: int = 1) -> Route:
-    return Route(cast("Client", agent), DIRECT, random.Random(seed), "/run/agent.sock")
+def route(agent: Agent, seed: int = 1) -> HqRoute:
+    return HqRoute(cast("Client", agent), DIRECT, random.Random(seed), "/run/agent.sock")
 
 
 def test_after_half_a_timeout_without_the_host_agent_calls_go_directly_until_it_is_back() -> None:
@@ -41,8 +41,8 @@ def test_after_half_a_timeout_without_the_host_agent_calls_go_directly_until_it_
 def test_the_timeout_is_the_one_that_hq_told() -> None:
     agent = Agent()
     way = route(agent)
-    way.timeout_is(10.0)
-    way.timeout_is(0.0)
+    way.set_timeout(10.0)
+    way.set_timeout(0.0)
     agent.seconds = 6.1
     assert way.client is DIRECT
 
@@ -63,13 +63,13 @@ def test_the_watch_never_goes_directly_in_place_of_the_host_agent() -> None:
 
 
 def test_without_a_host_agent_everything_goes_directly_the_watch_too() -> None:
-    way = Route(None, DIRECT, random.Random(1))
+    way = HqRoute(None, DIRECT, random.Random(1))
     assert way.client is way.watched is DIRECT
 
 
 def test_without_replicas_the_host_agent_is_waited_for() -> None:
     agent = Agent()
-    way = Route(cast("Client", agent), None, random.Random(1))
+    way = HqRoute(cast("Client", agent), None, random.Random(1))
     agent.seconds = 10 * DEFAULT_TIMEOUT_S
     assert way.client is cast("Client", agent)
     assert "away" in way.describe()
@@ -77,4 +77,4 @@ def test_without_replicas_the_host_agent_is_waited_for() -> None:
 
 def test_no_way_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="no route to HQ"):
-        Route(None, None, random.Random(1))
+        HqRoute(None, None, random.Random(1))

@@ -20,7 +20,7 @@ def deadlines() -> Deadlines[RevisionKey]:
 
 
 def expired(deadlines: Deadlines[RevisionKey], clock: ManualClock) -> list[RevisionKey]:
-    return list(deadlines.expired(clock.now()))
+    return list(deadlines.expired_keys(clock.now()))
 
 
 def left_s(deadlines: Deadlines[RevisionKey], key: RevisionKey, clock: ManualClock) -> float:
@@ -32,7 +32,7 @@ def left_s(deadlines: Deadlines[RevisionKey], key: RevisionKey, clock: ManualClo
 def test_silence_expires_after_the_timeout_and_a_flush_and_not_before(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(600.49)
     assert expired(deadlines, clock) == []
     clock.advance(0.02)
@@ -40,9 +40,9 @@ def test_silence_expires_after_the_timeout_and_a_flush_and_not_before(
 
 
 def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(600)
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(600)
     assert expired(deadlines, clock) == []
 
@@ -50,23 +50,23 @@ def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlin
 def test_a_late_sweep_forgives_who_was_heard_after_the_deadline(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(5_000)
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     assert expired(deadlines, clock) == []
 
 
 def test_the_longest_silence_comes_first(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     for key in (A, B, C):
-        deadlines.heard(key, clock.now())
+        deadlines.record_contact(key, clock.now())
         clock.advance(1)
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(700)
     assert expired(deadlines, clock) == [B, C, A]
 
 
 def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     deadlines.forget(A)
     deadlines.forget(A)
     clock.advance(700)
@@ -80,7 +80,7 @@ def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadline
 def test_a_gap_long_before_a_deadline_moves_it_by_the_gap(
     clock: ManualClock, deadlines: Deadlines[RevisionKey], gap_s: float
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(100)
     began = clock.now()
     clock.advance(gap_s)
@@ -92,7 +92,7 @@ def test_a_gap_long_before_a_deadline_moves_it_by_the_gap(
 def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than_an_interval_and_a_retry(
     clock: ManualClock, deadlines: Deadlines[RevisionKey], gap_s: float, chance_s: float
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(599)
     began = clock.now()
     clock.advance(gap_s)
@@ -108,20 +108,20 @@ def test_who_is_heard_during_a_gap_gains_no_more_than_a_timeout_after_it(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     """What the watch replays at the end of an outage must not move a deadline by the outage once more."""
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     began = clock.now()
     clock.advance(1_799)
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(1)
     deadlines.gap(began, clock.now(), "away")
     assert left_s(deadlines, A, clock) == pytest.approx(600)
     clock.advance(10)
-    deadlines.heard(B, clock.now())
+    deadlines.record_contact(B, clock.now())
     assert left_s(deadlines, B, clock) == pytest.approx(600)
 
 
 def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     began = clock.now()
     clock.advance(100)
     deadlines.gap(began, clock.now(), "away")
@@ -130,7 +130,7 @@ def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines[R
 
 
 def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(400)
     deadlines.away(clock.now())
     clock.advance(10_000)
@@ -142,7 +142,7 @@ def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: De
 def test_after_a_restart_everyone_has_a_full_timeout_and_is_silent_to_nobody(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(599)
     deadlines.restart(clock.now(), "started")
     assert deadlines.silent(clock.now()) == 0
@@ -155,7 +155,7 @@ def test_after_a_restart_everyone_has_a_full_timeout_and_is_silent_to_nobody(
 def test_a_gap_after_a_restart_counts_from_the_restart_only(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     began = clock.now()
     clock.advance(100)
     deadlines.restart(clock.now(), "started")
@@ -168,7 +168,7 @@ def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     for n in range(100):
-        deadlines.heard(RevisionKey(f"i{n}", "r1"), clock.now())
+        deadlines.record_contact(RevisionKey(f"i{n}", "r1"), clock.now())
         clock.advance(1)
     clock.advance(320)  # the oldest was heard 420 s ago
     assert 59 <= deadlines.silent(clock.now()) <= 61
@@ -180,7 +180,7 @@ def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(
 
 def test_counting_costs_ticks_not_revisions(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     for n in range(30_000):
-        deadlines.heard(RevisionKey(f"i{n % 20_000}", "r1"), clock.now())
+        deadlines.record_contact(RevisionKey(f"i{n % 20_000}", "r1"), clock.now())
         clock.advance(0.02)
     assert len(deadlines._counts) <= 602
     assert sum(deadlines._counts.values()) == len(deadlines) == 20_000

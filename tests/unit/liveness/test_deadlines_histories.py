@@ -88,10 +88,10 @@ def play(history: list[Step]) -> tuple[Deadlines[RevisionKey], Model]:
         began = model.now
         model.pass_time(step.seconds, present=step.what != "gap")
         if step.what == "hear":
-            deadlines.heard(KEYS[step.key], model.now)
+            deadlines.record_contact(KEYS[step.key], model.now)
             model.hear(KEYS[step.key])
         elif step.what == "refuse":
-            deadlines.refused(KEYS[step.key], model.now)
+            deadlines.record_refusal(KEYS[step.key], model.now)
             model.refuse(KEYS[step.key])
         elif step.what == "gap":
             deadlines.gap(began, model.now, "away")
@@ -114,7 +114,7 @@ def test_silence_is_exactly_the_time_at_which_hq_was_there_and_heard_nothing(his
 @settings(deadline=None)
 def test_nothing_expires_before_a_timeout_of_silence_and_its_chance_after_the_last_gap(history: list[Step]) -> None:
     deadlines, model = play(history)
-    for key in deadlines.expired(model.now):
+    for key in deadlines.expired_keys(model.now):
         assert model.over(key) > 0
         spent = model.over(key) > TIMES.grace_s
         assert spent or model.now > model.chance_until()
@@ -124,7 +124,7 @@ def test_nothing_expires_before_a_timeout_of_silence_and_its_chance_after_the_la
 @settings(deadline=None)
 def test_everything_expires_at_the_latest_a_grace_of_presence_after_its_timeout(history: list[Step]) -> None:
     deadlines, model = play(history)
-    found = set(deadlines.expired(model.now))
+    found = set(deadlines.expired_keys(model.now))
     for key in model.heard:
         if model.over(key) > TIMES.grace_s + TIMES.flush_s or (
             model.over(key) > TIMES.flush_s and model.now > model.chance_until() + 1
@@ -136,7 +136,7 @@ def test_everything_expires_at_the_latest_a_grace_of_presence_after_its_timeout(
 @settings(deadline=None)
 def test_refused_reports_postpone_an_expiry_by_at_most_one_timeout(history: list[Step]) -> None:
     deadlines, model = play(history)
-    found = set(deadlines.expired(model.now))
+    found = set(deadlines.expired_keys(model.now))
     for key in model.taken:
         if model.untaken(key) > 2 * TIMES.timeout_s + TIMES.grace_s + TIMES.flush_s:
             assert key in found
@@ -146,18 +146,18 @@ def test_refused_reports_postpone_an_expiry_by_at_most_one_timeout(history: list
 @settings(deadline=None)
 def test_who_is_refused_and_keeps_trying_expires_after_two_timeouts_and_not_before(pauses: list[int]) -> None:
     deadlines, now = Deadlines[RevisionKey](TIMES), 0.0
-    deadlines.heard(KEYS[0], now)
+    deadlines.record_contact(KEYS[0], now)
     for pause_s in [*pauses, *[18] * 10]:
         now += pause_s
-        assert bool(list(deadlines.expired(now))) == (now >= 2 * TIMES.timeout_s + TIMES.flush_s)
-        deadlines.refused(KEYS[0], now)
+        assert bool(list(deadlines.expired_keys(now))) == (now >= 2 * TIMES.timeout_s + TIMES.flush_s)
+        deadlines.record_refusal(KEYS[0], now)
 
 
 @given(steps)
 @settings(deadline=None)
 def test_expiry_follows_the_order_of_hearing_and_the_announced_deadline(history: list[Step]) -> None:
     deadlines, model = play(history)
-    found = list(deadlines.expired(model.now))
+    found = list(deadlines.expired_keys(model.now))
     assert found == [key for key in model.heard if key in found]
     for key in model.heard:
         deadline = deadlines.deadline(key)
@@ -169,7 +169,7 @@ def test_expiry_follows_the_order_of_hearing_and_the_announced_deadline(history:
 @settings(deadline=None)
 def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> None:
     deadlines, model = play(history)
-    exact = len(list(deadlines.expired(model.now)))
+    exact = len(list(deadlines.expired_keys(model.now)))
     assert deadlines.expired_count(model.now) <= exact + len(model.spent)
     later = len([k for k in model.heard if model.silence(k) >= TIMES.silent_after_s + 1])
     assert later <= deadlines.silent(model.now) <= len(model.heard)
@@ -178,8 +178,8 @@ def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> N
 @given(gap_s=st.floats(0.5, 30), up_s=st.floats(0.5, 30))
 def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: float) -> None:
     deadlines, now, present_s = Deadlines[RevisionKey](TIMES), 0.0, 0.0
-    deadlines.heard(KEYS[0], now)
-    while not list(deadlines.expired(now)):
+    deadlines.record_contact(KEYS[0], now)
+    while not list(deadlines.expired_keys(now)):
         assert present_s <= TIMES.timeout_s + TIMES.grace_s + TIMES.flush_s + 1e-6
         began = now
         now += gap_s

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.guard import Census, Guard, GuardRules, Order, Pace
+from hq.liveness.guard import Census, ExpiryGuard, ExpiryPace, GuardCommand, GuardRules
 
 RULES = GuardRules(max_silent_share=0.2, hold_s=600, settle_s=190, expiries_per_s=50, expiries_share_per_s=0.01)
 
 
 @pytest.fixture
-def guard() -> Guard:
-    return Guard(RULES)
+def guard() -> ExpiryGuard:
+    return ExpiryGuard(RULES)
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ def guard() -> Guard:
     ],
 )
 def test_it_holds_above_the_share_where_there_is_a_statistic_to_trust(
-    guard: Guard, census: Census, holds: bool
+    guard: ExpiryGuard, census: Census, holds: bool
 ) -> None:
     verdict = guard.judge(0, census)
     assert verdict.hold is holds
     assert f"{census.silent} of {census.expected}" in verdict.words
 
 
-def test_it_holds_for_its_time_then_goes_ahead_at_a_bounded_rate(guard: Guard) -> None:
+def test_it_holds_for_its_time_then_goes_ahead_at_a_bounded_rate(guard: ExpiryGuard) -> None:
     assert guard.judge(0, Census(100, 30, 10)).until == 600
     assert guard.judge(599.9, Census(100, 30, 10)).hold
     verdict = guard.judge(600, Census(100, 30, 10))
@@ -46,7 +46,7 @@ def test_it_holds_for_its_time_then_goes_ahead_at_a_bounded_rate(guard: Guard) -
     assert guard.judge(100_000, Census(100, 30, 10)).limited
 
 
-def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: Guard) -> None:
+def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(600, Census(100, 30, 10))
     assert not guard.judge(700, Census(100, 90, 10)).hold
@@ -57,7 +57,7 @@ def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: G
     assert guard.holds == 2
 
 
-def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: Guard) -> None:
+def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(600, Census(100, 30, 10))
     guard.judge(700, Census(100, 10, 10))
@@ -66,7 +66,7 @@ def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: Guard) -> 
     assert again.limited
 
 
-def test_holds_that_are_interrupted_last_no_longer_in_all(guard: Guard) -> None:
+def test_holds_that_are_interrupted_last_no_longer_in_all(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(300, Census(100, 10, 10))
     assert not guard.judge(490, Census(100, 10, 10)).hold
@@ -74,29 +74,29 @@ def test_holds_that_are_interrupted_last_no_longer_in_all(guard: Guard) -> None:
     assert not guard.judge(610, Census(100, 30, 10)).hold
 
 
-def test_a_release_lets_expiries_go_ahead_at_a_bounded_rate_and_its_end_holds_again(guard: Guard) -> None:
+def test_a_release_lets_expiries_go_ahead_at_a_bounded_rate_and_its_end_holds_again(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
-    released = guard.judge(10, Census(100, 30, 10), Order.RELEASE)
+    released = guard.judge(10, Census(100, 30, 10), GuardCommand.RELEASE)
     assert not released.hold
     assert released.limited
     assert "operator" in released.words
     assert guard.judge(20, Census(100, 30, 10)).hold
 
 
-def test_a_force_holds_whatever_the_share_and_has_no_end_of_its_own(guard: Guard) -> None:
-    forced = guard.judge(0, Census(5, 1, 1), Order.FORCE)
+def test_a_force_holds_whatever_the_share_and_has_no_end_of_its_own(guard: ExpiryGuard) -> None:
+    forced = guard.judge(0, Census(5, 1, 1), GuardCommand.FORCE)
     assert forced.hold
     assert forced.until is None
     assert "operator" in forced.words
     assert not guard.judge(1, Census(5, 1, 1)).hold
 
 
-def test_the_rate_is_the_greater_of_a_number_and_a_share(guard: Guard) -> None:
+def test_the_rate_is_the_greater_of_a_number_and_a_share(guard: ExpiryGuard) -> None:
     assert guard.expiries_per_s(100) == 50
     assert guard.expiries_per_s(1_000_000) == 10_000
 
 
-def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard: Guard) -> None:
+def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     fallen = guard.judge(100, Census(100, 19, 10))
     assert fallen.hold
@@ -108,7 +108,7 @@ def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard:
     assert not calm.limited
 
 
-def test_a_share_that_rises_again_goes_on_with_the_same_hold(guard: Guard) -> None:
+def test_a_share_that_rises_again_goes_on_with_the_same_hold(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(100, Census(100, 19, 10))
     assert guard.judge(250, Census(100, 30, 10)).until == 600
@@ -123,7 +123,7 @@ looks = st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 100), st.integers
 @given(looks)
 @settings(deadline=None)
 def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple[float, int, int]]) -> None:
-    guard, now, held_since = Guard(RULES), 0.0, None
+    guard, now, held_since = ExpiryGuard(RULES), 0.0, None
     for seconds, silent, nodes in history:
         now += seconds
         verdict = guard.judge(now, Census(100, silent, nodes))
@@ -144,7 +144,7 @@ def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple
 def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
     history: list[tuple[float, int, int]],
 ) -> None:
-    guard, now, over_at = Guard(RULES), 0.0, float("-inf")
+    guard, now, over_at = ExpiryGuard(RULES), 0.0, float("-inf")
     for seconds, silent, nodes in history:
         now += seconds
         verdict = guard.judge(now, Census(100, silent, nodes))
@@ -161,7 +161,7 @@ def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
 def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longer_in_all(
     history: list[tuple[float, int, int]],
 ) -> None:
-    guard, now, held_s, free_s = Guard(RULES), 0.0, 0.0, 0.0
+    guard, now, held_s, free_s = ExpiryGuard(RULES), 0.0, 0.0, 0.0
     was_held = False
     for seconds, silent, nodes in history:
         now += seconds
@@ -174,28 +174,28 @@ def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longe
 
 
 def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:
-    pace, expiries = Pace(), 0
-    assert pace.allowed(0, 50, expiries) == 0
-    assert pace.allowed(60, 50, expiries) == 50
+    pace, expiries = ExpiryPace(), 0
+    assert pace.allowance(0, 50, expiries) == 0
+    assert pace.allowance(60, 50, expiries) == 50
     expiries += 50
-    assert pace.allowed(60, 50, expiries) == 0
-    assert pace.allowed(60.5, 50, expiries) == 25
+    assert pace.allowance(60, 50, expiries) == 0
+    assert pace.allowance(60.5, 50, expiries) == 25
 
 
 def test_expiries_of_other_replicas_use_the_pace_up() -> None:
-    pace = Pace()
-    pace.allowed(0, 50, 1_000)
-    assert pace.allowed(1, 50, 1_040) == 10
-    assert pace.allowed(2, 50, 2_000) == 0
-    assert pace.allowed(3, 50, 2_000) == 0
-    assert pace.allowed(4, 50, 2_000) == 50
+    pace = ExpiryPace()
+    pace.allowance(0, 50, 1_000)
+    assert pace.allowance(1, 50, 1_040) == 10
+    assert pace.allowance(2, 50, 2_000) == 0
+    assert pace.allowance(3, 50, 2_000) == 0
+    assert pace.allowance(4, 50, 2_000) == 50
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=60), st.floats(0.5, 1_000))
 @settings(deadline=None)
 def test_whoever_takes_all_that_is_allowed_keeps_to_the_rate(pauses: list[float], rate: float) -> None:
-    pace, now, expiries = Pace(), 0.0, 0
+    pace, now, expiries = ExpiryPace(), 0.0, 0
     for pause_s in pauses:
         now += pause_s
-        expiries += pace.allowed(now, rate, expiries)
+        expiries += pace.allowance(now, rate, expiries)
     assert expiries <= rate * now + max(1.0, rate)

@@ -23,7 +23,7 @@ async def test_a_current_heartbeat_is_acknowledged_and_every_replica_has_heard_i
         reporter = await ready(simulation, replicas[0])
         await asyncio.sleep(100)
         await reporter.report(replicas[1])
-        await replicas[2].replica.fence.passed()
+        await replicas[2].replica.fence.wait_for_fence()
         for registry in replicas:
             [key] = registry.replica.tracker.deadlines._heard
             silence_s = registry.replica.tracker.deadlines.silence_s(key, simulation.now)
@@ -98,7 +98,7 @@ async def test_a_report_repeated_at_a_replica_that_is_behind_never_swallows_a_ch
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         reporter = await ready(simulation, here.registry)
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         here.link.hold_watch()
         await reporter.report(there.registry, "changed")
         again = asyncio.ensure_future(reporter.report(here.registry))
@@ -106,7 +106,7 @@ async def test_a_report_repeated_at_a_replica_that_is_behind_never_swallows_a_ch
         assert not again.done()
         here.link.release_watch()
         await again
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         entry = there.registry.replica.cache.get("a")
         assert entry is not None
         assert entry.status().revision[0].ready.message == ""
@@ -129,7 +129,7 @@ async def test_a_heartbeat_that_waits_while_another_reporter_takes_over_is_refus
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         reporter = await ready(simulation, here.registry)
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         here.link.hold_watch()
         await Reporter(simulation).begin(there.registry)
         late = asyncio.ensure_future(reporter.report(here.registry))

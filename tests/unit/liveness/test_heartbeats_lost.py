@@ -11,7 +11,7 @@ from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
 from store.memory import MemoryStore
-from store.port import Batch, Change, Commit, Compare, Write
+from store.port import Batch, Commit, Compare, KeyChange, Write
 from tests.support.simulated_agents import NAMES, batches, heartbeat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
@@ -127,7 +127,7 @@ async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_
         reporter = await ready(simulation, registry)
         key = NAMES.of(k.HEARTBEATS, "replica-1")
         await simulation.store.commit((), [Write((), ((key, b"\xff\xff"),))], 1)
-        await registry.replica.fence.passed()
+        await registry.replica.fence.wait_for_fence()
         assert [record.key for record in registry.admin.quarantine()] == ["beats/replica-1"]
         await reporter.report(registry)
         assert registry.admin.quarantine() == []
@@ -144,10 +144,10 @@ async def test_a_heartbeat_and_a_later_change_in_one_message_of_the_watch_are_ta
         entry, version = replica.cache.get("a"), replica.cache.version
         assert entry is not None
         batch = storage_pb2.BeatBatch(uid=[entry.traits.uid], status_version=[entry.status_version], position=[0])
-        record = entry.stored()[1].record
+        record = entry.stored_records()[1].record
         changes = [
-            Change(NAMES.of(k.HEARTBEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
-            Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
+            KeyChange(NAMES.of(k.HEARTBEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
+            KeyChange(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
         ]
         replica.events.apply(Batch(version + 2, changes), collapsed=False)
         assert replica.heartbeats.outdated == 0

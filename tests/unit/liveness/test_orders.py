@@ -6,11 +6,11 @@ import pytest
 from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hq.liveness.guard import Order
+from hq.liveness.guard import GuardCommand
 from hq.liveness.orders import Orders
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 from tests.support.stepped_replica import loaded
 from tests.support.store_histories import World
 
@@ -39,14 +39,19 @@ def suspension(since_ms: int, duration_ms: int = HOUR_MS) -> bytes:
     return record.SerializeToString()
 
 
-@pytest.mark.parametrize(("kind", "order"), [(1, Order.RELEASE), (2, Order.FORCE), (0, Order.NONE), (9, Order.NONE)])
-def test_a_word_to_the_guard_holds_for_its_time(clock: ManualClock, orders: Orders, kind: int, order: Order) -> None:
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [(1, GuardCommand.RELEASE), (2, GuardCommand.FORCE), (0, GuardCommand.NONE), (9, GuardCommand.NONE)],
+)
+def test_a_word_to_the_guard_holds_for_its_time(
+    clock: ManualClock, orders: Orders, kind: int, order: GuardCommand
+) -> None:
     orders.take("guard", guard_order(kind, clock.wall_ms()), live=True)
     assert orders.order() is order
     clock.advance(3_599)
     assert orders.order() is order
     clock.advance(1)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
     assert orders.guard() is None
 
 
@@ -57,31 +62,31 @@ def test_a_clock_a_day_off_anywhere_changes_nothing_for_an_order_that_comes_live
     orders.take("guard", guard_order(2, clock.wall_ms() + off_ms), live=True)
     orders.take("suspend/n1", suspension(clock.wall_ms() + off_ms), live=True)
     clock.advance(3_599)
-    assert orders.order() is Order.FORCE
+    assert orders.order() is GuardCommand.FORCE
     assert orders.suspension("n1") is not None
     clock.advance(2)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
     assert orders.suspension("n1") is None
 
 
 def test_an_order_found_at_start_holds_for_what_is_left_of_it(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms() - HOUR_MS // 2), live=False)
     clock.advance(1_799)
-    assert orders.order() is Order.FORCE
+    assert orders.order() is GuardCommand.FORCE
     clock.advance(2)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
 
 
 def test_an_order_found_at_start_never_holds_longer_than_was_ordered(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms() + DAY_MS), live=False)
     clock.advance(3_601)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
 
 
 def test_an_order_long_over_when_found_at_start_does_not_hold(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms() - DAY_MS), live=False)
     orders.take("suspend/n1", suspension(clock.wall_ms() - DAY_MS), live=False)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
     assert orders.suspensions() == []
 
 
@@ -95,19 +100,19 @@ def test_an_order_found_in_a_compacted_gap_holds_for_what_is_left_of_it() -> Non
     still = loaded(World())
     names, clock, orders = still.replica.key_names, still.clock, still.replica.liveness.orders
     at, value = still.replica.cache.version + 2, guard_order(1, clock.wall_ms() - HOUR_MS // 2)
-    still.apply(Batch(at, [Change(names.guard, value, at - 1, at - 1)]), collapsed=True)
+    still.apply(Batch(at, [KeyChange(names.guard, value, at - 1, at - 1)]), collapsed=True)
     clock.advance(1_799)
-    assert orders.order() is Order.RELEASE
+    assert orders.order() is GuardCommand.RELEASE
     clock.advance(2)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
 
 
 def test_a_later_word_replaces_an_earlier_one_and_a_deletion_ends_it(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
     orders.take("guard", guard_order(1, clock.wall_ms()), live=True)
-    assert orders.order() is Order.RELEASE
+    assert orders.order() is GuardCommand.RELEASE
     orders.take("guard", None, live=True)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
 
 
 def test_each_node_is_suspended_for_itself(clock: ManualClock, orders: Orders) -> None:
@@ -132,7 +137,7 @@ def test_another_history_has_other_orders(clock: ManualClock, orders: Orders) ->
     orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
     orders.take("suspend/n1", suspension(clock.wall_ms()), live=True)
     orders.reset()
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
     assert orders.suspensions() == []
 
 
@@ -140,7 +145,7 @@ def test_what_nobody_understands_is_ignored_or_told(orders: Orders) -> None:
     orders.take("elsewhere/x", b"whatever", live=True)
     with pytest.raises(DecodeError):
         orders.take("guard", b"\xff", live=True)
-    assert orders.order() is Order.NONE
+    assert orders.order() is GuardCommand.NONE
 
 
 def test_every_record_that_was_taken_is_named_until_it_is_deleted(clock: ManualClock, orders: Orders) -> None:

@@ -51,7 +51,7 @@ class World:
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.deadlines.heard(KEY, world.clock.now())
+    world.deadlines.record_contact(KEY, world.clock.now())
     return world
 
 

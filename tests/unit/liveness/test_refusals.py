@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.refusals import Refusals
 from hq.liveness.tracker import Tracker
@@ -17,7 +17,7 @@ from serving.clock import ManualClock
 def refusals() -> Refusals:
     """Of a replica that has read nothing yet."""
     clock = ManualClock()
-    return Refusals(Cache(Keys()), Tracker(LivenessTimes(), clock), clock)
+    return Refusals(Cache(HqKeys()), Tracker(LivenessTimes(), clock), clock)
 
 
 def report(node: str) -> pb.ReportStatusRequest:

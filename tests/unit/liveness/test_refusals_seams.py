@@ -22,7 +22,7 @@ from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
 from store.memory import MemoryStore
-from store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
+from store.port import Batch, Commit, Compare, KeyChange, UnknownOutcome, Write
 from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 from tests.support.simulation import Running, Simulation
 from tests.support.virtual_time import VirtualClock, in_virtual_time
@@ -121,9 +121,9 @@ def test_names_that_no_node_can_have_are_not_kept_and_not_told() -> None:
 def test_a_record_that_cannot_be_read_leaves_quarantine_when_it_is_deleted(kind: str) -> None:
     replica = Replica(ReplicaConfig(), MemoryStore(), ManualClock(), random.Random(1))
     key = KEYS.of(kind, "replica-gone")
-    replica.events.apply(Batch(5, [Change(key, b"\xff\xff\xff", 5, 5)]), collapsed=False)
+    replica.events.apply(Batch(5, [KeyChange(key, b"\xff\xff\xff", 5, 5)]), collapsed=False)
     assert [record.kind for record in replica.cache.quarantine.all()] == [kind]
-    replica.events.apply(Batch(6, [Change(key, None, 0, 6)]), collapsed=False)
+    replica.events.apply(Batch(6, [KeyChange(key, None, 0, 6)]), collapsed=False)
     assert replica.cache.quarantine.all() == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey, Silence
-from hq.liveness.guard import Census, Guard, GuardRules
+from hq.liveness.guard import Census, ExpiryGuard, GuardRules
 from hq.liveness.replay import Replay
 from hqpb.storage.v1 import storage_pb2
 from tests.support.cache_and_tracker import R1, CacheAndTracker
@@ -32,7 +32,7 @@ def record(epoch: str = EPOCH, at: int = AT, uid: int = 7) -> storage_pb2.Silenc
 
 
 def carried(stage: CacheAndTracker, replay: Replay, *records: storage_pb2.SilenceRecord) -> list[object]:
-    found = replay.carried(records, EPOCH, PRESENCE_MS, stage.cache.entries())
+    found = replay.carry_silences(records, EPOCH, PRESENCE_MS, stage.cache.entries())
     return [*found.revisions.items(), *found.agents.items()]
 
 
@@ -60,17 +60,17 @@ def test_a_record_of_another_epoch_or_uid_says_nothing(stage: CacheAndTracker) -
 def test_a_report_that_the_record_may_not_know_counts(stage: CacheAndTracker) -> None:
     replay = replay_from(AT - 5)
     replay.version = AT
-    replay.heard(stage.entry(), stage.entry().marks[0])
+    replay.record_report(stage.entry(), stage.entry().marks[0])
     assert carried(stage, replay, record()) == ALL, "it was known when the record was made"
     replay.version = AT + 1
-    replay.heard(stage.entry(), stage.entry().marks[0])
+    replay.record_report(stage.entry(), stage.entry().marks[0])
     assert carried(stage, replay, record()) == []
 
 
 def test_planned_work_since_leaves_nothing(stage: CacheAndTracker) -> None:
     replay = replay_from(AT)
     replay.version = AT + 1
-    replay.ordered("n1")
+    replay.record_order("n1")
     assert carried(stage, replay, record()) == []
 
 
@@ -88,8 +88,8 @@ def test_there_is_an_interval_and_a_retry_of_uninterrupted_presence_whatever_was
     deadlines.gap(1_100, 1_101, "away")
     deadlines.gap(1_250, 1_252, "away")
     assert deadlines.deadline(R1) == 1_252 + times.grace_s
-    assert list(deadlines.expired(1_252 + times.grace_s)) == []
-    assert list(deadlines.expired(1_252 + times.grace_s + times.flush_s)) == [R1]
+    assert list(deadlines.expired_keys(1_252 + times.grace_s)) == []
+    assert list(deadlines.expired_keys(1_252 + times.grace_s + times.flush_s)) == [R1]
 
 
 def test_after_that_chance_gaps_postpone_as_ever() -> None:
@@ -97,7 +97,7 @@ def test_after_that_chance_gaps_postpone_as_ever() -> None:
     deadlines = Deadlines[RevisionKey](times)
     deadlines.start([R1], 0.0, "started", {R1: Silence(200)})
     now = 200.0
-    while not list(deadlines.expired(now)):
+    while not list(deadlines.expired_keys(now)):
         assert now < 2_000
         deadlines.gap(now, now + 1, "away")
         now += 6
@@ -106,21 +106,21 @@ def test_after_that_chance_gaps_postpone_as_ever() -> None:
 def test_what_refusals_used_up_is_carried_too() -> None:
     times = LivenessTimes()
     before, after = Deadlines[RevisionKey](times), Deadlines[RevisionKey](times)
-    before.heard(R1, 0.0)
+    before.record_contact(R1, 0.0)
     for now in range(100, 700, 100):
-        before.refused(R1, float(now))
+        before.record_refusal(R1, float(now))
     silence = before.silence(R1, 700.0)
     assert silence == Silence(100, 600)
     after.start([R1], 5_000.0, "started", {R1: silence})
     assert after.is_refused(R1)
     assert after.silence(R1, 5_000.0) == silence
-    after.refused(R1, 5_001.0)
+    after.record_refusal(R1, 5_001.0)
     assert after.deadline(R1) == 5_000 - 700 + 2 * times.timeout_s, "no start renews what refusals may excuse"
 
 
 @pytest.mark.parametrize("used_s", [100, 600])
 def test_no_start_renews_a_hold(used_s: int) -> None:
-    before, after = Guard(GuardRules()), Guard(GuardRules())
+    before, after = ExpiryGuard(GuardRules()), ExpiryGuard(GuardRules())
     for now in range(0, used_s + 1, 10):
         before.judge(float(now), OVER)
     use = before.use(float(used_s))
@@ -134,6 +134,6 @@ def test_no_start_renews_a_hold(used_s: int) -> None:
 
 
 def test_a_guard_that_used_nothing_has_nothing_to_carry() -> None:
-    guard = Guard(GuardRules())
+    guard = ExpiryGuard(GuardRules())
     guard.judge(0.0, CALM)
     assert guard.use(0.0) is None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hq.liveness.deadlines import LivenessTimes
-from hq.liveness.expiries import Expiries, Outcome
+from hq.liveness.expiries import Expiries, ExpiryOutcome
 from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Batch, Commit, Compare, WatchStream, Write
@@ -122,9 +122,9 @@ async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Expiries]]:
         [agent] = simulation.agents
         agent.fall_silent()
         expiries = replica.liveness.sweep._expiries
-        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: ExpiryOutcome.VOIDED}
         for running in simulation.replicas:
-            await running.registry.replica.fence.passed()
+            await running.registry.replica.fence.wait_for_fence()
         yield simulation, agent, expiries
 
 
@@ -146,12 +146,12 @@ async def test_a_report_after_the_first_step_prevents_the_second() -> None:
     async with one_voided() as (simulation, agent, expiries):
         commit = expiries._commit
 
-        async def after_it(*expiry: Any) -> Outcome:
+        async def after_it(*expiry: Any) -> ExpiryOutcome:
             await agent._report()
             return await commit(*expiry)
 
         expiries._commit = after_it  # type: ignore[method-assign, assignment]
-        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.CHANGED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: ExpiryOutcome.CHANGED}
         await asyncio.sleep(TIMEOUT_S - 1)
         assert simulation.changes == []
 
@@ -165,7 +165,7 @@ async def test_the_report_that_was_voided_is_heard_when_it_comes_again() -> None
         await agent._report()
         for running in simulation.replicas:
             deadlines = running.registry.replica.tracker.deadlines
-            await running.registry.replica.fence.passed()
+            await running.registry.replica.fence.wait_for_fence()
             assert (deadlines.silence_s(agent.key, simulation.now) or 0) < 1
 
 
@@ -178,15 +178,15 @@ async def test_a_heartbeat_by_a_replica_that_has_not_seen_the_first_step_is_stor
         agent.fall_silent()
         expiries = sweeping.registry.replica.liveness.sweep._expiries
         behind.link.hold_watch()
-        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: ExpiryOutcome.VOIDED}
         agent._registry = behind.registry
         reporting = asyncio.create_task(agent._report())
         while not await batches_of(simulation, behind):
             await asyncio.sleep(0.1)
-        await sweeping.registry.replica.fence.passed()
+        await sweeping.registry.replica.fence.wait_for_fence()
         behind.link.release_watch()
         await reporting
-        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
+        assert await expiries.write([agent.key], "test", in_two_steps=True) == {agent.key: ExpiryOutcome.VOIDED}
         assert simulation.changes == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hq import keys as k
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.expiries import Expiries, Outcome
+from hq.liveness.expiries import Expiries, ExpiryOutcome
 from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hq.registry.registry import Registry
 from hq.replica import Replica
@@ -25,14 +25,14 @@ from tests.support.simulation import Agent, Simulation
 from tests.support.store_link import Link
 from tests.support.virtual_time import in_virtual_time
 
-NAMES = k.Keys()
+NAMES = k.HqKeys()
 
 
 def between_look_and_write(expiries: Expiries, happens: Callable[[], Awaitable[object]]) -> None:
     """Let something happen after an expiry was made and before it is stored."""
     commit = expiries._commit
 
-    async def after_it(*expiry: Any) -> Outcome:
+    async def after_it(*expiry: Any) -> ExpiryOutcome:
         await happens()
         return await commit(*expiry)
 
@@ -101,7 +101,7 @@ async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents
         [agent] = simulation.agents
         key = NAMES.status(agent.key.instance_id)
         await simulation.store.commit((), [Write((), ((key, b"\xff\xff\xff"),))], 1)
-        await replica.fence.passed()
+        await replica.fence.wait_for_fence()
         assert [record.key for record in simulation.any_registry().admin.quarantine()] == [
             f"status/{agent.key.instance_id}"
         ]
@@ -144,8 +144,8 @@ async def test_what_cannot_be_expired_does_not_stand_in_the_way_of_others() -> N
         commit = expiries._commit
         stuck = {agent.key.instance_id for agent in simulation.agents[:120]}
 
-        async def refuse_most(instance_id: str, *expiry: Any) -> Outcome:
-            return Outcome.CHANGED if instance_id in stuck else await commit(instance_id, *expiry)
+        async def refuse_most(instance_id: str, *expiry: Any) -> ExpiryOutcome:
+            return ExpiryOutcome.CHANGED if instance_id in stuck else await commit(instance_id, *expiry)
 
         expiries._commit = refuse_most  # type: ignore[method-assign, assignment]
         for agent in simulation.agents:
@@ -161,10 +161,10 @@ async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_e
 
         async def report() -> None:
             await other.reports.begin(agent.key.instance_id, "r1", agent.node, simulation.now + 5)
-            await replica.fence.passed()
+            await replica.fence.wait_for_fence()
 
         between_look_and_write(expiries, report)
-        assert await expiries.write([agent.key], "test") == {agent.key: Outcome.CHANGED}
+        assert await expiries.write([agent.key], "test") == {agent.key: ExpiryOutcome.CHANGED}
         assert simulation.expiries() == []
 
 
@@ -178,16 +178,21 @@ async def test_heartbeats_of_others_between_every_look_and_write_make_it_look_ag
         silent, reporting = simulation.agents
         silent.fall_silent()
         expiries = replica.liveness.sweep._expiries
-        commit, outcomes = expiries._commit, list[Outcome]()
+        commit, outcomes = expiries._commit, list[ExpiryOutcome]()
 
-        async def after_a_heartbeat(*expiry: Any) -> Outcome:
+        async def after_a_heartbeat(*expiry: Any) -> ExpiryOutcome:
             await reporting._report()
             outcomes.append(await commit(*expiry))
             return outcomes[-1]
 
         expiries._commit = after_a_heartbeat  # type: ignore[method-assign, assignment]
         await asyncio.sleep(75)
-        assert outcomes == [Outcome.OVERTAKEN, Outcome.OVERTAKEN, Outcome.VOIDED, Outcome.EXPIRED]
+        assert outcomes == [
+            ExpiryOutcome.OVERTAKEN,
+            ExpiryOutcome.OVERTAKEN,
+            ExpiryOutcome.VOIDED,
+            ExpiryOutcome.EXPIRED,
+        ]
         assert [expiry.key for expiry in simulation.expiries()] == [silent.key]
 
 
@@ -200,7 +205,7 @@ async def test_planned_work_that_is_announced_between_the_look_and_the_write_pre
             await other.admin.suspend(agent.node, 100_000, "me", "planned work", simulation.now + 5)
 
         between_look_and_write(expiries, order)
-        assert await expiries.write([agent.key], "test") == {agent.key: Outcome.OVERTAKEN}
+        assert await expiries.write([agent.key], "test") == {agent.key: ExpiryOutcome.OVERTAKEN}
         assert simulation.expiries() == []
 
 
@@ -209,7 +214,9 @@ async def test_an_instance_that_is_deleted_between_the_look_and_the_write_stays_
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         expiries = replica.liveness.sweep._expiries
-        assert await expiries.write([RevisionKey("gone", "r1")], "test") == {RevisionKey("gone", "r1"): Outcome.CHANGED}
+        assert await expiries.write([RevisionKey("gone", "r1")], "test") == {
+            RevisionKey("gone", "r1"): ExpiryOutcome.CHANGED
+        }
 
 
 @in_virtual_time
@@ -221,8 +228,8 @@ async def test_both_revisions_of_an_instance_are_expired_in_one_write() -> None:
         simulation.agents[0].fall_silent()
         keys = [RevisionKey("i-0", "r1"), RevisionKey("i-0", "r2")]
         version = replica.cache.version
-        assert set((await replica.liveness.sweep._expiries.write(keys, "test")).values()) == {Outcome.EXPIRED}
-        await replica.fence.passed()
+        assert set((await replica.liveness.sweep._expiries.write(keys, "test")).values()) == {ExpiryOutcome.EXPIRED}
+        await replica.fence.wait_for_fence()
         entry = replica.cache.get("i-0")
         assert entry is not None
         assert [mark.expired for mark in entry.marks] == [True, True]

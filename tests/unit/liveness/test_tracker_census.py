@@ -82,14 +82,14 @@ def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: CacheAndTrack
     stage.tracker.start(stage.cache.entries(), "started")
     assert stage.silence_s(R1) == 0
     assert stage.silence_s(R2) is None
-    assert list(stage.tracker.deadlines.expired(stage.clock.now() + 600)) == []
+    assert list(stage.tracker.deadlines.expired_keys(stage.clock.now() + 600)) == []
 
 
 def test_heartbeats_replayed_before_a_start_count_for_nothing(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.heartbeat(R1)
     stage.delete()
-    stage.tracker.deadlines.heard(R1, stage.clock.now())  # as a replay might
+    stage.tracker.deadlines.record_contact(R1, stage.clock.now())  # as a replay might
     stage.tracker.start(stage.cache.entries(), "started")
     assert len(stage.tracker.deadlines) == 0
 
@@ -102,7 +102,7 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     stage.clock.advance(700)
     assert stage.silence_s(R1) is None
     assert stage.tracker.census(2)[:4] == Census(1, 1, 2)[:4]
-    assert list(stage.tracker.deadlines.expired(stage.clock.now())) == [RevisionKey("b", "r1")]
+    assert list(stage.tracker.deadlines.expired_keys(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
 def test_what_was_expired_on_a_node_before_or_under_planned_work_is_in_no_number(stage: CacheAndTracker) -> None:

@@ -21,7 +21,7 @@ def deadlines() -> Deadlines[RevisionKey]:
 
 
 def test_a_report_is_as_old_as_the_clock_says(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(30)
     assert deadlines.unheard_s(A, clock.now()) == 30
 
@@ -29,16 +29,16 @@ def test_a_report_is_as_old_as_the_clock_says(clock: ManualClock, deadlines: Dea
 def test_after_a_start_nobody_was_heard_until_a_report_comes(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())  # as a start does, so that everyone has a full timeout
+    deadlines.record_contact(A, clock.now())  # as a start does, so that everyone has a full timeout
     deadlines.restart(clock.now(), "started")
     clock.advance(1)
     assert deadlines.unheard_s(A, clock.now()) is None
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     assert deadlines.unheard_s(A, clock.now()) == 0
 
 
 def test_the_end_of_planned_work_is_no_report(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     deadlines.assume(clock.now())
     assert deadlines.unheard_s(A, clock.now()) is None
 
@@ -47,14 +47,14 @@ def test_what_was_learned_in_a_gap_may_have_come_at_its_beginning(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     clock.advance(50)
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     deadlines.gap(clock.now() - 50, clock.now(), "away")
     clock.advance(5)
     assert deadlines.unheard_s(A, clock.now()) == 55
 
 
 def test_time_without_hq_counts_unlike_in_what_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     clock.advance(10)
     deadlines.gap(clock.now() - 8, clock.now(), "away")
     assert deadlines.unheard_s(A, clock.now()) == 10
@@ -64,7 +64,7 @@ def test_time_without_hq_counts_unlike_in_what_expires(clock: ManualClock, deadl
 def test_a_hundred_gaps_are_kept_as_a_few_and_never_make_a_report_younger(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    deadlines.heard(A, clock.now())
+    deadlines.record_contact(A, clock.now())
     for _ in range(100):
         clock.advance(10)
         deadlines.gap(clock.now() - 1, clock.now(), "away")

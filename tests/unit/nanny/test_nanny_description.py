@@ -9,7 +9,7 @@ import pytest
 
 from hqcli.documents import BadDocument
 from nannyctl.descriptions.description import Description, parse_description
-from nannyctl.descriptions.installations import merged, parse_option
+from nannyctl.descriptions.installations import merge_installations, parse_option
 from nannyctl.descriptions.reading import read_descriptions, read_installations
 from nannyctl.descriptions.shares import shares_of
 
@@ -172,10 +172,10 @@ def test_a_configuration_names_installations(tmp_path: Path) -> None:
 
 
 def test_the_command_line_comes_first_and_without_anything_there_is_a_default() -> None:
-    told = merged({"sas": ("cli:1",)}, {"sas": ("file:1",), "man": ("file:2",)})
+    told = merge_installations({"sas": ("cli:1",)}, {"sas": ("file:1",), "man": ("file:2",)})
     assert told == {"sas": ("cli:1",), "man": ("file:2",)}
-    assert merged({}, {}, fallback="hq-1,hq-2:1") == {"default": ("hq-1:7071", "hq-2:1")}
-    assert merged() == {"default": ("127.0.0.1:7071",)}
+    assert merge_installations({}, {}, fallback="hq-1,hq-2:1") == {"default": ("hq-1:7071", "hq-2:1")}
+    assert merge_installations() == {"default": ("127.0.0.1:7071",)}
 
 
 @pytest.mark.parametrize("text", ["sas", "=hq-1", "sas=", "sas=http://hq-1", "sas=hq-1:0", "s s=hq-1", "sas=hq-1:x"])

@@ -7,22 +7,22 @@ from typing import Any
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.descriptions.description import parse_description
 from nannyctl.output.plans import plan_lines
-from nannyctl.plans.diff import shown
-from nannyctl.plans.held import Held, held
-from nannyctl.plans.plan import Action, Kind, make_plan
-from nannyctl.plans.upload_intent import Described
-from nannyctl.sending.writing import to_send
+from nannyctl.plans.diff import format_value
+from nannyctl.plans.held import HeldInstance, held_instance
+from nannyctl.plans.plan import PlannedAction, PlannedKind, make_plan
+from nannyctl.plans.upload_intent import UploadIntent
+from nannyctl.sending.writing import instance_to_send
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 SECRET = {"name": "key", "provider": "vault", "id": "web/key", "environmentVariable": "KEY"}
 
 
-def described(prune: bool = False, **value: Any) -> Described:
+def described(prune: bool = False, **value: Any) -> UploadIntent:
     faults: list[str] = []
     whole = {"service": "web", "instances": [{"id": "web-1"}], **value}
     description = parse_description(whole, "web.yaml", faults)
     assert not faults
-    return Described(description, description.placements, prune=prune)
+    return UploadIntent(description, description.placements, prune=prune)
 
 
 def stored(*revisions: str, ready: str = "", node: str = "n1", secrets: int = 0) -> model.Instance:
@@ -36,23 +36,23 @@ def stored(*revisions: str, ready: str = "", node: str = "n1", secrets: int = 0)
     return instance
 
 
-def decide(intent: Described, instance: model.Instance | None) -> Action:
-    return intent.action("web-1", None if instance is None else held(instance, "e1"))
+def decide(intent: UploadIntent, instance: model.Instance | None) -> PlannedAction:
+    return intent.action("web-1", None if instance is None else held_instance(instance, "e1"))
 
 
-def targets(action: Action) -> dict[str, str]:
+def targets(action: PlannedAction) -> dict[str, str]:
     assert action.after is not None
     return {r.id: "READY" if r.target == READY else "INSTALLED" for r in action.after.spec.revision}
 
 
 def test_what_is_not_there_is_created() -> None:
     action = decide(described(revisions=[{"id": "v1"}, {"id": "v2"}], ready="v2"), None)
-    assert (action.kind, targets(action)) == (Kind.CREATE, {"v1": "INSTALLED", "v2": "READY"})
+    assert (action.kind, targets(action)) == (PlannedKind.CREATE, {"v1": "INSTALLED", "v2": "READY"})
 
 
 def test_a_new_revision_runs_and_the_old_one_stays_installed() -> None:
     action = decide(described(revisions=[{"id": "v2"}], ready="v2"), stored("v1", ready="v1"))
-    assert (action.kind, targets(action)) == (Kind.UPDATE, {"v1": "INSTALLED", "v2": "READY"})
+    assert (action.kind, targets(action)) == (PlannedKind.UPDATE, {"v1": "INSTALLED", "v2": "READY"})
     assert action.after is not None
     assert action.after.meta.version == 7
 
@@ -79,7 +79,7 @@ def test_what_is_as_described_is_left_alone() -> None:
     intent = described(revisions=[{"id": "v1"}], ready="v1", labels={"tier": "front"})
     after = decide(intent, stored()).after
     assert after is not None
-    assert decide(intent, after).kind is Kind.UNCHANGED
+    assert decide(intent, after).kind is PlannedKind.UNCHANGED
 
 
 def test_labels_of_others_stay_and_null_removes() -> None:
@@ -104,25 +104,25 @@ def test_what_the_scheduler_wrote_is_not_sent_back() -> None:
     action = decide(described(labels={"tier": "front"}), before)
     assert action.after is not None
     assert action.after.spec.allocation.cpu_millicores == 100
-    sent = to_send(action)
+    sent = instance_to_send(action)
     assert (sent.spec.HasField("allocation"), sent.spec.node_name) == (False, "")
 
 
 def test_what_the_description_allocates_is_sent() -> None:
     placed = {"id": "web-1", "node": "n2", "allocation": {"ports": {"http": 80}}}
-    sent = to_send(decide(described(instances=[placed]), stored()))
+    sent = instance_to_send(decide(described(instances=[placed]), stored()))
     assert (sent.spec.node_name, sent.spec.allocation.port[0].number) == ("n2", 80)
 
 
 def test_secrets_that_are_not_told_are_neither_read_nor_changed() -> None:
-    intent, before = described(revisions=[{"id": "v1"}]), held(stored("v1", secrets=1), "e1")
+    intent, before = described(revisions=[{"id": "v1"}]), held_instance(stored("v1", secrets=1), "e1")
     assert not intent.needs_secrets(before)
-    assert intent.action("web-1", before).kind is Kind.UNCHANGED
+    assert intent.action("web-1", before).kind is PlannedKind.UNCHANGED
 
 
-def with_secret(intent: Described, name: str) -> Action:
+def with_secret(intent: UploadIntent, name: str) -> PlannedAction:
     """Decided over an instance whose descriptors were read."""
-    before = held(stored("v1", secrets=1), "e1")
+    before = held_instance(stored("v1", secrets=1), "e1")
     assert intent.needs_secrets(before)
     told = model.InstanceRevision(id="v1")
     told.secret.add(name=name, provider="vault", id="web/key", environment_variable="KEY")
@@ -131,45 +131,47 @@ def with_secret(intent: Described, name: str) -> Action:
 
 def test_the_same_secrets_are_no_change() -> None:
     intent = described(revisions=[{"id": "v1", "secret": [SECRET]}])
-    assert with_secret(intent, "key").kind is Kind.UNCHANGED
-    assert with_secret(intent, "other").kind is Kind.UPDATE
+    assert with_secret(intent, "key").kind is PlannedKind.UNCHANGED
+    assert with_secret(intent, "other").kind is PlannedKind.UPDATE
 
 
 def test_an_empty_list_of_secrets_clears_them() -> None:
     action = with_secret(described(revisions=[{"id": "v1", "secret": []}]), "key")
-    assert (action.kind, action.clears_secrets) == (Kind.UPDATE, True)
+    assert (action.kind, action.clears_secrets) == (PlannedKind.UPDATE, True)
 
 
 def test_a_description_that_stops_everything_is_told() -> None:
     action = decide(described(drop=["v1"]), stored("v0", "v1", ready="v1"))
-    assert (action.kind, action.note) == (Kind.UPDATE, "v1 runs, and nothing will")
+    assert (action.kind, action.note) == (PlannedKind.UPDATE, "v1 runs, and nothing will")
 
 
 def test_secrets_are_not_cleared_where_the_others_were_not_read() -> None:
     intent = described(revisions=[{"id": "v1", "secret": []}])
-    assert intent.action("web-1", held(stored("v0", "v1", node="", secrets=1), "e1")).kind is Kind.REFUSED
+    assert (
+        intent.action("web-1", held_instance(stored("v0", "v1", node="", secrets=1), "e1")).kind is PlannedKind.REFUSED
+    )
 
 
 def test_an_id_of_another_service_is_not_taken_over() -> None:
     before = stored()
     before.meta.service_id = "mail"
     action = decide(described(), before)
-    assert (action.kind, action.note) == (Kind.REFUSED, "belongs to the service mail: choose another id")
+    assert (action.kind, action.note) == (PlannedKind.REFUSED, "belongs to the service mail: choose another id")
 
 
 def test_nothing_is_made_ready_that_is_not_there() -> None:
-    assert decide(described(ready="v2"), stored("v1")).kind is Kind.REFUSED
+    assert decide(described(ready="v2"), stored("v1")).kind is PlannedKind.REFUSED
 
 
 def test_an_instance_that_cannot_keep_a_revision_is_told() -> None:
     action = decide(described(revisions=[{"id": "v2"}], ready="v2", installed=["v1"]), None)
-    assert (action.kind, action.note) == (Kind.CREATE, "has no revision v1 to stay INSTALLED")
+    assert (action.kind, action.note) == (PlannedKind.CREATE, "has no revision v1 to stay INSTALLED")
 
 
 def test_instances_that_are_not_described_go_only_if_told_so() -> None:
-    before = held(stored(), "e1")
-    assert described(instances=[]).action("web-1", before).kind is Kind.UNCHANGED
-    assert described(instances=[], prune=True).action("web-1", before).kind is Kind.DELETE
+    before = held_instance(stored(), "e1")
+    assert described(instances=[]).action("web-1", before).kind is PlannedKind.UNCHANGED
+    assert described(instances=[], prune=True).action("web-1", before).kind is PlannedKind.DELETE
 
 
 def test_alike_instances_are_shown_once() -> None:
@@ -184,12 +186,12 @@ def test_alike_instances_are_shown_once() -> None:
 
 
 def test_permission_bits_are_shown_as_people_write_them() -> None:
-    assert (shown(0o400, "spec.revision[v1].secret[key].file.mode"), shown(256)) == ("0400", "256")
+    assert (format_value(0o400, "spec.revision[v1].secret[key].file.mode"), format_value(256)) == ("0400", "256")
 
 
 def test_a_plan_shows_both_sides_of_a_change() -> None:
     intent = described(ready="v2")
-    holdings: dict[str, Held] = {"web-1": held(stored("v1", "v2", ready="v1"), "e1")}
+    holdings: dict[str, HeldInstance] = {"web-1": held_instance(stored("v1", "v2", ready="v1"), "e1")}
     texts = [line.text for line in plan_lines("sas", make_plan("web", intent, ["web-1"], holdings))]
     assert texts[2:] == [
         "      ~ spec.revision[v1].target: READY -> INSTALLED",

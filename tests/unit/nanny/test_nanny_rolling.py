@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.plans.pacing import Pace, Roll, Step
+from nannyctl.plans.pacing import PacingSettings, PacingStep, Roll
 from tests.support.sample_instances import INSTALLED, READY
 
-PACE = Pace(2, is_share=False, min_ready_s=3.0, patience_s=60.0)
+PACE = PacingSettings(2, is_share=False, min_ready_s=3.0, patience_s=60.0)
 
 
 def instance(name: str, *, wants: str = "r1", is_ready: bool = True) -> model.Instance:
@@ -27,12 +27,12 @@ def instance(name: str, *, wants: str = "r1", is_ready: bool = True) -> model.In
 class World:
     """Instances that become ready with r2 when told to."""
 
-    def __init__(self, *names: str, pace: Pace = PACE) -> None:
+    def __init__(self, *names: str, pace: PacingSettings = PACE) -> None:
         self.instances = {name: instance(name) for name in names}
         self.roll = Roll("r2", list(names), pace, pace.limit(len(names)))
         self.now = 0.0
 
-    def look(self) -> Step:
+    def look(self) -> PacingStep:
         step = self.roll.look(self.instances, self.now)
         for name in step.switch:
             self.instances[name] = instance(name, wants="r2", is_ready=False)
@@ -46,7 +46,7 @@ class World:
 def test_no_more_than_the_limit_are_switched_before_the_first_are_ready() -> None:
     world = World("a", "b", "c")
     assert world.look().switch == ("a", "b")
-    assert world.look() == Step(wake_in_s=60.0)
+    assert world.look() == PacingStep(wake_in_s=60.0)
     world.becomes_ready("a")
     world.look()
     world.now = 3.0
@@ -57,7 +57,7 @@ def test_the_next_batch_begins_when_each_has_been_ready_for_long_enough() -> Non
     world = World("a", "b", "c")
     world.look()
     world.becomes_ready("a", "b")
-    assert world.look() == Step(wake_in_s=3.0)
+    assert world.look() == PacingStep(wake_in_s=3.0)
     world.now = 3.0
     assert world.look().switch == ("c",)
     world.becomes_ready("c")
@@ -105,7 +105,7 @@ def test_without_progress_for_long_it_has_failed_and_with_some_it_has_not() -> N
 
 
 def test_instances_that_are_not_ready_are_switched_first_and_not_waited_for() -> None:
-    world = World("a", "b", "c", "d", pace=Pace(1, is_share=False, min_ready_s=0.0))
+    world = World("a", "b", "c", "d", pace=PacingSettings(1, is_share=False, min_ready_s=0.0))
     world.instances["d"] = instance("d", is_ready=False)
     assert world.look().switch == ("d", "a")
     world.becomes_ready("a")
@@ -114,16 +114,17 @@ def test_instances_that_are_not_ready_are_switched_first_and_not_waited_for() ->
 
 
 def test_one_that_is_deleted_meanwhile_is_not_waited_for() -> None:
-    world = World("a", pace=Pace(1, is_share=False, min_ready_s=0.0))
+    world = World("a", pace=PacingSettings(1, is_share=False, min_ready_s=0.0))
     world.look()
     del world.instances["a"]
     assert world.look().is_done
 
 
 @pytest.mark.parametrize(
-    ("pace", "instances", "limit"), [(Pace(), 3, 1), (Pace(), 29, 2), (Pace(0, is_share=False), 3, 1)]
+    ("pace", "instances", "limit"),
+    [(PacingSettings(), 3, 1), (PacingSettings(), 29, 2), (PacingSettings(0, is_share=False), 3, 1)],
 )
-def test_the_limit_is_rounded_down_and_at_least_one(pace: Pace, instances: int, limit: int) -> None:
+def test_the_limit_is_rounded_down_and_at_least_one(pace: PacingSettings, instances: int, limit: int) -> None:
     assert pace.limit(instances) == limit
 
 
@@ -133,9 +134,11 @@ def test_the_limit_is_rounded_down_and_at_least_one(pace: Pace, instances: int, 
 def test_whatever_fails_no_more_than_the_limit_were_taken_down_by_the_roll_out(
     count: int, limit: int, bad_ones: set[int], pauses: list[float]
 ) -> None:
-    world = World(*(f"i-{number}" for number in range(count)), pace=Pace(limit, is_share=False, min_ready_s=3.0))
+    world = World(
+        *(f"i-{number}" for number in range(count)), pace=PacingSettings(limit, is_share=False, min_ready_s=3.0)
+    )
     bad = {f"i-{number}" for number in bad_ones if number < count}
-    step = Step()
+    step = PacingStep()
     for pause_s in (*pauses, *[61.0] * 40):
         step = world.look()
         down = sum(one.spec.revision[1].target == READY and not ready(one) for one in world.instances.values())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.exits import Exit, worst
+from nannyctl.exits import NannyExit, worst
 from nannyctl.plans.progress import rollout
-from nannyctl.sending.results import Outcome, failure
+from nannyctl.sending.results import UploadOutcome, failure
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 WORDS = {None: model.CONDITION_STATUS_UNKNOWN, True: model.CONDITION_STATUS_TRUE, False: model.CONDITION_STATUS_FALSE}
@@ -78,21 +78,21 @@ def test_a_service_without_instances_is_never_done() -> None:
 @pytest.mark.parametrize(
     ("exits", "code"),
     [
-        ([], Exit.OK),
-        ([Exit.OK, Exit.OK], Exit.OK),
-        ([Exit.UNAVAILABLE, Exit.UNAVAILABLE], Exit.UNAVAILABLE),
-        ([Exit.OK, Exit.UNAVAILABLE], Exit.PARTIAL),
-        ([Exit.OK, Exit.PARTIAL], Exit.PARTIAL),
-        ([Exit.CONFLICT, Exit.OK], Exit.CONFLICT),
-        ([Exit.CONFLICT, Exit.UNAVAILABLE], Exit.CONFLICT),
-        ([Exit.CONFLICT, Exit.REFUSED], Exit.REFUSED),
-        ([Exit.NOT_YET, Exit.UNAVAILABLE], Exit.NOT_YET),
+        ([], NannyExit.OK),
+        ([NannyExit.OK, NannyExit.OK], NannyExit.OK),
+        ([NannyExit.UNAVAILABLE, NannyExit.UNAVAILABLE], NannyExit.UNAVAILABLE),
+        ([NannyExit.OK, NannyExit.UNAVAILABLE], NannyExit.PARTIAL),
+        ([NannyExit.OK, NannyExit.PARTIAL], NannyExit.PARTIAL),
+        ([NannyExit.CONFLICT, NannyExit.OK], NannyExit.CONFLICT),
+        ([NannyExit.CONFLICT, NannyExit.UNAVAILABLE], NannyExit.CONFLICT),
+        ([NannyExit.CONFLICT, NannyExit.REFUSED], NannyExit.REFUSED),
+        ([NannyExit.NOT_YET, NannyExit.UNAVAILABLE], NannyExit.NOT_YET),
     ],
 )
-def test_the_exit_code_of_many_is_what_failures_have_in_common(exits: list[Exit], code: Exit) -> None:
+def test_the_exit_code_of_many_is_what_failures_have_in_common(exits: list[NannyExit], code: NannyExit) -> None:
     assert worst(exits) is code
 
 
 def test_a_refusal_names_the_field_without_its_place_in_the_batch() -> None:
     result = failure("web-1", "INVALID_ARGUMENT", "INVALID_REQUEST", "is too long", "instance[3].spec.node_name")
-    assert (result.outcome, result.message) == (Outcome.REFUSED, "spec.node_name: is too long")
+    assert (result.outcome, result.message) == (UploadOutcome.REFUSED, "spec.node_name: is too long")

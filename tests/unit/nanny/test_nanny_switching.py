@@ -6,9 +6,9 @@ import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.plans.desired import ready_of
-from nannyctl.plans.held import held
-from nannyctl.plans.plan import Kind
-from nannyctl.plans.switching import CannotRollBack, Switch, previous
+from nannyctl.plans.held import held_instance
+from nannyctl.plans.plan import PlannedKind
+from nannyctl.plans.switching import CannotRollBack, SwitchIntent, previous
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 
@@ -25,7 +25,7 @@ def test_a_switch_changes_two_targets_and_nothing_else() -> None:
     before = instance("v0", "v1", "v2", ready="v2")
     before.spec.revision[0].target = model.REVISION_TARGET_UNSPECIFIED
     before.spec.revision[1].MergeFromString(b"\xfa\x7f\x05later")
-    action = Switch("v1").action("web-1", held(before, "e1"))
+    action = SwitchIntent("v1").action("web-1", held_instance(before, "e1"))
     assert action.after is not None
     assert ready_of(action.after) == "v1"
     assert [change.field for change in action.changes] == ["spec.revision[v1].target", "spec.revision[v2].target"]
@@ -35,12 +35,15 @@ def test_a_switch_changes_two_targets_and_nothing_else() -> None:
 
 
 def test_what_is_ready_already_is_left_alone() -> None:
-    assert Switch("v1").action("web-1", held(instance("v1", ready="v1"), "e1")).kind is Kind.UNCHANGED
+    assert (
+        SwitchIntent("v1").action("web-1", held_instance(instance("v1", ready="v1"), "e1")).kind
+        is PlannedKind.UNCHANGED
+    )
 
 
 def test_a_revision_that_was_never_uploaded_is_refused() -> None:
-    action = Switch("v9").action("web-1", held(instance("v1", ready="v1"), "e1"))
-    assert (action.kind, action.note) == (Kind.REFUSED, "has no revision v9: upload it first")
+    action = SwitchIntent("v9").action("web-1", held_instance(instance("v1", ready="v1"), "e1"))
+    assert (action.kind, action.note) == (PlannedKind.REFUSED, "has no revision v9: upload it first")
 
 
 def test_rollback_goes_to_the_revision_added_before() -> None:
@@ -52,8 +55,8 @@ def test_a_rollback_that_was_broken_off_is_finished_and_not_repeated() -> None:
     halfway = [instance("v0", "v1", "v2", ready="v1"), instance("v0", "v1", "v2", ready="v2")]
     switch = previous(halfway)
     assert (switch.to, switch.only_from) == ("v1", "v2")
-    kinds = [switch.action("web-1", held(one, "e1")).kind for one in halfway]
-    assert kinds == [Kind.UNCHANGED, Kind.UPDATE]
+    kinds = [switch.action("web-1", held_instance(one, "e1")).kind for one in halfway]
+    assert kinds == [PlannedKind.UNCHANGED, PlannedKind.UPDATE]
 
 
 def test_a_half_finished_upload_is_rolled_back() -> None:

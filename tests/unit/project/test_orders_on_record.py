@@ -7,19 +7,19 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from cms.api.admin_api import AdminApi
+from cms.api.admin_api import CmsAdminApi
 from cms.api.tasks_api import CmsApi
 from nanny.api.nanny_api import NannyApi
 from nannypb.v1 import service_pb2 as nanny_pb
-from serving.calls.methods import Method, Unary
-from serving.rights.rules import Record
+from serving.calls.methods import Method, UnaryMethod
+from serving.rights.rules import AuditLevel
 from walle.server import methods as walle_methods
 from wallepb.v1 import service_pb2 as walle_pb
 
 ANY: Any = MagicMock()
 METHODS: list[Method] = [
     *CmsApi(ANY).methods(),
-    *AdminApi(ANY).methods(),
+    *CmsAdminApi(ANY).methods(),
     *NannyApi(ANY, ANY, ANY, ANY, ANY, ANY).methods(),
     *walle_methods(ANY),
 ]
@@ -31,17 +31,17 @@ def name_of(method: Method) -> str:
     return method.path.rpartition("/")[2]
 
 
-ORDERS = {name_of(one): one for one in METHODS if isinstance(one, Unary) and not name_of(one).startswith(READS)}
+ORDERS = {name_of(one): one for one in METHODS if isinstance(one, UnaryMethod) and not name_of(one).startswith(READS)}
 
 
 @pytest.mark.parametrize("name", sorted(ORDERS.keys() - set(REPORTS)))
 def test_an_order_is_carried_out_only_if_it_can_be_recorded(name: str) -> None:
-    assert ORDERS[name].rule.record is Record.ORDERS
+    assert ORDERS[name].rule.record is AuditLevel.ORDERS
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_reports_go_on_while_they_cannot_be_recorded_or_a_full_disk_would_hide_what_breaks(name: str) -> None:
-    assert ORDERS[name].rule.record is Record.DENIALS
+    assert ORDERS[name].rule.record is AuditLevel.DENIALS
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from hqapi.rules import SILENCE, SUSPEND, UPLOAD
-from serving.auth.policy import Policy, parse
+from serving.auth.policy import AccessPolicy, parse
 from serving.rights.rules import BUDGET, LEAVE, OPERATE, READ, READ_METRICS, STOP, Role, Rule
 from walle.reach import ORDER, REPORT
 
@@ -39,7 +39,7 @@ NEEDS: Final = {
 _ROWS: Final = [(server, *row) for server, rows in NEEDS.items() for row in rows]
 
 
-def policy(server: str) -> Policy:
+def policy(server: str) -> AccessPolicy:
     return parse((_FOLDER / f"{server}.yaml").read_bytes())
 
 

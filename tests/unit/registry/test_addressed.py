@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hq.api.admin_api import AdminApi
-from hq.api.cluster_check import addressed
+from hq.api.cluster_check import with_cluster_check
 from hq.api.instance_api import InstanceApi
 from hqapi.requests import CLUSTER_HEADER
-from serving.calls.methods import Call, Unary, settled
+from serving.calls.methods import Call, UnaryMethod, maybe_await
 from serving.errors import InvalidRequest, ServiceError
 from tests.support.in_process_replica import running
 
@@ -27,10 +27,10 @@ async def refused_by(cluster: str, *meant: str) -> set[str]:
     """The calls that a replica of this cluster does not take because of those that are meant. Requests are empty."""
     refused = set()
     async with running() as registry:
-        for method in addressed([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
-            if isinstance(method, Unary):
+        for method in with_cluster_check([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
+            if isinstance(method, UnaryMethod):
                 try:
-                    await settled(method.run(method.parse(b""), Meaning(names=meant)))
+                    await maybe_await(method.run(method.parse(b""), Meaning(names=meant)))
                 except InvalidRequest as error:
                     if error.violations[0].field == CLUSTER_HEADER:
                         refused.add(method.path.rpartition("/")[2])

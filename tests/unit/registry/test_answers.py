@@ -13,11 +13,11 @@ from hq.memory.history import put_event
 from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watch_messages import Message
+from hq.registry.watch_messages import WatchMessage
 from hqapi.pieces import Pieces
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.methods import settled
+from serving.calls.methods import maybe_await
 from tests.support.cache_entries import Feed, entry, mark, reported, spec_value, status_value
 from tests.support.loop_turns import counted_turns
 
@@ -31,7 +31,7 @@ def found(*entries: Entry, token: str = "") -> Found:
 async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.GetInstanceResponse]) -> object:
     """The answer in both encodings, which have to say the same."""
     binary = kind.FromString(answer.proto())  # type: ignore[attr-defined]
-    text = json_format.Parse(await settled(answer.json()), kind())  # type: ignore[attr-defined]
+    text = json_format.Parse(await maybe_await(answer.json()), kind())  # type: ignore[attr-defined]
     assert binary == text
     return binary
 
@@ -40,7 +40,7 @@ async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.Ge
 @pytest.mark.parametrize("token", ["", "to\u00dfen"])
 async def test_a_list_is_the_same_in_both_encodings(count: int, token: str) -> None:
     entries = [entry(f"i-{number}") for number in range(count)]
-    answer = await Answers(1 << 20).found(found(*entries, token=token), ())
+    answer = await Answers(1 << 20).find_answer(found(*entries, token=token), ())
     expected = pb.FindInstancesResponse(
         instances=[each.instance() for each in entries], next_page_token=token, sources=[SOURCE.message()]
     )
@@ -49,7 +49,7 @@ async def test_a_list_is_the_same_in_both_encodings(count: int, token: str) -> N
 
 async def test_a_single_instance_is_the_same_in_both_encodings() -> None:
     made = reported()
-    answer = await Answers(1 << 20).found(found(made), (), single=True)
+    answer = await Answers(1 << 20).find_answer(found(made), (), single=True)
     expected = pb.GetInstanceResponse(instance=made.instance(), sources=[SOURCE.message()])
     assert await both(answer, pb.GetInstanceResponse) == expected
 
@@ -61,7 +61,7 @@ async def test_a_single_instance_is_the_same_in_both_encodings() -> None:
 async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> None:
     made = reported()
     paths = ("meta.id", "spec.revision.id", "status.revision.ready.status", "status.heartbeat")
-    answer = await Answers(1 << 20).found(found(made), paths, single=single)
+    answer = await Answers(1 << 20).find_answer(found(made), paths, single=single)
     kept = model.Instance(meta=model.InstanceMeta(id="a"))
     for revision in ("r", "r-1"):
         kept.spec.revision.add(id=revision)
@@ -86,7 +86,7 @@ async def test_a_masked_list_is_made_once_for_each_mask_and_again_after_a_heartb
         listing = feed.cache.listing(of_s)
         assert listing is not None
         whole = Found(listing.entries, (), "", SOURCE, listing)
-        shown = await both(await answers.found(whole, paths), pb.FindInstancesResponse)
+        shown = await both(await answers.find_answer(whole, paths), pb.FindInstancesResponse)
         assert isinstance(shown, pb.FindInstancesResponse)
         return shown, [listing.forms[paths], listing.forms["json", paths]]
 
@@ -108,7 +108,7 @@ async def test_json_is_made_once_until_something_changes() -> None:
     answers, made = Answers(1 << 20), reported()
 
     async def shown() -> str:
-        (instance,) = json.loads(await settled((await answers.found(found(made), ())).json()))["instances"]
+        (instance,) = json.loads(await maybe_await((await answers.find_answer(found(made), ())).json()))["instances"]
         return str(instance["status"]["lastHeartbeatTime"])
 
     assert {await shown(), await shown()} == {"1970-01-01T00:00:01Z"}
@@ -141,7 +141,7 @@ async def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
     instance = spoiled.instance()
     instance.meta.creation_time.seconds = 1 << 60
     spoiled.fresh_frame = put_frame(instance)
-    body = await settled((await Answers(1).found(found(spoiled), ())).json())
+    body = await maybe_await((await Answers(1).find_answer(found(spoiled), ())).json())
     assert json.loads(body)["instances"][0]["meta"]["creationTime"].startswith("9999-12-31")
 
 
@@ -152,9 +152,9 @@ def put_frame(instance: model.Instance) -> bytes:
 async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serving.limiting.turns._SLICE_S", 0.0)
     entries = [entry(f"i-{number}") for number in range(100)]
-    answer = await Answers(1 << 20).found(found(*entries), ())
+    answer = await Answers(1 << 20).find_answer(found(*entries), ())
     async with counted_turns() as turns:
-        body = await settled(answer.json())
+        body = await maybe_await(answer.json())
     assert len(json.loads(body)["instances"]) == 100
     assert turns.count > 50
 
@@ -165,18 +165,18 @@ async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.
 @pytest.mark.parametrize(
     "message",
     [
-        Message(pb.WATCH_KIND_SYNCED, SOURCE, [], token="t"),
-        Message(pb.WATCH_KIND_RESYNC, SOURCE, [], reason='"so"'),
-        Message(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())] * 2, "t", collapsed=True),
-        Message(pb.WATCH_KIND_SNAPSHOT, SOURCE, [put_event(3, entry("a").frame())]),
+        WatchMessage(pb.WATCH_KIND_SYNCED, SOURCE, [], token="t"),
+        WatchMessage(pb.WATCH_KIND_RESYNC, SOURCE, [], reason='"so"'),
+        WatchMessage(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())] * 2, "t", collapsed=True),
+        WatchMessage(pb.WATCH_KIND_SNAPSHOT, SOURCE, [put_event(3, entry("a").frame())]),
     ],
     ids=lambda message: pb.WatchKind.Name(message.kind),
 )
-async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Message) -> None:
+async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: WatchMessage) -> None:
     answers, count = Answers(1 << 20), len(message.events)
     once, again = (answers.watch(message._replace(events=[*message.events])) for _ in range(2))
     binary = pb.WatchInstancesResponse.FromString(once.proto())
-    assert binary == json_format.Parse(await settled(again.json()), pb.WatchInstancesResponse())
+    assert binary == json_format.Parse(await maybe_await(again.json()), pb.WatchInstancesResponse())
     assert (binary.kind, binary.resume_token, binary.reason) == (message.kind, message.token, message.reason)
     assert (len(binary.events), binary.collapsed) == (count, message.collapsed)
     assert list(binary.sources) == [SOURCE.message()]
@@ -184,6 +184,6 @@ async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Messa
 
 @pytest.mark.parametrize("encoding", ["proto", "json"])
 async def test_a_message_that_was_encoded_holds_its_events_no_more(encoding: str) -> None:
-    message = Message(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())])
-    assert await settled(getattr(Answers(1 << 20).watch(message), encoding)())
+    message = WatchMessage(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())])
+    assert await maybe_await(getattr(Answers(1 << 20).watch(message), encoding)())
     assert message.events == []

@@ -6,7 +6,7 @@ import pytest
 
 from hq.errors import Fenced
 from hq.registry.registry import Registry
-from hq.registry.reports import Reporter
+from hq.registry.reports import ReporterGrant
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ServiceError
@@ -25,7 +25,7 @@ def status_version(registry: Registry, instance_id: str) -> int:
     return entry.status_version
 
 
-def reasons(outcomes: list[Reporter | ServiceError]) -> list[str]:
+def reasons(outcomes: list[ReporterGrant | ServiceError]) -> list[str]:
     return [outcome.reason if isinstance(outcome, ServiceError) else "" for outcome in outcomes]
 
 
@@ -42,7 +42,7 @@ async def test_each_item_is_answered_for_itself_and_in_order() -> None:
         assert reasons(outcomes) == ["", *bad, "", "", "INVALID_REQUEST", "INVALID_REQUEST"]
         assert "begin[6].instance_id" in str(outcomes[6])
         assert "begin[0]" in str(outcomes[7])
-        words = [outcome.incarnation for outcome in outcomes if isinstance(outcome, Reporter)]
+        words = [outcome.incarnation for outcome in outcomes if isinstance(outcome, ReporterGrant)]
         assert len(set(words)) == 3
 
 
@@ -54,7 +54,7 @@ async def test_all_revisions_of_one_instance_are_begun_in_one_write() -> None:
         assert status_version(registry, "a-1") == before + 1
         entry = registry.replica.cache.get("a-1")
         assert entry is not None
-        told = [outcome.incarnation for outcome in outcomes if isinstance(outcome, Reporter)]
+        told = [outcome.incarnation for outcome in outcomes if isinstance(outcome, ReporterGrant)]
         assert [mark.incarnation for mark in entry.marks] == told
 
 
@@ -63,7 +63,7 @@ async def test_an_earlier_reporter_is_fenced_as_by_begin_reporting() -> None:
         await registry.writes.create(instance("a-1"), "", soon(), validate_only=False)
         first = await registry.reports.begin("a-1", "r1", "node-1", soon())
         [second] = await registry.reports.begin_many([begin("a-1")], soon())
-        assert isinstance(second, Reporter)
+        assert isinstance(second, ReporterGrant)
         status = model.RevisionStatus(id="r1", incarnation=first.incarnation, sequence=1)
         report = pb.ReportStatusRequest(instance_id="a-1", uid=first.uid, node="node-1", revision=status)
         with pytest.raises(Fenced):

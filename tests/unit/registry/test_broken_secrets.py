@@ -13,13 +13,13 @@ from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import ANY, create, soon
 
-SECRETS = k.Keys().secrets("a")
+SECRETS = k.HqKeys().secrets("a")
 
 
 async def spoil(registry: Registry) -> None:
     await create(registry, instance("a"))
     await registry.replica.store.commit((), [Write((), ((SECRETS, b"\xff\xff"),))], 1)
-    await registry.replica.fence.passed()
+    await registry.replica.fence.wait_for_fence()
 
 
 async def test_the_other_items_of_a_batch_are_applied() -> None:

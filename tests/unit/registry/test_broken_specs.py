@@ -17,8 +17,8 @@ from tests.support.writes import create, shown, soon, update
 
 
 async def spoil(registry: Registry, instance_id: str) -> None:
-    await registry.replica.store.commit((), [Write((), ((k.Keys().spec(instance_id), b"\xff\xff"),))], 1)
-    await registry.replica.fence.passed()
+    await registry.replica.store.commit((), [Write((), ((k.HqKeys().spec(instance_id), b"\xff\xff"),))], 1)
+    await registry.replica.fence.wait_for_fence()
 
 
 async def test_applying_what_is_shown_already_replaces_a_record_that_cannot_be_read() -> None:

@@ -23,7 +23,7 @@ from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 from tests.support.writes import ANY, create, shown, soon, update
 
-NAMES = k.Keys()
+NAMES = k.HqKeys()
 Call = Callable[[Registry], Awaitable[object]]
 
 

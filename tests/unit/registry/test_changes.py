@@ -12,8 +12,8 @@ from tests.support.sample_instances import INSTALLED, READY, instance
 WALL_MS = 1_700_000_000_000
 
 
-def draft_of(made: model.Instance) -> changes.Draft:
-    return changes.created(made, uid=7, cluster="test", wall_ms=WALL_MS)
+def draft_of(made: model.Instance) -> changes.InstanceDraft:
+    return changes.new_draft(made, uid=7, cluster="test", wall_ms=WALL_MS)
 
 
 def with_secret(made: model.Instance, revision: int = 0, name: str = "pw") -> model.Instance:
@@ -36,31 +36,31 @@ def test_descriptors_leave_the_spec_and_only_their_number_stays() -> None:
 
 def test_without_a_mask_absent_descriptors_mean_unchanged() -> None:
     old = draft_of(with_secret(instance("a-1")))
-    new = changes.updated(old, instance("a-1", text="new"), None)
+    new = changes.updated_draft(old, instance("a-1", text="new"), None)
     assert new.secrets == old.secrets
     assert new.spec.revision[0].secret_count == 1
 
 
 @pytest.mark.parametrize("mask", [["spec.revision", "spec.revision.secret"], ["*"], ["spec.revision.secret"]])
 def test_clearing_descriptors_takes_the_mask(mask: list[str]) -> None:
-    new = changes.updated(draft_of(with_secret(instance("a-1"))), instance("a-1"), mask)
+    new = changes.updated_draft(draft_of(with_secret(instance("a-1"))), instance("a-1"), mask)
     assert not new.secrets
     assert new.spec.revision[0].secret_count == 0
 
 
 def test_a_mask_that_names_the_whole_spec_does_not_clear_descriptors() -> None:
     old = draft_of(with_secret(instance("a-1")))
-    assert changes.updated(old, instance("a-1"), ["spec"]).secrets == old.secrets
+    assert changes.updated_draft(old, instance("a-1"), ["spec"]).secrets == old.secrets
 
 
 def test_without_a_mask_an_absent_allocation_stays_and_a_given_one_replaces() -> None:
     made = instance("a-1")
     made.spec.allocation.cpu_millicores = 500
     old = draft_of(made)
-    assert changes.updated(old, instance("a-1"), None).spec.allocation.cpu_millicores == 500
+    assert changes.updated_draft(old, instance("a-1"), None).spec.allocation.cpu_millicores == 500
     given = instance("a-1", node="node-2")
     given.spec.allocation.memory_bytes = 1
-    new = changes.updated(old, given, None)
+    new = changes.updated_draft(old, given, None)
     assert (new.spec.allocation.cpu_millicores, new.spec.allocation.memory_bytes) == (0, 1)
     assert new.spec.node_name == "node-2"
 
@@ -70,7 +70,7 @@ def test_a_star_replaces_everything_also_by_nothing() -> None:
     made.spec.allocation.cpu_millicores = 500
     bare = model.Instance()
     bare.meta.id = bare.meta.service_id = "a-1"
-    new = changes.updated(draft_of(made), bare, ["*"])
+    new = changes.updated_draft(draft_of(made), bare, ["*"])
     assert not new.spec.HasField("allocation")
     assert not new.spec.node_name
     assert not new.spec.revision
@@ -80,7 +80,7 @@ def test_a_schedulers_mask_touches_nothing_else() -> None:
     old = draft_of(instance("a-1", text="kept"))
     given = model.Instance()
     given.spec.node_name = "node-9"
-    new = changes.updated(old, given, ["spec.node_name"])
+    new = changes.updated_draft(old, given, ["spec.node_name"])
     assert new.spec.node_name == "node-9"
     assert new.meta == old.meta
     assert new.spec.revision == old.spec.revision
@@ -88,14 +88,14 @@ def test_a_schedulers_mask_touches_nothing_else() -> None:
 
 def test_a_mask_of_what_cannot_be_written_names_the_path() -> None:
     with pytest.raises(InvalidRequest, match=r"update_mask: 'meta\.uid' cannot be written"):
-        changes.updated(draft_of(instance("a-1")), instance("a-1"), ["meta.uid"])
+        changes.updated_draft(draft_of(instance("a-1")), instance("a-1"), ["meta.uid"])
 
 
 def test_unknown_fields_survive_an_update_of_something_else() -> None:
     newer = instance("a-1").spec.SerializeToString() + bytes.fromhex("ba3e03616263")  # field 999: "abc"
     made = instance("a-1")
     made.spec.ParseFromString(newer)
-    new = changes.updated(draft_of(made), instance("a-1", text="new"), None)
+    new = changes.updated_draft(draft_of(made), instance("a-1", text="new"), None)
     assert bytes.fromhex("ba3e03616263") in new.spec.SerializeToString()
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, Holdings, Standing, Strangers
+from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, EpochEvidence, InstanceCounts, Strangers
 from hqpb.v1 import service_pb2
 
-NOBODY = Holdings(0, 0)
-MANY = Holdings(2500, 2400)
+NOBODY = InstanceCounts(0, 0)
+MANY = InstanceCounts(2500, 2400)
 
 
-def standing(now: Holdings, before: Holdings = NOBODY, strangers: int = 0, *, confirmed: bool = False) -> Standing:
-    return Standing(now, before, strangers, restored=False, confirmed=confirmed)
+def standing(
+    now: InstanceCounts, before: InstanceCounts = NOBODY, strangers: int = 0, *, confirmed: bool = False
+) -> EpochEvidence:
+    return EpochEvidence(now, before, strangers, restored=False, confirmed=confirmed)
 
 
 @pytest.mark.parametrize(
@@ -20,18 +22,23 @@ def standing(now: Holdings, before: Holdings = NOBODY, strangers: int = 0, *, co
     [
         (NOBODY, NOBODY, 0, UNSPECIFIED),  # a new installation
         (NOBODY, MANY, 0, DOUBTED),
-        (Holdings(1249, 1249), MANY, 0, DOUBTED),
-        (Holdings(1250, 1200), MANY, 0, UNSPECIFIED),
-        (Holdings(2500, 1199), MANY, 0, DOUBTED),  # put back by the deploy system, and most agents are not heard yet
-        (NOBODY, Holdings(1, 0), 0, DOUBTED),
+        (InstanceCounts(1249, 1249), MANY, 0, DOUBTED),
+        (InstanceCounts(1250, 1200), MANY, 0, UNSPECIFIED),
+        (
+            InstanceCounts(2500, 1199),
+            MANY,
+            0,
+            DOUBTED,
+        ),  # put back by the deploy system, and most agents are not heard yet
+        (NOBODY, InstanceCounts(1, 0), 0, DOUBTED),
         (NOBODY, NOBODY, 3, DOUBTED),
         (NOBODY, NOBODY, 2, UNSPECIFIED),
-        (Holdings(100, 100), NOBODY, 100, UNSPECIFIED),
-        (Holdings(100, 100), NOBODY, 101, DOUBTED),
+        (InstanceCounts(100, 100), NOBODY, 100, UNSPECIFIED),
+        (InstanceCounts(100, 100), NOBODY, 101, DOUBTED),
     ],
 )
 def test_what_speaks_against_an_epoch(
-    now: Holdings, before: Holdings, strangers: int, expected: service_pb2.EpochTrust
+    now: InstanceCounts, before: InstanceCounts, strangers: int, expected: service_pb2.EpochTrust
 ) -> None:
     one = standing(now, before, strangers)
     assert one.trust == expected
@@ -48,26 +55,26 @@ def test_that_most_is_back_is_to_be_written_down_once() -> None:
 
 
 def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() -> None:
-    assert standing(Holdings(3, 3), MANY).remembered() == MANY
-    assert standing(Holdings(3, 3), MANY, confirmed=True).remembered() == Holdings(3, 3)
+    assert standing(InstanceCounts(3, 3), MANY).remembered_holdings() == MANY
+    assert standing(InstanceCounts(3, 3), MANY, confirmed=True).remembered_holdings() == InstanceCounts(3, 3)
 
 
 def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:
     strangers = Strangers(persistent_s=90, forgotten_s=600)
-    strangers.heard("deleted", 0)
+    strangers.record_report("deleted", 0)
     for now in (0, 180, 360):
-        strangers.heard("lost", now)
+        strangers.record_report("lost", now)
     assert strangers.count(360) == 1
     assert strangers.count(960) == 1
     assert strangers.count(961) == 0
-    strangers.heard("lost", 1000)
+    strangers.record_report("lost", 1000)
     assert strangers.count(1000) == 0
 
 
 def test_strangers_take_no_memory_without_an_end() -> None:
     strangers = Strangers(persistent_s=0, forgotten_s=600)
     for n in range(100_010):
-        strangers.heard(f"i-{n}", 0)
+        strangers.record_report(f"i-{n}", 0)
     assert strangers.count(0) == 100_000
     strangers.clear()
     assert strangers.count(0) == 0

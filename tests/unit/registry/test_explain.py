@@ -6,7 +6,7 @@ import asyncio
 
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
-from store.port import Batch, Change
+from store.port import Batch, KeyChange
 from tests.support.cache_entries import KEYS, mark, spec_value
 from tests.support.simulated_agents import ready
 from tests.support.simulation import Simulation
@@ -21,7 +21,7 @@ async def explained(status: model.InstanceStatus, *marks: storage_pb2.RevisionMa
     record = storage_pb2.StatusRecord(status=status.SerializeToString(), revision=marks)
     spec = spec_value("a", revision=[{"id": "r", "target": target}])
     puts = ((KEYS.spec("a"), spec), (KEYS.status("a"), record.SerializeToString()))
-    still.apply(Batch(9, [Change(key, value, 9, 9) for key, value in puts]))
+    still.apply(Batch(9, [KeyChange(key, value, 9, 9) for key, value in puts]))
     return (await still.registry.explain.explain("a", None)).summary
 
 
@@ -44,7 +44,7 @@ async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
 async def test_a_revision_of_the_spec_without_a_target_is_wanted_installed() -> None:
     world, still = World(), SteppedReplica()
     still.list(world.records(), world.version)
-    still.apply(Batch(9, [Change(KEYS.spec("a"), spec_value("a", revision=[{"id": "r"}]), 9, 9)]))
+    still.apply(Batch(9, [KeyChange(KEYS.spec("a"), spec_value("a", revision=[{"id": "r"}]), 9, 9)]))
     (told,) = (await still.registry.explain.explain("a", None)).revision
     assert told.target == model.REVISION_TARGET_INSTALLED
 

@@ -33,7 +33,7 @@ def paths(draw: st.DrawFn) -> str:
 @given(instances(), st.lists(paths(), min_size=1, max_size=4))
 def test_a_mask_keeps_what_it_names_and_nothing_else(instance: model.Instance, named: list[str]) -> None:
     check_field_mask(pb.FindInstancesRequest(field_mask={"paths": named}).field_mask, model.Instance.DESCRIPTOR)
-    masked = Mask(named).applied(instance)
+    masked = Mask(named).masked_copy(instance)
     before, after = leaves(instance), leaves(masked)
     assert after == {path: values for path, values in before.items() if named_by(path, named)}
 
@@ -67,4 +67,4 @@ def leaves(message: object, prefix: str = "") -> dict[str, list[object]]:
 )
 def test_what_is_named_as_a_whole_is_kept_as_a_whole(named: tuple[str, ...], kept: set[str]) -> None:
     instance = reported().instance()
-    assert Mask(named).applied(instance) == Mask(kept).applied(instance)
+    assert Mask(named).masked_copy(instance) == Mask(kept).masked_copy(instance)

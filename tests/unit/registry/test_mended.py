@@ -6,10 +6,10 @@ import asyncio
 
 from hq.memory.query import Query
 from hq.registry.registry import Registry
-from hq.registry.watch_messages import EVENTS, RESYNC, SNAPSHOT, SYNCED, Message
+from hq.registry.watch_messages import EVENTS, RESYNC, SNAPSHOT, SYNCED, WatchMessage
 from hq.replica import Replica
 from hqpb.v1 import service_pb2 as pb
-from store.port import Batch, Change, Write
+from store.port import Batch, KeyChange, Write
 from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
@@ -30,8 +30,8 @@ async def lose_deletion(simulation: Simulation, replica: Replica, name: str) -> 
     assert entry is not None
     await simulation.store.commit((), (Write((), deletes=(key,)),), 1.0)
     await asyncio.sleep(1)
-    spec, _ = entry.stored()
-    changed = Change(key, spec.record.SerializeToString(), spec.created, spec.modified)
+    spec, _ = entry.stored_records()
+    changed = KeyChange(key, spec.record.SerializeToString(), spec.created, spec.modified)
     replica.cache.apply(Batch(replica.cache.version, [changed]), collapsed=True)
     replica.follower.key_count += 1
 
@@ -40,7 +40,7 @@ class Reading:
     """A watch that is read."""
 
     def __init__(self, registry: Registry, token: str = "") -> None:
-        self.messages: list[Message] = []
+        self.messages: list[WatchMessage] = []
         self.stream = registry.watches.watch(ALL, token)
         self._task = asyncio.create_task(self._read())
 

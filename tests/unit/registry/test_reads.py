@@ -54,7 +54,7 @@ async def test_what_was_demanded_holds_after_a_fence_too() -> None:
         still.replica.cache.epoch = still.replica.epoch.current = "another"
         return 0
 
-    still.replica.fence.passed = passed  # type: ignore[method-assign]
+    still.replica.fence.wait_for_fence = passed  # type: ignore[method-assign]
     with pytest.raises(EpochChanged):
         await still.reads.get("a", pb.ReadOptions(min_version=1, epoch=EPOCH), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hq.registry.registry import Registry
 from serving.errors import DeadlineExceeded, NotFound
 from store.port import Write
@@ -13,7 +13,7 @@ from tests.support.in_process_replica import running
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 from tests.unit.registry.test_reports import Reporter, created
 
-KEYS = Keys()
+KEYS = HqKeys()
 
 
 async def reborn(store: FaultyStore, spec: bytes) -> int:
@@ -40,7 +40,7 @@ async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_uid_is
         store.go_away()
         await store.store.compact(await reborn(store, b"\xff\xff"))
         store.away = False
-        await registry.replica.fence.passed()
+        await registry.replica.fence.wait_for_fence()
         store.delay_s, before = 0.01, len(store.sent)
         with pytest.raises(NotFound):
             await agent.begin()

@@ -89,7 +89,7 @@ async def test_so_is_one_that_began_after_a_snapshot_of_the_store_itself() -> No
         agents = await two_agents(simulation, registry)
         store, snapshot = simulation.store, MemoryStore()
         snapshot._revision = store._revision
-        snapshot._live = store._replayed(store._revision)
+        snapshot._live = store._past_state(store._revision)
         snapshot._log = list(store._log)
         await begin_anew(agents, registry)
         await asyncio.sleep(5)

@@ -148,7 +148,7 @@ async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_
     async def away() -> int:
         raise StoreUnavailable("the store is away")
 
-    behind.replica.fence.passed = away  # type: ignore[method-assign]
+    behind.replica.fence.wait_for_fence = away  # type: ignore[method-assign]
     with pytest.raises(StoreUnavailable):
         await anext(behind.watch(ALL, token))
 

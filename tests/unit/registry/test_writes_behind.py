@@ -17,7 +17,7 @@ async def test_a_replica_that_is_behind_never_says_that_there_was_nothing_to_do(
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         await create(here.registry, instance("a", text="1"))
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         here.link.hold_watch()
         await update(there.registry, instance("a", text="2"))
         again = asyncio.ensure_future(update(here.registry, instance("a", text="1")))
@@ -25,7 +25,7 @@ async def test_a_replica_that_is_behind_never_says_that_there_was_nothing_to_do(
         assert not again.done()
         here.link.release_watch()
         assert (await again).meta.annotations["text"] == "1"
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         assert shown(there.registry, "a").meta.annotations["text"] == "1"
 
 
@@ -34,7 +34,7 @@ async def test_a_replica_that_is_behind_creates_what_was_deleted_elsewhere() -> 
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         first = await create(here.registry, instance("a"))
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         here.link.hold_watch()
         await there.registry.writes.delete("a", ANY, soon())
         creating = asyncio.ensure_future(create(here.registry, instance("a")))
@@ -48,7 +48,7 @@ async def test_a_replica_that_is_behind_deletes_a_revision_that_it_has_not_seen_
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         await create(here.registry, instance("a"))
-        await there.registry.replica.fence.passed()
+        await there.registry.replica.fence.wait_for_fence()
         here.link.hold_watch()
         new = model.InstanceRevision(id="r9")
         await there.registry.writes.put_revision("a", new, ANY, soon(), clear_secrets=False, validate_only=False)

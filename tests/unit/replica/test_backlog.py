@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hq.memory.entry import Event
 from hq.memory.fanout import Fanout
-from hq.memory.history import Step, WatchedEvent
+from hq.memory.history import VersionEvents, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Watcher
 from hqpb.v1 import service_pb2 as pb
@@ -25,7 +25,7 @@ class Site:
 
     def change(self, instance_id: str, size_bytes: int) -> None:
         after = entry(instance_id, text="x" * size_bytes)
-        self.fanout.publish(Step(self.fanout.version + 1, [WatchedEvent(Event(1, None, after))]))
+        self.fanout.publish(VersionEvents(self.fanout.version + 1, [WatchedEvent(Event(1, None, after))]))
 
     @property
     def waiting_bytes(self) -> int:
@@ -95,7 +95,7 @@ def test_a_snapshot_that_is_older_than_the_history_is_given_up() -> None:
     slow, quick = fanout.subscribe(query, iter([[b"event"]])), fanout.subscribe(query, iter([[b"event"]]))
     fanout.version = 6
     later = fanout.subscribe(query, iter([[b"event"]]))
-    fanout.synced(quick)
+    fanout.on_snapshot_sent(quick)
     fanout.forget(5)
     assert not slow.lost
     fanout.forget(6)

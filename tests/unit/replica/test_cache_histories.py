@@ -80,7 +80,7 @@ def check_quarantine(cache: Cache, truth: Truth) -> None:
 
 def lived_through(world: World, history: list[Step]) -> tuple[Cache, Truth]:
     """A cache that saw everything as it happened."""
-    cache, truth = Cache(k.Keys()), Truth()
+    cache, truth = Cache(k.HqKeys()), Truth()
     cache.load(world.records())
     cache.advance(world.version)
     truth.version = world.version
@@ -96,7 +96,7 @@ def lived_through(world: World, history: list[Step]) -> tuple[Cache, Truth]:
 def test_a_cache_that_follows_shows_the_truth_at_every_version(
     history: list[Step], wanted: list[pb.InstanceFilter]
 ) -> None:
-    world, truth, cache = World(), Truth(), Cache(k.Keys())
+    world, truth, cache = World(), Truth(), Cache(k.HqKeys())
     cache.load(world.records())
     for step in history:
         batch = world.step(step)
@@ -112,7 +112,7 @@ def test_a_cache_that_lists_shows_what_one_that_followed_shows(
 ) -> None:
     world = World()
     _, truth = lived_through(world, history)
-    cache, records = Cache(k.Keys()), world.records()
+    cache, records = Cache(k.HqKeys()), world.records()
     page = data.draw(st.integers(1, 5))
     for start in range(0, len(records), page):
         cache.load(records[start : start + page])
@@ -153,7 +153,7 @@ def test_a_difference_over_many_versions_leads_where_each_of_them_leads(
 @some
 @given(histories)
 def test_events_tell_each_change_that_shows_and_nothing_else(history: list[Step]) -> None:
-    world, truth, cache = World(), Truth(), Cache(k.Keys())
+    world, truth, cache = World(), Truth(), Cache(k.HqKeys())
     for step in history:
         before = truth.version
         batch = world.step(step)
@@ -195,7 +195,7 @@ def test_a_cache_that_recalls_what_another_one_kept_shows_it_and_goes_on_from_th
     assume(before.is_whole())
     cache = Cache(world.keys)
     for portion in before.matching(Query(pb.InstanceFilter())):
-        cache.recall(marshal.loads(marshal.dumps([entry.kept() for entry in portion])))
+        cache.recall(marshal.loads(marshal.dumps([entry.as_tuple() for entry in portion])))
     cache.stored_bytes = sum(entry.stored_bytes() for entry in before.entries())
     kept = (world.keys.spec(""), world.keys.status(""))
     cache.load([record for record in world.records() if not record.key.startswith(kept)])

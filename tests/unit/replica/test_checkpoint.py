@@ -12,12 +12,12 @@ from hq import checkpoint as files
 from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry, Event
-from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.history import History, VersionEvents, WatchedEvent
 from store.kept import NotKept, footing_of
 from store.port import Record
 from tests.support.cache_entries import Feed, mark, spec_value, status_value
 
-PREFIX = k.Keys().prefix
+PREFIX = k.HqKeys().prefix
 FOOTING = footing_of(Record(b"/hq/v1/ops/x", b"a secret", 1, 1), 1, (b"/hq/v1/ops/y", 1))
 
 
@@ -35,8 +35,8 @@ def feed_of(*ids: str) -> Feed:
 
 
 def restored(path: Path) -> tuple[files.Checkpoint, Cache]:
-    cache = Cache(k.Keys())
-    found = files.found(path, cache, History(1 << 20), PREFIX)
+    cache = Cache(k.HqKeys())
+    found = files.find_checkpoint(path, cache, History(1 << 20), PREFIX)
     if found is None:
         raise NotKept("nothing that could be of this store")
     list(found.restore())
@@ -61,10 +61,10 @@ def test_history_comes_back_so_that_watches_resume_from_where_they_could(tmp_pat
     path, feed, before = tmp_path / "checkpoint", feed_of("a"), History(1 << 20)
     before.reset(3)
     for version, entry in ((4, feed.cache.get("a")), (5, None)):
-        before.add(Step(version, [WatchedEvent(Event(version, feed.cache.get("a"), entry))]))
+        before.add(VersionEvents(version, [WatchedEvent(Event(version, feed.cache.get("a"), entry))]))
     files.save(path, feed.cache, before, PREFIX, FOOTING)
     history = History(1 << 20)
-    found = files.found(path, Cache(k.Keys()), history, PREFIX)
+    found = files.find_checkpoint(path, Cache(k.HqKeys()), history, PREFIX)
     assert found is not None
     list(found.restore())
     found.finish()
@@ -73,8 +73,8 @@ def test_history_comes_back_so_that_watches_resume_from_where_they_could(tmp_pat
     told, expected = history.since(3, 1 << 20), before.since(3, 1 << 20)
     assert told is not None
     assert expected is not None
-    assert [(s.version, [(e.put, e.gone(), e.before, e.after) for e in s.events]) for s in told] == [
-        (s.version, [(e.put, e.gone(), e.before, e.after) for e in s.events]) for s in expected
+    assert [(s.version, [(e.put, e.encoded_removal(), e.before, e.after) for e in s.events]) for s in told] == [
+        (s.version, [(e.put, e.encoded_removal(), e.before, e.after) for e in s.events]) for s in expected
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_file_with_any_byte_changed_or_lacking_or_too_many_is_refused(tmp_path
 def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Path) -> None:
     path, feed = tmp_path / "checkpoint", feed_of("a")
     files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
-    found = files.found(path, Cache(k.Keys()), History(1 << 20), PREFIX)
+    found = files.find_checkpoint(path, Cache(k.HqKeys()), History(1 << 20), PREFIX)
     assert found is not None
     feed.on("b", spec=spec_value("b", uid=2))
     files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
@@ -110,7 +110,7 @@ def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Pa
 
 def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files.save(tmp_path / "checkpoint", feed_of("a").cache, History(1 << 20), b"/other/", FOOTING)
-    assert files.found(tmp_path / "checkpoint", Cache(k.Keys()), History(1 << 20), PREFIX) is None
+    assert files.find_checkpoint(tmp_path / "checkpoint", Cache(k.HqKeys()), History(1 << 20), PREFIX) is None
     assert "is of prefix /other/: reading everything" in caplog.text
 
 
@@ -129,15 +129,15 @@ def test_what_somebody_else_may_have_put_there_is_not_read(
     else:
         good.rename(path)
         path.chmod(0o666)
-    assert files.found(path, Cache(k.Keys()), History(1 << 20), PREFIX) is None
+    assert files.find_checkpoint(path, Cache(k.HqKeys()), History(1 << 20), PREFIX) is None
     assert "cannot be read: reading everything" in caplog.text
 
 
 def test_a_file_of_instances_that_another_version_kept_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, kept = tmp_path / "checkpoint", Entry.kept
-    monkeypatch.setattr(Entry, "kept", lambda self: (*kept(self), "a field more"))
+    path, kept = tmp_path / "checkpoint", Entry.as_tuple
+    monkeypatch.setattr(Entry, "as_tuple", lambda self: (*kept(self), "a field more"))
     files.save(path, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     with pytest.raises(NotKept, match="contents cannot be decoded"):
         restored(path)
@@ -147,9 +147,9 @@ def test_history_that_another_version_kept_is_refused_before_anything_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not when it is to be used: that would end the follower, at this start and the next."""
-    path, feed, history, kept = tmp_path / "checkpoint", feed_of("a"), History(1 << 20), WatchedEvent.kept
-    history.add(Step(4, [WatchedEvent(Event(4, None, feed.cache.get("a")))]))
-    monkeypatch.setattr(WatchedEvent, "kept", lambda self: (*kept(self), "a field more"))
+    path, feed, history, kept = tmp_path / "checkpoint", feed_of("a"), History(1 << 20), WatchedEvent.as_tuple
+    history.add(VersionEvents(4, [WatchedEvent(Event(4, None, feed.cache.get("a")))]))
+    monkeypatch.setattr(WatchedEvent, "as_tuple", lambda self: (*kept(self), "a field more"))
     files.save(path, feed.cache, history, PREFIX, FOOTING)
     with pytest.raises(NotKept, match="contents cannot be decoded"):
         restored(path)

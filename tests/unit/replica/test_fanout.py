@@ -6,7 +6,7 @@ import asyncio
 
 from hq.memory.entry import Entry, Event
 from hq.memory.fanout import Fanout
-from hq.memory.history import Step, WatchedEvent
+from hq.memory.history import VersionEvents, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Backlog, Watcher
 from hqpb.v1 import service_pb2 as pb
@@ -25,9 +25,9 @@ class Changes:
     def __init__(self) -> None:
         self._feed = Feed()
 
-    def __call__(self, service: str | None, text: str = "") -> Step:
+    def __call__(self, service: str | None, text: str = "") -> VersionEvents:
         ((before, after),) = self._feed(spec=spec_value("a", service, text=text) if service else None)
-        return Step(self._feed.cache.version, [self._event(before, after)])
+        return VersionEvents(self._feed.cache.version, [self._event(before, after)])
 
     def _event(self, before: Entry | None, after: Entry | None) -> WatchedEvent:
         return WatchedEvent(Event(self._feed.cache.version, before, after))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hq.memory.cache import Cache
 from hq.memory.entry import Event
 from hq.memory.fanout import Fanout, deliveries, encode
-from hq.memory.history import Step as Told
+from hq.memory.history import VersionEvents as Told
 from hq.memory.history import WatchedEvent
 from hq.memory.query import Query
 from hq.memory.record import Traits

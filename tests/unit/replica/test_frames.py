@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hq.memory import frames
-from hq.memory.frames import Parts, Shape
+from hq.memory.frames import FrameParts, Shape
 from hqpb.v1.instance_pb2 import Instance, InstanceMeta, InstanceSpec, InstanceStatus
 from hqpb.v1.service_pb2 import FindInstancesResponse, GetInstanceResponse
 from tests.support import arbitrary_messages as wild
@@ -28,14 +28,14 @@ heard_times = st.lists(
 
 
 @st.composite
-def stored_parts(draw: st.DrawFn) -> Parts:
+def stored_parts(draw: st.DrawFn) -> FrameParts:
     """Parts as HQ stores them: without the fields that the tails hold."""
     instance = draw(instances())
     instance.meta.ClearField("version")
     instance.meta.ClearField("status_version")
     instance.status.ClearField("last_heartbeat_time")
     instance.status.ClearField("heartbeat")
-    return Parts(
+    return FrameParts(
         meta=instance.meta.SerializeToString(),
         spec=instance.spec.SerializeToString(),
         status=instance.status.SerializeToString(),
@@ -45,10 +45,10 @@ def stored_parts(draw: st.DrawFn) -> Parts:
     )
 
 
-EMPTY = Parts(b"", b"", b"", 0, 0)
+EMPTY = FrameParts(b"", b"", b"", 0, 0)
 
 
-def merged(parts: Parts) -> Instance:
+def merged(parts: FrameParts) -> Instance:
     """What the frame has to mean, put together by protobuf."""
     instance = Instance(
         meta=InstanceMeta.FromString(parts.meta),
@@ -67,7 +67,7 @@ def merged(parts: Parts) -> Instance:
 @some
 @given(stored_parts())
 @example(EMPTY)
-def test_a_frame_is_the_instance_in_an_answer(parts: Parts) -> None:
+def test_a_frame_is_the_instance_in_an_answer(parts: FrameParts) -> None:
     frame = frames.splice(parts)
     assert FindInstancesResponse.FromString(frame) == FindInstancesResponse(instances=[merged(parts)])
     assert GetInstanceResponse.FromString(frame) == GetInstanceResponse(instance=merged(parts))
@@ -75,7 +75,7 @@ def test_a_frame_is_the_instance_in_an_answer(parts: Parts) -> None:
 
 @settings(some, max_examples=10)  # frames by themselves are the subject of the others
 @given(st.lists(stored_parts(), max_size=3))
-def test_joined_frames_are_a_list_in_their_order(many: Sequence[Parts]) -> None:
+def test_joined_frames_are_a_list_in_their_order(many: Sequence[FrameParts]) -> None:
     answer = FindInstancesResponse.FromString(b"".join(map(frames.splice, many)))
     assert answer == FindInstancesResponse(instances=map(merged, many))
 
@@ -83,13 +83,13 @@ def test_joined_frames_are_a_list_in_their_order(many: Sequence[Parts]) -> None:
 @some
 @given(stored_parts())
 @example(EMPTY)
-def test_the_body_of_a_frame_is_the_instance_alone(parts: Parts) -> None:
+def test_the_body_of_a_frame_is_the_instance_alone(parts: FrameParts) -> None:
     assert Instance.FromString(frames.body(frames.splice(parts))) == merged(parts)
 
 
 @some
 @given(stored_parts())
-def test_no_singular_field_occurs_twice_in_a_frame(parts: Parts) -> None:
+def test_no_singular_field_occurs_twice_in_a_frame(parts: FrameParts) -> None:
     frame = frames.splice(parts)
     body = wire_format.payload(frame, 1)
     assert wire_format.repeated_singulars(frame, GetInstanceResponse) == []
@@ -100,7 +100,7 @@ def test_no_singular_field_occurs_twice_in_a_frame(parts: Parts) -> None:
 
 @some
 @given(stored_parts(), wild.unknown_fields())
-def test_unknown_fields_survive_in_a_frame(parts: Parts, more: bytes) -> None:
+def test_unknown_fields_survive_in_a_frame(parts: FrameParts, more: bytes) -> None:
     parts = parts._replace(meta=parts.meta + more, spec=more + parts.spec, status=parts.status + more)
     read = Instance.FromString(frames.body(frames.splice(parts)))
     assert unknown(read.meta) == unknown(InstanceMeta.FromString(parts.meta))
@@ -119,15 +119,15 @@ def test_unknown_fields_are_seen_by_these_tests() -> None:
 @given(stored_parts(), versions, heard_times)
 @example(EMPTY, 1, [])
 def test_the_stored_parts_come_out_of_a_frame_as_they_went_in(
-    parts: Parts, version: int, heard: Sequence[tuple[str, int]]
+    parts: FrameParts, version: int, heard: Sequence[tuple[str, int]]
 ) -> None:
     frame = frames.splice(parts._replace(version=version, heard=heard))
-    assert frames.stored(frame, frames.shape(parts)) == (parts.meta, parts.spec, parts.status)
+    assert frames.split_frame(frame, frames.shape(parts)) == (parts.meta, parts.spec, parts.status)
 
 
 @some
 @given(stored_parts())
-def test_a_shape_tells_the_lengths_of_the_stored_parts(parts: Parts) -> None:
+def test_a_shape_tells_the_lengths_of_the_stored_parts(parts: FrameParts) -> None:
     assert frames.shape(parts) == Shape(*(len(part) for part in parts[:3]))
 
 
@@ -161,7 +161,7 @@ def test_parts_of_any_length_are_spliced(size: int) -> None:
     meta = InstanceMeta(id="x" * size).SerializeToString()
     parts = EMPTY._replace(meta=meta, spec=InstanceSpec(node_name="x" * size).SerializeToString())
     assert Instance.FromString(frames.body(frames.splice(parts))) == merged(parts)
-    assert frames.stored(frames.splice(parts), frames.shape(parts))[0] == meta
+    assert frames.split_frame(frames.splice(parts), frames.shape(parts))[0] == meta
 
 
 def unknown(message: Message) -> list[tuple[int, int, object]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hq.memory.entry import Event
-from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.history import History, VersionEvents, WatchedEvent
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import entry
 
 
-def step(version: int, text: str = "", count: int = 1, *, collapsed: bool = False) -> Step:
+def step(version: int, text: str = "", count: int = 1, *, collapsed: bool = False) -> VersionEvents:
     events = [WatchedEvent(Event(version, None, entry(f"i-{n}", version, text))) for n in range(count)]
-    return Step(version, events, collapsed)
+    return VersionEvents(version, events, collapsed)
 
 
 def filled(*versions: int, max_bytes: int = 1 << 20) -> History:
@@ -80,10 +80,10 @@ def test_a_portion_is_about_as_large_as_asked_for_and_never_empty() -> None:
 def test_an_event_is_encoded_once_and_names_the_uid_that_went() -> None:
     gone = WatchedEvent(Event(7, entry("a"), None))
     left = WatchedEvent(Event(8, entry("a"), entry("a", 8)))
-    assert gone.gone() is gone.gone()
-    (delete,) = pb.WatchInstancesResponse.FromString(gone.gone()).events
+    assert gone.encoded_removal() is gone.encoded_removal()
+    (delete,) = pb.WatchInstancesResponse.FromString(gone.encoded_removal()).events
     assert (delete.version, delete.delete) == (7, pb.InstanceRef(id="a", uid=1, cluster="c"))
-    (leaving,) = pb.WatchInstancesResponse.FromString(left.gone()).events
+    (leaving,) = pb.WatchInstancesResponse.FromString(left.encoded_removal()).events
     assert (leaving.version, leaving.left) == (8, pb.InstanceRef(id="a", uid=1, cluster="c"))
     (put,) = pb.WatchInstancesResponse.FromString(left.put).events
     assert put.put == entry("a", 8).instance()

@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 from hq.memory.cache import Cache
-from hq.memory.joined_lists import PLAIN, Home, Joined, JoinedList, Shelf
+from hq.memory.joined_lists import PLAIN, EncodedList, Home, JoinedList, Shelf
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value
@@ -131,10 +131,10 @@ def test_the_forms_of_a_list_count() -> None:
     put(shelf, second, 3_400)
     listing = put(shelf, home, 1_000)
     assert first.get(None) is not None
-    listing.add("json", Joined([b"x" * 1_500]))
+    listing.add("json", EncodedList([b"x" * 1_500]))
     assert (first.get(None), home.get(None), [*listing.forms]) == (None, listing, [PLAIN, "json"])
     assert second.get(None) is not None
-    listing.add("too large", Joined([b"x" * 3_000]))
+    listing.add("too large", EncodedList([b"x" * 3_000]))
     assert [*listing.forms] == [PLAIN, "json"]
 
 
@@ -171,7 +171,7 @@ def test_a_void_list_takes_no_more_forms() -> None:
     shelf, home = Shelf(100_000), Home()
     old = put(shelf, home, 1_000)
     home.void()
-    old.add("json", Joined([b"x"]))
+    old.add("json", EncodedList([b"x"]))
     assert [*old.forms] == [PLAIN]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
-from store.port import Batch, Change, Record
+from store.port import Batch, KeyChange, Record
 from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 
 RUBBISH = b"\xff\xff\xff"
@@ -38,7 +38,7 @@ def test_a_bad_spec_of_another_uid_ends_what_was_shown() -> None:
     """In the difference over a compacted gap a deletion and what came behind it are one change."""
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
-    changes = [Change(KEYS.spec("a"), RUBBISH, 5, 6), Change(KEYS.status("a"), None, 0, 6)]
+    changes = [KeyChange(KEYS.spec("a"), RUBBISH, 5, 6), KeyChange(KEYS.status("a"), None, 0, 6)]
     (event,) = feed.cache.apply(Batch(6, changes), collapsed=True)
     assert event.after is None
     assert feed.cache.get("a") is None
@@ -49,7 +49,7 @@ def test_a_bad_spec_of_another_uid_ends_what_was_shown() -> None:
 def test_a_bad_status_of_another_uid_is_not_replaced_by_that_of_the_uid_before() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
-    changes = [Change(KEYS.spec("a"), spec_value("a"), 5, 5), Change(KEYS.status("a"), RUBBISH, 6, 6)]
+    changes = [KeyChange(KEYS.spec("a"), spec_value("a"), 5, 5), KeyChange(KEYS.status("a"), RUBBISH, 6, 6)]
     (event,) = feed.cache.apply(Batch(6, changes), collapsed=True)
     assert event.after is not None
     assert not event.after.traits.ready
@@ -59,9 +59,9 @@ def test_a_bad_status_of_another_uid_is_not_replaced_by_that_of_the_uid_before()
 def test_nor_when_its_spec_is_bad_as_well_and_mended_later() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
-    changes = [Change(KEYS.spec("a"), RUBBISH, 5, 5), Change(KEYS.status("a"), RUBBISH, 6, 6)]
+    changes = [KeyChange(KEYS.spec("a"), RUBBISH, 5, 5), KeyChange(KEYS.status("a"), RUBBISH, 6, 6)]
     feed.cache.apply(Batch(6, changes), collapsed=True)
-    feed.cache.apply(Batch(7, [Change(KEYS.spec("a"), spec_value("a"), 5, 7)]))
+    feed.cache.apply(Batch(7, [KeyChange(KEYS.spec("a"), spec_value("a"), 5, 7)]))
     entry = feed.cache.get("a")
     assert entry is not None
     assert not entry.traits.ready
@@ -149,7 +149,7 @@ def test_two_instances_that_share_a_uid_come_and_go() -> None:
 def test_keys_that_are_no_text_are_no_instances() -> None:
     cache = Cache(KEYS)
     cache.load([Record(KEYS.prefix + b"spec/\xff", spec_value("a"), 1, 1)])
-    cache.apply(Batch(2, [Change(KEYS.prefix + b"what/is/this", b"", 2, 2), Change(KEYS.prefix, b"", 2, 2)]))
+    cache.apply(Batch(2, [KeyChange(KEYS.prefix + b"what/is/this", b"", 2, 2), KeyChange(KEYS.prefix, b"", 2, 2)]))
     assert len(cache) == 0
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.process.server import Server
+from hq.process.server import ReplicaServer
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
@@ -21,7 +21,7 @@ async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: p
     for about_the_collector in ("serving.process.relax_gc", "gc.freeze"):  # other tests go on in this process
         monkeypatch.setattr(about_the_collector, lambda: None)
     at = Addresses("127.0.0.1:0", "127.0.0.1:0")
-    server = Server(ReplicaConfig(), MemoryStore(), SystemClock(), random.Random(1), at, Limits())
+    server = ReplicaServer(ReplicaConfig(), MemoryStore(), SystemClock(), random.Random(1), at, Limits())
 
     async def died() -> Exception:
         await server.listening

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hq.memory import statuses
 from hq.memory.entry import NOTHING_REPORTED
-from hq.memory.statuses import Heard, StatusDraft
+from hq.memory.statuses import ReportReceipt, StatusDraft
 from hqpb.v1 import instance_pb2
 from tests.support.status_record import UID, Record, make_report
 from tests.support.status_strategies import revision_statuses
@@ -59,7 +59,7 @@ def test_the_time_of_a_transition_stays_while_nothing_turns_and_moves_when_it_do
 def test_a_transition_time_that_the_agent_gives_is_kept(record: Record) -> None:
     report = make_report()
     report.ready.last_transition_time.FromMilliseconds(123)
-    record.change(lambda draft: draft.report(report, Heard("h1", 5), 1))
+    record.change(lambda draft: draft.report(report, ReportReceipt("h1", 5), 1))
     assert record.revision().ready.last_transition_time.ToMilliseconds() == 123
 
 
@@ -77,7 +77,7 @@ def test_an_expiry_leaves_what_else_the_agent_said(record: Record) -> None:
     report = make_report()
     report.installed.status = TRUE
     report.container.add(name="web", ready=True)
-    record.change(lambda draft: draft.report(report, Heard("h1", 5), 1))
+    record.change(lambda draft: draft.report(report, ReportReceipt("h1", 5), 1))
     record.expire()
     assert record.revision().installed.status == TRUE
     assert record.revision().container[0].name == "web"
@@ -116,7 +116,7 @@ def test_a_report_of_not_ready_keeps_an_expiry_open_and_replaces_its_condition(r
 def test_a_new_reporter_starts_at_sequence_0_and_changes_no_condition(record: Record) -> None:
     record.report(sequence=50)
     before = record.revision()
-    record.change(lambda draft: draft.begin("r1", 6, Heard("h2", 99)))
+    record.change(lambda draft: draft.begin("r1", 6, ReportReceipt("h2", 99)))
     mark = record.mark()
     assert (mark.incarnation, mark.sequence, mark.digest, mark.ready) == (6, 0, 0, True)
     assert record.revision().ready == before.ready
@@ -124,7 +124,7 @@ def test_a_new_reporter_starts_at_sequence_0_and_changes_no_condition(record: Re
 
 
 def test_a_new_reporter_of_a_revision_nobody_reported_yet_says_nothing_of_readiness(record: Record) -> None:
-    record.change(lambda draft: draft.begin("r1", 6, Heard("h2", 99)))
+    record.change(lambda draft: draft.begin("r1", 6, ReportReceipt("h2", 99)))
     assert not record.revision().HasField("ready")
     assert record.status.ready.status == UNKNOWN
 
@@ -196,7 +196,7 @@ def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[st
             record.expire(revision_id)
         elif what == "begin":
             incarnation = n
-            record.change(lambda draft, r=revision_id, i=incarnation: draft.begin(r, i, Heard("h", 1)))  # type: ignore[misc]
+            record.change(lambda draft, r=revision_id, i=incarnation: draft.begin(r, i, ReportReceipt("h", 1)))  # type: ignore[misc]
         elif what == "keep":
             record.change(lambda draft, r=revision_id: draft.keep([r]))  # type: ignore[misc]
         status = record.status

@@ -14,19 +14,19 @@ import pytest
 
 from hq.audit import Check
 from hqapi.rules import UPLOAD
-from serving.auth.audit import Audit, Line, LogSink
+from serving.auth.audit import Audit, AuditLine, LogSink
 from serving.auth.audit_chain import hash_of
 from serving.auth.audit_file import FileSink
 from serving.auth.gate import Gate
-from serving.auth.policy import Policy
+from serving.auth.policy import AccessPolicy
 from serving.auth.watched_files import BadSecurity
-from serving.calls.methods import Call, Unary, settled
+from serving.calls.methods import Call, UnaryMethod, maybe_await
 from serving.clock import ManualClock
 from serving.errors import AuditUnavailable, PermissionDenied
-from serving.rights.access import Access, Identity, Kind
+from serving.rights.access import Access, Identity, ProofKind
 from serving.telemetry.logs import LogStream, RepeatFilter
 
-LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
+LINE = AuditLine("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 
 
 class FailingSink:
@@ -68,15 +68,15 @@ def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_pat
 
 async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> None:
     sink, clock = FailingSink(), ManualClock()
-    gate = Gate(Policy(), None, None, Audit(sink, clock), clock)
+    gate = Gate(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
     async def run(request: Any, call: Call) -> Any:
-        call.touched("web-1", 7)
-        call.touched("mail-1", outcome=PermissionDenied.reason)
+        call.note_write("web-1", 7)
+        call.note_write("mail-1", outcome=PermissionDenied.reason)
 
-    batch = Unary("S/Apply", bytes, bytes, run, UPLOAD)
-    call = Call(access=Access(Identity("ann", Kind.TOKEN, 0), UPLOAD, {}))
-    await settled(gate.recorded(batch)(None, call))
+    batch = UnaryMethod("S/Apply", bytes, bytes, run, UPLOAD)
+    call = Call(access=Access(Identity("ann", ProofKind.TOKEN, 0), UPLOAD, {}))
+    await maybe_await(gate.audited_run(batch)(None, call))
     told = [(one["key"], one["decision"]) for one in map(json.loads, sink.lines)]
     assert told == [("web-1", "allow"), ("mail-1", "deny")]
 

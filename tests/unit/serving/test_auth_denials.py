@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from hqapi.rules import UPLOAD
-from serving.auth.audit import Audit, Denials, Line
+from serving.auth.audit import Audit, AuditLine, Denials
 from serving.auth.gate import Gate
-from serving.auth.policy import Policy
-from serving.calls.methods import Call, Unary, settled
+from serving.auth.policy import AccessPolicy
+from serving.calls.methods import Call, UnaryMethod, maybe_await
 from serving.clock import ManualClock
-from serving.rights.access import Access, Identity, Kind
+from serving.rights.access import Access, Identity, ProofKind
 from tests.unit.serving.test_auth_audit import FailingSink
 
 
-def denied(number: int, identity: str = "", method: str = "S/M") -> Line:
-    return Line(identity, f"10.0.0.1:{number}", method, "", "deny", "read", "UNAUTHENTICATED", 0, f"r-{number}")
+def denied(number: int, identity: str = "", method: str = "S/M") -> AuditLine:
+    return AuditLine(identity, f"10.0.0.1:{number}", method, "", "deny", "read", "UNAUTHENTICATED", 0, f"r-{number}")
 
 
 def test_a_stranger_who_floods_gets_two_lines_a_minute_that_stand_for_all_of_its_calls() -> None:
-    clock, lines = ManualClock(), list[Line]()
+    clock, lines = ManualClock(), list[AuditLine]()
     denials = Denials(lines.append, clock)
     for number in range(100_000):
         denials.record("10.0.0.1", denied(number))
@@ -32,7 +32,7 @@ def test_a_stranger_who_floods_gets_two_lines_a_minute_that_stand_for_all_of_its
 
 
 def test_a_flood_takes_no_line_from_others_nor_from_other_methods_and_ends_with_its_sum() -> None:
-    clock, lines = ManualClock(), list[Line]()
+    clock, lines = ManualClock(), list[AuditLine]()
     denials = Denials(lines.append, clock)
     for number in range(1_000):
         denials.record("10.0.0.1", denied(number))
@@ -49,7 +49,7 @@ def test_a_flood_takes_no_line_from_others_nor_from_other_methods_and_ends_with_
 
 
 def test_many_strangers_take_bounded_memory_and_each_has_its_line() -> None:
-    lines: list[Line] = []
+    lines: list[AuditLine] = []
     denials = Denials(lines.append, ManualClock())
     for number in range(30_000):
         denials.record(f"10.0.{number}", denied(number))
@@ -59,16 +59,16 @@ def test_many_strangers_take_bounded_memory_and_each_has_its_line() -> None:
 
 async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() -> None:
     sink, clock = FailingSink(), ManualClock()
-    gate = Gate(Policy(), None, None, Audit(sink, clock), clock)
+    gate = Gate(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
     async def run(_request: Any, call: Call) -> Any:
-        call.touched("web-0", 7)
+        call.note_write("web-0", 7)
         for number in range(1_000):
-            call.touched(f"web-{number}", outcome="VERSION_CONFLICT")
+            call.note_write(f"web-{number}", outcome="VERSION_CONFLICT")
 
-    batch = gate.recorded(Unary("S/Apply", bytes, bytes, run, UPLOAD))
+    batch = gate.audited_run(UnaryMethod("S/Apply", bytes, bytes, run, UPLOAD))
     for _ in range(20):
-        await settled(batch(None, Call(access=Access(Identity("ci-web", Kind.TOKEN, 0), UPLOAD, {}))))
+        await maybe_await(batch(None, Call(access=Access(Identity("ci-web", ProofKind.TOKEN, 0), UPLOAD, {}))))
     gate.denials.tell_rest(all_of_it=True)
     assert len(sink.lines) == 20 + 2, "what was stored, and of what was refused the first and a sum"
     assert sum(map(len, sink.lines)) < 10_000

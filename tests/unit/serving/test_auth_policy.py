@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from serving.auth.policy import parse
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.errors import PermissionDenied
-from serving.rights.access import Access, Identity, Kind
+from serving.rights.access import Access, Identity, ProofKind
 from serving.rights.patterns import IdentityPattern, Patterns
 from serving.rights.rules import READ, Role
 from tests.support.secured import POLICY
@@ -24,7 +24,7 @@ POLICIES = parse(POLICY.encode())
 
 def access(name: str, cluster: str | None = "test", policy: bytes = POLICY.encode()) -> Access:
     scopes = parse(policy).scopes(name, cluster)
-    return Access(Identity(name, Kind.TOKEN, 0.0), READ, scopes)
+    return Access(Identity(name, ProofKind.TOKEN, 0.0), READ, scopes)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hq.registry.registry import Registry
 from hqapi.rules import FETCH, UPLOAD
 from serving.auth.policy import parse
 from serving.errors import OutOfReach, PermissionDenied, ServiceError
-from serving.rights.access import Access, Identity, Kind
+from serving.rights.access import Access, Identity, ProofKind
 from serving.rights.rules import Rule
 from store.memory import MemoryStore
 from tests.support.faulty_store import FaultyStore
@@ -27,7 +27,7 @@ ROUNDS = 60
 
 def access(name: str, rule: Rule) -> Access:
     grants = parse(POLICY.encode()).scopes(name, "test")
-    return Access(Identity(name, Kind.TOKEN, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
+    return Access(Identity(name, ProofKind.TOKEN, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
 
 
 def deadline(registry: Registry) -> float:

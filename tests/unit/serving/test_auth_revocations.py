@@ -15,7 +15,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.methods import Call
 from serving.clock import ManualClock
 from serving.errors import Unauthenticated
-from serving.rights.access import Identity, Kind, Scope
+from serving.rights.access import Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import READ
 
@@ -46,7 +46,7 @@ def test_a_list_that_could_be_misread_is_refused_by_its_field(text: bytes, fault
 
 def test_ids_of_tokens_and_serials_of_certificates_are_different_things() -> None:
     revoked = Revocations(tokens=frozenset({"1a"}), serials=frozenset({"2b"}))
-    for kind, own, other in ((Kind.TOKEN, "1a", "2b"), (Kind.CERTIFICATE, "2b", "1a")):
+    for kind, own, other in ((ProofKind.TOKEN, "1a", "2b"), (ProofKind.CERTIFICATE, "2b", "1a")):
         with pytest.raises(Unauthenticated, match=f"the {kind} of ann was revoked"):
             revoked.check(Identity("ann", kind, 0, id=own))
         revoked.check(Identity("ann", kind, 0, id=other))
@@ -60,9 +60,9 @@ async def test_many_streams_end_over_a_minute_and_few_at_once() -> None:
     second = 0
 
     async def stream(name: str) -> None:
-        identity = Identity(name, Kind.TOKEN, 4e9)
+        identity = Identity(name, ProofKind.TOKEN, 4e9)
         call = Call()
-        call.let_in(gate.access(identity, READ))
+        call.set_access(gate.access(identity, READ))
         try:
             async with gate.lease(call):
                 await asyncio.Event().wait()

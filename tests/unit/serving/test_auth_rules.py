@@ -12,14 +12,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from federated.api import GatewayApi
-from federated.gateway import Gateway
+from federated.gateway import FederatedGateway
 from federated.locations.channel import Dialer
 from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
 from hqapi import prometheus_sd
-from hqapi.prometheus_sd import Target
+from hqapi.prometheus_sd import ScrapeTarget
 from hqapi.rules import FETCH, SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.auth.audit import Audit, LogSink
@@ -27,9 +27,9 @@ from serving.auth.gate import Gate
 from serving.auth.policy import parse
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.rights.access import Identity, Kind
-from serving.rights.rules import NOBODY, OPEN, OPERATE, READ, Record, Role, Rule
-from serving.standard.pages import Page, index_page, own_pages
+from serving.rights.access import Identity, ProofKind
+from serving.rights.rules import NOBODY, OPEN, OPERATE, READ, AuditLevel, Role, Rule
+from serving.standard.pages import HttpPage, index_page, own_pages
 from tests.support.in_process_replica import running
 from tests.support.secured import POLICY
 from tests.wire.fake_table import FakeHealth
@@ -56,7 +56,7 @@ async def gateway_rules(tmp_path: Path) -> dict[str, Rule]:
     config.write_text("locations: {east: {replicas: ['127.0.0.1:1']}}")
     clock, rng = _GatewayClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 0)
-    api = GatewayApi(Gateway(locations, clock, rng, 1))
+    api = GatewayApi(FederatedGateway(locations, clock, rng, 1))
     methods = [*api.methods(), *api.refused_methods()]
     await locations.end()
     return {method.path: method.rule for method in methods}
@@ -84,12 +84,12 @@ def test_a_gateway_has_the_very_same_rules(
     assert gateway_rules[call] is replica_rules[call]
 
 
-@pytest.mark.parametrize("rule", [NOBODY, Page(PAGES["/livez"].answer).rule])
+@pytest.mark.parametrize("rule", [NOBODY, HttpPage(PAGES["/livez"].answer).rule])
 def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
     for name in ("admin", "operator", "reader/ann"):
         with pytest.raises(PermissionDenied):
-            gate.access(Identity(name, Kind.TOKEN, 0.0), rule)
+            gate.access(Identity(name, ProofKind.TOKEN, 0.0), rule)
 
 
 def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:
@@ -104,19 +104,19 @@ def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: 
     assert suspends == {f"{admin}/{name}" for name in ("SuspendNode", "ResumeNode")}
     assert OPERATE.roles == {Role.OPERATOR}
     assert SUSPEND.roles == {Role.OPERATOR, Role.HEALER}
-    assert OPERATE.record is SUSPEND.record is Record.ORDERS
+    assert OPERATE.record is SUSPEND.record is AuditLevel.ORDERS
 
 
 def test_reads_are_not_recorded_reports_if_denied_and_writes_are(replica_rules: dict[str, Rule]) -> None:
-    def recorded(record: Record) -> set[str]:
+    def recorded(record: AuditLevel) -> set[str]:
         return {call.partition("/")[2] for call, rule in replica_rules.items() if rule.record is record}
 
     reads = ("Get", "List", "Find", "Count", "Watch", "Explain")
-    assert all(name.startswith(reads) for name in recorded(Record.NOTHING))
-    assert recorded(Record.DENIALS) == {"ReportStatus", "ReportStatuses"}
+    assert all(name.startswith(reads) for name in recorded(AuditLevel.NOTHING))
+    assert recorded(AuditLevel.DENIALS) == {"ReportStatus", "ReportStatuses"}
 
 
-async def _no_targets(*_: Any) -> AsyncIterator[Sequence[Target]]:
+async def _no_targets(*_: Any) -> AsyncIterator[Sequence[ScrapeTarget]]:
     yield ()
 
 

@@ -56,10 +56,10 @@ def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> 
 def test_a_remembered_token_ends_like_any_other(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
     known, token = tokens(issuer, clock), issuer.token("ann", exp=NOW_S + 60)
-    assert known.remembered("as this") is None
-    assert known.identity(token, "as this") is known.remembered("as this")
+    assert known.cached_identity("as this") is None
+    assert known.identity(token, "as this") is known.cached_identity("as this")
     clock.advance(91)
-    assert known.remembered("as this") is None
+    assert known.cached_identity("as this") is None
     with pytest.raises(Unauthenticated, match="expired"):
         known.identity(token, "as this")
 
@@ -68,7 +68,7 @@ def test_a_key_that_is_withdrawn_takes_its_remembered_tokens_along(issuer: Issue
     known, token = tokens(issuer), issuer.token("ann", exp=NOW_S + 60)
     known.identity(token, "as this")
     known.use(parse_jwks([Issuer(tmp_path / "next", "key-2").jwks.read_bytes()]))
-    assert known.remembered("as this") is None
+    assert known.cached_identity("as this") is None
     with pytest.raises(Unauthenticated):
         known.identity(token, "as this")
 

@@ -10,10 +10,10 @@ from google.protobuf import json_format, struct_pb2
 from serving.auth.audit import Audit, LogSink
 from serving.auth.gate import Gate
 from serving.auth.policy import parse
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, UnaryMethod
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.rights.access import Identity, Kind
+from serving.rights.access import Identity, ProofKind
 from serving.rights.reach import EVERYTHING
 from serving.rights.rules import INSPECT, OPEN, OPERATE, READ
 from serving.standard import explaining
@@ -30,7 +30,7 @@ def _run(_request: Any, _call: Call) -> Any:
     raise AssertionError
 
 
-TABLE = [Unary(f"S/{rule.name}", bytes, bytes, _run, rule, EVERYTHING) for rule in (OPERATE, INSPECT, OPEN)]
+TABLE = [UnaryMethod(f"S/{rule.name}", bytes, bytes, _run, rule, EVERYTHING) for rule in (OPERATE, INSPECT, OPEN)]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def gate() -> Gate:
 def explained(gate: Gate, who: str, **about: str) -> list[dict[str, Any]]:
     method, request = explaining.method(TABLE, gate), struct_pb2.Struct()
     request.update(about)
-    call = Call(access=gate.access(Identity(who, Kind.TOKEN, 0.0), READ))
+    call = Call(access=gate.access(Identity(who, ProofKind.TOKEN, 0.0), READ))
     assert method.reach is not None
     assert method.reach.check is not None
     method.reach.check(request, call.access)

@@ -90,7 +90,7 @@ def test_a_trace_context_that_is_none_is_not_passed_on(text: str) -> None:
 
     token = current.CURRENT.set(Wild(request_id="abc-1"))
     assert current.trace_id() == ""
-    assert "traceparent" not in dict(current.passed_on())
+    assert "traceparent" not in dict(current.forwarded_metadata())
     current.CURRENT.reset(token)
 
 

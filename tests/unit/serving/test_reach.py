@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from serving.calls.incoming import RequestIds
-from serving.calls.methods import Call, Duplex, Unary
+from serving.calls.methods import Call, Duplex, UnaryMethod
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.rights.access import Access, Scope
 from serving.rights.patterns import Patterns
-from serving.rights.reach import EVERYTHING, Form, Of, Reach
+from serving.rights.reach import EVERYTHING, Of, Reach, ReachForm
 from serving.rights.rules import INSPECT, NOBODY, OPEN, READ, Role
 
 
@@ -32,14 +32,14 @@ def test_a_method_without_a_reach_does_not_start(context: ServerContext) -> None
 
 def test_what_is_to_be_checked_says_how() -> None:
     with pytest.raises(ValueError, match="needs a check"):
-        Reach(Of.NODE, Form.CHECKED)
+        Reach(Of.NODE, ReachForm.CHECKED)
 
 
 def test_without_authentication_nothing_is_compared(context: ServerContext) -> None:
     def run(_request: Any, _call: Call) -> Any:
         return "ran"
 
-    method = Unary("S/Get", bytes, bytes, run, READ, Reach(Of.NODE, Form.CHECKED, _never))
+    method = UnaryMethod("S/Get", bytes, bytes, run, READ, Reach(Of.NODE, ReachForm.CHECKED, _never))
     assert context.guard(method.path, method.rule, method.reach).run_of(method)(None, Call()) == "ran"
 
 
@@ -49,7 +49,7 @@ def test_a_stream_of_requests_is_not_checked_before_it(context: ServerContext) -
     async def run(_requests: Any, _call: Call) -> Any:
         yield
 
-    method = Duplex("S/Talk", bytes, bytes, run, READ, Reach(Of.NODE, Form.CHECKED, _never))
+    method = Duplex("S/Talk", bytes, bytes, run, READ, Reach(Of.NODE, ReachForm.CHECKED, _never))
     with pytest.raises(ValueError, match="S/Talk: requests of a stream"):
         context.guard(method.path, method.rule, method.reach).run_of(method)
 

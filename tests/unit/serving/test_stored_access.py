@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from serving.rights.access import UNCHECKED, Access, Identity, Kind, Scope
+from serving.rights.access import UNCHECKED, Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import OPERATE, Role
 from serving.rights.stored import decode_access, encode_access
 
-ADA = Identity("ops/ada", Kind.CERTIFICATE, 12.0)
+ADA = Identity("ops/ada", ProofKind.CERTIFICATE, 12.0)
 SCOPES = (
     Scope(),
     Scope(nodes=Patterns(["lab-*"])),

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format, struct_pb2
 
 from serving.calls.methods import Call
-from serving.rights.access import UNCHECKED, Access, Identity, Kind, Scope
+from serving.rights.access import UNCHECKED, Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import READ, Role
 from serving.standard import whoami
@@ -40,7 +40,7 @@ def asked(access: Access, **about: str) -> dict[str, Any]:
     ],
 )
 def test_roles_are_those_that_reach_what_is_asked_about(about: dict[str, str], roles: set[str]) -> None:
-    told = asked(Access(Identity("ann", next(iter(Kind)), 0.0), READ, GRANTS), **about)
+    told = asked(Access(Identity("ann", next(iter(ProofKind)), 0.0), READ, GRANTS), **about)
     assert (told["checked"], told["name"], set(told["roles"])) == (True, "ann", roles)
     assert set(told["roles_somewhere"]) == {"reader", "uploader", "operator"}
 

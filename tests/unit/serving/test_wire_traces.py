@@ -21,4 +21,4 @@ class _Traced(Call):
     ("sent", "told"), [(TRACE, TRACE), (f"{TRACE}-new", f"{TRACE}-new"), (f"{TRACE}-é", ""), (f"{TRACE}-\t", "")]
 )
 def test_a_trace_that_no_metadata_may_hold_is_passed_on_to_nobody(sent: str, told: str) -> None:
-    assert dict(current.passed_on(_Traced(request_id=sent))).get("traceparent", "") == told
+    assert dict(current.forwarded_metadata(_Traced(request_id=sent))).get("traceparent", "") == told

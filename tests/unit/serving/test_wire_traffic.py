@@ -21,7 +21,7 @@ def test_calls_are_counted_by_transport_method_and_code() -> None:
     stats.answered(0.0003)
     stats.answered(0.0005)
     stats.answered(100.0)
-    stats.ended("NOT_FOUND")
+    stats.count_end("NOT_FOUND")
     shared.admission.refused["max_calls"] += 2
     registry = CollectorRegistry()
     registry.register(Table(METRICS, shared.traffic))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from store.flight import MAX_WRITES, Closed, Item, Queue, TimedOut
+from store.flight import MAX_WRITES, Closed, Queue, QueuedWrite, TimedOut
 from store.port import UnknownOutcome, Write
 from tests.support.faulty_store import Fate, faulty
 from tests.support.store_parts import Parts, stored
@@ -95,7 +95,8 @@ async def test_a_replica_that_goes_away_says_of_each_write_whether_it_was_sent()
 async def test_callers_who_all_go_away_at_once_get_the_turn_of_the_loop_to_do_so() -> None:
     queue = Queue()
     items = [
-        Item(str(n), Write((), ()), 0, (), asyncio.get_running_loop().create_future()) for n in range(2 * MAX_WRITES)
+        QueuedWrite(str(n), Write((), ()), 0, (), asyncio.get_running_loop().create_future())
+        for n in range(2 * MAX_WRITES)
     ]
     for item in items:
         queue.add(item)
@@ -110,7 +111,7 @@ async def test_callers_who_all_go_away_at_once_get_the_turn_of_the_loop_to_do_so
     raise AssertionError("groups of nobody were taken over and over, and nothing else was done")
 
 
-async def _leave(queue: Queue, items: list[Item]) -> None:
+async def _leave(queue: Queue, items: list[QueuedWrite]) -> None:
     for item in items:
         queue.drop(item)
-    queue.add(Item("later", Write((), ()), 0, (), asyncio.get_running_loop().create_future()))
+    queue.add(QueuedWrite("later", Write((), ()), 0, (), asyncio.get_running_loop().create_future()))

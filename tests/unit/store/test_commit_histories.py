@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from store.commit import Conflict
 from store.keys import new_word, word_of
 from store.memory import MemoryStore
-from store.port import Change, Compare, StoreError, UnknownOutcome
+from store.port import Compare, KeyChange, StoreError, UnknownOutcome
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.store_parts import Parts
 from tests.support.virtual_time import run_virtually
@@ -106,7 +106,7 @@ class History:
     async def _replace_the_epoch(self) -> None:
         await asyncio.sleep(self.rng.uniform(0, 10))
         try:
-            await self.other.epoch.moved()
+            await self.other.epoch.on_history_changed()
         except StoreError:
             return
 
@@ -115,7 +115,7 @@ class History:
         self._check_puts([c for c in changes if c.value is not None])
         self._check_deletions([c for c in changes if c.value is None])
 
-    def _check_puts(self, puts: list[Change]) -> None:
+    def _check_puts(self, puts: list[KeyChange]) -> None:
         found = {word_of(c.value or b""): c.revision for c in puts}
         assert len(found) == len(puts), "a write took place twice"
         for write_id, revision in found.items():
@@ -124,7 +124,7 @@ class History:
         for write_id, version in self.story.puts.items():
             assert version is None or found.get(write_id) == version, "an acknowledged write is not in the log"
 
-    def _check_deletions(self, gone: list[Change]) -> None:
+    def _check_deletions(self, gone: list[KeyChange]) -> None:
         happened = Counter((c.key, c.revision) for c in gone)
         acknowledged = Counter((self.parts.spec(n), v) for n, v in self.story.deletions if v is not None)
         assert acknowledged <= happened, "an acknowledged deletion is not in the log"

@@ -184,7 +184,7 @@ async def test_an_epoch_replaced_meanwhile_leaves_sent_writes_unknown_and_fails_
         store.plan(Fate.LOST, touching=parts.spec("b"))
         waiting = asyncio.create_task(parts.write("b", timeout_s=60))
         await asyncio.sleep(0.1)
-        await other.epoch.moved()
+        await other.epoch.on_history_changed()
         answers = await asyncio.gather(seen, waiting, return_exceptions=True)
         assert isinstance(answers[0], int)
         assert isinstance(answers[1], Unavailable)
@@ -200,7 +200,7 @@ async def test_a_write_made_of_the_old_memory_is_never_sent_into_a_new_epoch() -
         parts.session.doubt()
         store.delay_s = 1.0
         write = asyncio.create_task(parts.write("a", parts.at("a", at), timeout_s=60))
-        await other.epoch.moved()
+        await other.epoch.on_history_changed()
         with pytest.raises(Unavailable):
             await write
         record = await stored(store, parts.spec("a"))

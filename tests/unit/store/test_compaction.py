@@ -28,7 +28,7 @@ async def test_the_first_mark_compacts_nothing_and_the_second_compacts_at_the_fi
         first = await stored(store, parts.key_names.compaction)
         assert first is not None
         assert store.store._compacted == 0
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         assert await parts.compactor.once()
         assert store.store._compacted == first.modified
         assert await marked_revision(store, parts.key_names) == first.modified
@@ -40,7 +40,7 @@ async def test_of_several_replicas_one_compacts_at_a_time() -> None:
     async with Parts(store) as one, Parts(store, "two", seed=2) as two, Parts(store, "three", seed=3) as three:
         done = await asyncio.gather(*(parts.compactor.once() for parts in (one, two, three)))
         assert sorted(done) == [False, False, True]
-        await asyncio.gather(*(parts.fence.passed() for parts in (one, two, three)))
+        await asyncio.gather(*(parts.fence.wait_for_fence() for parts in (one, two, three)))
         done = await asyncio.gather(*(parts.compactor.once() for parts in (one, two, three)))
         assert sorted(done) == [False, False, True]
 
@@ -71,7 +71,7 @@ async def test_a_mark_that_was_deleted_is_put_again() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         await store.store.commit((), (Write((), deletes=(parts.key_names.compaction,)),), 1)
         assert not await parts.compactor.once()
         assert await parts.compactor.once()
@@ -82,8 +82,8 @@ async def test_after_a_new_epoch_the_marks_of_the_old_history_mean_nothing() -> 
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
-        await parts.fence.passed()
-        parts.compactor.seen((await stored(store, parts.key_names.compaction))._replace(modified=10**6))  # type: ignore[union-attr]
+        await parts.fence.wait_for_fence()
+        parts.compactor.on_compaction_mark((await stored(store, parts.key_names.compaction))._replace(modified=10**6))  # type: ignore[union-attr]
         assert not await parts.compactor.once()
         assert await parts.compactor.once()
         assert store.store._compacted > 0
@@ -94,7 +94,7 @@ async def test_a_full_store_is_compacted_all_the_same() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         mark = await stored(store, parts.key_names.compaction)
         assert mark is not None
         store.plan(Fate.FULL, touching=parts.key_names.compaction)
@@ -108,7 +108,7 @@ async def test_another_epoch_stops_a_replica_from_compacting() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         await parts.stop()
         await put(store, parts.key_names.epoch, b"")
         assert not await parts.compactor.once()

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from store.listing import Difference
-from store.port import Change, Page, Record
+from store.port import KeyChange, Record, StorePage
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import caught_up, put
 from tests.support.store_parts import Parts
@@ -31,8 +31,8 @@ async def test_what_came_behind_and_what_is_gone_is_the_difference() -> None:
     await difference.know([b"a", b"b", b"c"])
     difference.see([Record(b"a", b"", 1, 10), Record(b"b", b"1", 1, 11)])
     difference.see([Record(b"d", b"2", 12, 12)])
-    assert difference.changes == [Change(b"b", b"1", 1, 11), Change(b"d", b"2", 12, 12)]
-    assert list(difference.gone(20)) == [Change(b"c", None, 0, 20)]
+    assert difference.changes == [KeyChange(b"b", b"1", 1, 11), KeyChange(b"d", b"2", 12, 12)]
+    assert list(difference.deletions(20)) == [KeyChange(b"c", None, 0, 20)]
     assert difference.key_count == 3
 
 
@@ -72,7 +72,7 @@ def count_listed(store: FaultyStore) -> None:
     """From now on."""
     read = store.page
 
-    async def page(*args: Any, **kwargs: Any) -> Page:
+    async def page(*args: Any, **kwargs: Any) -> StorePage:
         found = await read(*args, **kwargs)
         return found._replace(records=[Held(*record) for record in found.records])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from hqpb.storage.v1 import storage_pb2
 from store.epoch import FORMAT, Epoch, FormatTooNew
 from store.memory import MemoryStore
@@ -19,7 +19,7 @@ from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.store_parts import stored
 from tests.support.virtual_time import in_virtual_time, run_virtually
 
-KEYS = Keys()
+KEYS = HqKeys()
 
 
 def epoch_on(store: Store, seed: int = 1) -> Epoch:
@@ -53,7 +53,7 @@ async def test_the_guard_holds_while_the_epoch_stands() -> None:
     await one.settle()
     await other.settle()
     assert (await store.commit((one.guard(),), (), 1)).guarded
-    await other.moved()
+    await other.on_history_changed()
     assert not (await store.commit((one.guard(),), (), 1)).guarded
     assert not one.stands_in(await stored(store, KEYS.epoch))
     assert other.stands_in(await stored(store, KEYS.epoch))
@@ -66,7 +66,7 @@ async def test_a_history_without_a_successor_gets_one_that_names_its_predecessor
     await epoch.settle()
     words = [epoch.current]
     for _ in range(3):
-        await epoch.moved()
+        await epoch.on_history_changed()
         words.append(epoch.current)
     assert list((await epoch_in(store)).predecessor) == words[:-1]
     assert len(set(words)) == 4
@@ -78,9 +78,9 @@ async def test_a_successor_of_ours_is_adopted_and_not_replaced() -> None:
     one, other = epoch_on(store, 1), epoch_on(store, 2)
     await one.settle()
     await other.settle()
-    await one.moved()
-    await one.moved()
-    await other.moved()
+    await one.on_history_changed()
+    await one.on_history_changed()
+    await other.on_history_changed()
     assert one.current == other.current == (await epoch_in(store)).epoch
 
 
@@ -91,10 +91,10 @@ async def test_an_older_epoch_of_a_restored_store_is_replaced() -> None:
     await epoch.settle()
     old = await stored(store, KEYS.epoch)
     assert old is not None
-    await epoch.moved()
+    await epoch.on_history_changed()
     second = epoch.current
     await put(store, KEYS.epoch, old.value)
-    await epoch.moved()
+    await epoch.on_history_changed()
     record = await epoch_in(store)
     assert record.epoch == epoch.current not in (second, storage_pb2.EpochRecord.FromString(old.value).epoch)
     assert second in record.predecessor
@@ -126,7 +126,7 @@ def test_replicas_that_notice_another_history_at_once_end_up_in_one_epoch(seed: 
 async def until_it_moved(epoch: Epoch) -> None:
     while True:
         try:
-            await epoch.moved()
+            await epoch.on_history_changed()
         except StoreError:
             continue
         return

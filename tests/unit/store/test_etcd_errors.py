@@ -141,7 +141,7 @@ async def test_a_refusal_of_an_old_token_leaves_the_newer_one() -> None:
     token = Token(Tokens())
     old = await token.metadata()
     for _ in range(10):
-        token.refused(old)
+        token.on_token_refused(old)
         assert await token.metadata() == (("token", "token-2"),)
 
 

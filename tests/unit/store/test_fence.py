@@ -22,7 +22,7 @@ async def test_what_was_acknowledged_before_the_call_is_in_memory_when_the_fence
     async with Parts(store) as parts:
         for n in range(20):
             acknowledged = await foreign_write(store, f"ops/{n}")
-            passed = await parts.fence.passed()
+            passed = await parts.fence.wait_for_fence()
             assert passed > acknowledged
             assert parts.version >= passed
 
@@ -32,10 +32,10 @@ async def test_a_fence_serves_only_those_who_asked_before_its_put_was_sent() -> 
     store = faulty()
     async with Parts(store) as parts:
         store.silence()
-        first = asyncio.create_task(parts.fence.passed())
+        first = asyncio.create_task(parts.fence.wait_for_fence())
         await asyncio.sleep(0.1)
         sent = fences_in(store)
-        second = asyncio.create_task(parts.fence.passed())
+        second = asyncio.create_task(parts.fence.wait_for_fence())
         store.speak()
         versions = [await first, await second]
         assert fences_in(store) == sent + 1
@@ -47,7 +47,7 @@ async def test_callers_that_come_together_share_a_fence() -> None:
     store = faulty()
     async with Parts(store) as parts:
         before = fences_in(store)
-        await asyncio.gather(*(parts.fence.passed() for _ in range(50)))
+        await asyncio.gather(*(parts.fence.wait_for_fence() for _ in range(50)))
         assert fences_in(store) == before + 1
 
 
@@ -61,7 +61,7 @@ async def test_however_many_ask_without_a_pause_fifty_fences_a_second_are_the_mo
         async def ask_again_and_again() -> None:
             nonlocal answers
             while parts.clock.now() < until:
-                await parts.fence.passed()
+                await parts.fence.wait_for_fence()
                 answers += 1
 
         await asyncio.gather(*(ask_again_and_again() for _ in range(callers)))
@@ -74,7 +74,7 @@ async def test_one_who_asks_after_a_while_does_not_wait_to_share() -> None:
     async with Parts(faulty()) as parts:
         await asyncio.sleep(FenceTimes().spacing_s * 2)
         before = parts.clock.now()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         assert parts.clock.now() - before < FenceTimes().spacing_s / 2
 
 
@@ -94,7 +94,7 @@ async def test_without_a_store_staleness_grows_and_callers_are_told() -> None:
     async with Parts(store) as parts:
         store.go_away()
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()
         await asyncio.sleep(60)
         staleness_s = parts.fence.staleness_s()
         assert staleness_s is not None
@@ -115,13 +115,13 @@ async def test_a_silent_watch_is_noticed_by_the_fence_and_opened_again() -> None
         restarts = parts.follower.restarts
         store.silence()
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()
         at = await foreign_write(store)
         store.speak()
         await asyncio.sleep(0.5)
         assert parts.follower.restarts > restarts
         assert parts.version >= at
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
 
 
 @in_virtual_time
@@ -133,7 +133,7 @@ async def test_a_watch_that_is_slow_but_brings_something_is_left_alone() -> None
         for n in range(40):
             await foreign_write(store, f"ops/{n}")
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()
         await asyncio.sleep(60)
         assert parts.follower.restarts == restarts
 
@@ -144,7 +144,7 @@ async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
     async with Parts(store) as parts:
         failed = 0
         for _ in range(20):
-            fence = asyncio.create_task(parts.fence.passed())
+            fence = asyncio.create_task(parts.fence.wait_for_fence())
             store.silence()
             await asyncio.sleep(store._rng.uniform(0, 2.1))
             store.go_away()
@@ -155,7 +155,7 @@ async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
             failed += isinstance(outcome, StoreError)
         assert failed
         _, head = await store.get(KEY)
-        assert await parts.fence.passed() > head
+        assert await parts.fence.wait_for_fence() > head
 
 
 @in_virtual_time
@@ -164,7 +164,7 @@ async def test_a_put_without_an_answer_that_came_back_is_proof_enough() -> None:
     async with Parts(store) as parts:
         store.plan(Fate.UNANSWERED, touching=KEY)
         before = fences_in(store)
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         assert fences_in(store) == before + 1
 
 
@@ -174,11 +174,11 @@ async def test_a_word_of_a_lost_try_that_comes_late_proves_nothing() -> None:
     async with Parts(store) as parts:
         store.plan(Fate.LATE, touching=KEY)
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
-        passed = await parts.fence.passed()
+            await parts.fence.wait_for_fence()
+        passed = await parts.fence.wait_for_fence()
         assert parts.version >= passed
         await store.arrived()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
 
 
 @in_virtual_time
@@ -194,12 +194,12 @@ async def test_callers_are_told_when_the_replica_goes_away() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.silence()
-        served = asyncio.create_task(parts.fence.passed())
+        served = asyncio.create_task(parts.fence.wait_for_fence())
         await asyncio.sleep(0.1)
-        waiting = asyncio.create_task(parts.fence.passed())
+        waiting = asyncio.create_task(parts.fence.wait_for_fence())
         await asyncio.sleep(0.1)
         await parts.stop()
         answers = await asyncio.gather(served, waiting, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Closed, Closed]
         with pytest.raises(Closed):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()

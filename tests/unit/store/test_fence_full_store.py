@@ -20,7 +20,7 @@ async def test_a_full_store_is_read_instead() -> None:
     async with Parts(store) as parts:
         store.full = True
         acknowledged = await foreign_write(store)
-        assert await parts.fence.passed() >= acknowledged
+        assert await parts.fence.wait_for_fence() >= acknowledged
         await asyncio.sleep(30)
         staleness_s = parts.fence.staleness_s()
         assert staleness_s is not None
@@ -33,7 +33,7 @@ async def test_in_a_full_store_the_writes_of_others_elsewhere_do_not_count() -> 
     async with Parts(store) as parts:
         store.full = True
         elsewhere = await foreign_write(store, "other", prefix="/elsewhere/")
-        assert await parts.fence.passed() < elsewhere
+        assert await parts.fence.wait_for_fence() < elsewhere
 
 
 @in_virtual_time
@@ -44,9 +44,9 @@ async def test_in_a_full_store_a_silent_watch_is_noticed_too() -> None:
         store.silence()
         at = await foreign_write(store)
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()
         store.speak()
-        assert await parts.fence.passed() >= at
+        assert await parts.fence.wait_for_fence() >= at
 
 
 @in_virtual_time
@@ -54,14 +54,14 @@ async def test_in_a_full_store_a_deletion_that_did_not_come_is_noticed() -> None
     store = faulty()
     async with Parts(store) as parts:
         await foreign_write(store)
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         store.full = True
         store.silence()
         await store.store.commit((), (Write((), deletes=(b"/hq/v1/ops/guard",)),), 1)
         with pytest.raises(Unavailable):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()
         store.speak()
-        await parts.fence.passed()
+        await parts.fence.wait_for_fence()
         assert b"/hq/v1/ops/guard" not in parts.records
 
 
@@ -74,4 +74,4 @@ async def test_a_full_store_of_another_epoch_proves_nothing() -> None:
         other = Write((), ((parts.key_names.epoch, encode_word(1)),))
         await store.store.commit((), (other,), 1)
         with pytest.raises(Unavailable, match="epoch"):
-            await parts.fence.passed()
+            await parts.fence.wait_for_fence()

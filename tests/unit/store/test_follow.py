@@ -35,7 +35,7 @@ async def test_a_start_replays_since_the_last_compaction_mark() -> None:
     await put(store, "a")
     async with Parts(store) as first:
         await first.compactor.once()
-        first.compactor.seen(first.records[first.key_names.compaction])
+        first.compactor.on_compaction_mark(first.records[first.key_names.compaction])
         since = await put(store, "b")
         await caught_up(first)
         await first.compactor.once()
@@ -149,7 +149,7 @@ async def test_an_epoch_replaced_between_reading_it_and_listing_is_noticed() -> 
         async def and_then_it_moves() -> None:
             await settle()
             if parts.resets == 1:
-                await other.epoch.moved()
+                await other.epoch.on_history_changed()
 
         parts.epoch.settle = and_then_it_moves  # type: ignore[method-assign]
         async with parts:

@@ -85,7 +85,7 @@ async def test_a_format_that_was_raised_and_taken_back_before_the_start_harms_no
     async with Parts(store) as first:
         mine = first.records[FORMAT].value
         await first.compactor.once()
-        first.compactor.seen(first.records[first.key_names.compaction])
+        first.compactor.on_compaction_mark(first.records[first.key_names.compaction])
         await first.compactor.once()
     await raise_format(store)
     await raise_format(store, mine)

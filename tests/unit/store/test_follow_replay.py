@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from store.memory import MemoryStore
-from store.port import Batch, Page, WatchStream, Write
+from store.port import Batch, StorePage, WatchStream, Write
 from storepb.v1 import store_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import caught_up, put
@@ -100,7 +100,7 @@ async def test_watches_that_stay_silent_for_an_hour_cost_a_handful_of_listings()
     async with Parts(store) as parts:
         page = store.page
 
-        async def counted(start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> Page:
+        async def counted(start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
             nonlocal pages
             pages += 1
             return await page(start, end, revision=revision, limit=limit, keys_only=keys_only)

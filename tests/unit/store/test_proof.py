@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.port import Change, Compacted, Record
+from store.port import Compacted, KeyChange, Record
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import OPS, below_prefix, caught_up, delete, put
 from tests.support.store_parts import Parts
@@ -178,7 +178,7 @@ async def test_a_mend_comes_after_what_came_before_its_mark_and_before_what_come
         mended_at: list[int] = []
         mend = parts.mend
 
-        def noting(changes: list[Change], revision: int) -> None:
+        def noting(changes: list[KeyChange], revision: int) -> None:
             mended_at.append(revision)
             assert [change.key for change in changes] == [ghost]
             mend(changes, revision)

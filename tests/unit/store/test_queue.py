@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from store.flight import PAUSE_S, PLENTY, Item, Queue
+from store.flight import PAUSE_S, PLENTY, Queue, QueuedWrite
 from store.port import Write
 from tests.support.virtual_time import in_virtual_time
 
@@ -13,7 +13,7 @@ def add(queue: Queue, *numbers: int) -> None:
     for number in numbers:
         key = f"{number}".encode()
         done = asyncio.get_running_loop().create_future()
-        queue.add(Item(f"{number}", Write((), ((key, b""),)), number, (), done))
+        queue.add(QueuedWrite(f"{number}", Write((), ((key, b""),)), number, (), done))
 
 
 async def grouped(queue: Queue) -> tuple[int, float]:

@@ -124,7 +124,7 @@ async def test_a_new_epoch_ends_a_change_that_cannot_succeed() -> None:
         await parts.session.ready(1)
         store.plan(*[Fate.LOST] * 5, touching=KEY)
         change = asyncio.create_task(parts.session.change())
-        await other.epoch.moved()
+        await other.epoch.on_history_changed()
         await change
         await parts.session.ready(1)
         assert await holds(store, parts.session.guard())

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.keys import Keys
+from hq.keys import HqKeys
 from store.listing import Stride
 
-KEYS = Keys("/p")
+KEYS = HqKeys("/p")
 LIMIT = 20
 
 

@@ -7,12 +7,12 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.port import Change
+from store.port import KeyChange
 from store.unfragment import Unfragment
 
 
-def changes(*revisions: int) -> list[Change]:
-    return [Change(b"%d" % n, b"x", revision, revision) for n, revision in enumerate(revisions)]
+def changes(*revisions: int) -> list[KeyChange]:
+    return [KeyChange(b"%d" % n, b"x", revision, revision) for n, revision in enumerate(revisions)]
 
 
 def test_a_whole_message_is_passed_on() -> None:
@@ -57,7 +57,7 @@ def test_however_it_is_split_every_revision_comes_once_and_whole(sizes: list[int
     revisions = [revision for revision, size in enumerate(sizes, 1) for _ in range(size)]
     everything = changes(*revisions)
     unfragment = Unfragment(0)
-    told: list[Change] = []
+    told: list[KeyChange] = []
     while everything:
         taken = data.draw(st.integers(1, len(everything)))
         now, everything = everything[:taken], everything[taken:]

@@ -9,7 +9,7 @@ from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from tests.support.walle.one_day import OneDay
 from walle.approval.tasks import tasks_for
 from walle.healing.decision import SETTLE_MS, decide
-from walle.healing.incidents import Incident, Incidents, Place, places_of
+from walle.healing.incidents import FailureDomain, Incident, Incidents, places_of
 from walle.healing.operation import finish
 from walle.work.book import HOST, PROJECT, SCENARIO, World
 from walle.work.repairs import consider, settle, start_work
@@ -174,7 +174,7 @@ def test_places_are_looked_at_again_just_before_the_work() -> None:
 
     def goes_dark(near: Host) -> None:
         (place,) = places_of(near.location)
-        assert place == Place("switch", "", "s1")
+        assert place == FailureDomain("switch", "", "s1")
         day.world.incidents.open[place] = Incident(place, day.now_ms, 8, 8)
 
     day.world.look_near = goes_dark

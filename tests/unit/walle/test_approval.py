@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from walle.approval.protocol import CmsFailure, Request, UnknownTask
-from walle.approval.tasks import HOLD_MS, answered, combine, given_back, tasks_for, to_give_back
+from walle.approval.tasks import HOLD_MS, combine, task_after_answer, task_to_retry, tasks_for, to_give_back
 from walle.work import default_cms as default
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_PREPARE,
@@ -55,13 +55,13 @@ def test_a_v1_0_cms_gets_no_task_about_what_it_does_not_know() -> None:
 def test_an_ok_that_waits_long_for_another_cms_is_given_back_and_asked_for_again_later() -> None:
     """Else two operations that each hold one CMS would wait for each other for ever."""
     held, other = Task(id="t-0", cms="a", created=True), Task(id="t-1", cms="b", created=True)
-    held = answered(held, VERDICT_OK, "", 1000, provisional=False)
-    other = answered(other, VERDICT_IN_PROCESS, "busy", 1000, provisional=False)
+    held = task_after_answer(held, VERDICT_OK, "", 1000, provisional=False)
+    other = task_after_answer(other, VERDICT_IN_PROCESS, "busy", 1000, provisional=False)
     assert to_give_back([held, other], 1000 + HOLD_MS - 1) == []
     assert to_give_back([held, other], 1000 + HOLD_MS) == [held]
-    again = given_back(held, 5000)
+    again = task_to_retry(held, 5000)
     assert (again.id, again.created, again.not_before_ms) == ("t-0~1", False, 5000)
-    assert given_back(again, 6000).id == "t-0~2"
+    assert task_to_retry(again, 6000).id == "t-0~2"
 
 
 def test_nothing_is_given_back_once_all_are_ok() -> None:

@@ -9,11 +9,11 @@ import pytest
 from serving.rights.patterns import Patterns
 from walle.outgoing.destinations import (
     Address,
+    AllowedEndpoint,
     BadAddress,
     CmsEndpoint,
     Controllers,
     Destinations,
-    Endpoint,
     parse_address,
     parse_url,
 )
@@ -185,6 +185,6 @@ def test_a_token_goes_to_the_cms_that_it_is_for_and_nowhere_else(url: str, app: 
 
 
 def test_a_webhook_is_called_with_its_query_at_listed_places_only() -> None:
-    listed = Destinations(notify=(Endpoint(parse_url("https://hooks.example/services")),))
+    listed = Destinations(notify=(AllowedEndpoint(parse_url("https://hooks.example/services")),))
     assert listed.hook_at("https://hooks.example/services/T1?key=7") is not None
     assert listed.hook_at("https://hooks.example/other") is None

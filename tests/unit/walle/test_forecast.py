@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tests.support.walle.fuses import HOUR, Panel
-from walle.fuses.admission import Action, Waiting, forecast
+from walle.fuses.admission import AutomaticAction, WaitingHosts, forecast
 from walle.fuses.fuse import Automation
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_PROBATION, OPERATION_KIND_REBOOT
 from wallepb.v1.project_pb2 import Credit
 
 
-def reboots(count: int, check: str = "UNREACHABLE", state: int = HOST_STATE_ASSIGNED) -> list[Action]:
-    return [Action(f"{check}{i}", check, OPERATION_KIND_REBOOT, state) for i in range(count)]  # type: ignore[arg-type]
+def reboots(count: int, check: str = "UNREACHABLE", state: int = HOST_STATE_ASSIGNED) -> list[AutomaticAction]:
+    return [AutomaticAction(f"{check}{i}", check, OPERATION_KIND_REBOOT, state) for i in range(count)]  # type: ignore[arg-type]
 
 
-def told(panel: Panel, actions: list[Action], **credits_: int) -> list[Waiting]:
+def told(panel: Panel, actions: list[AutomaticAction], **credits_: int) -> list[WaitingHosts]:
     given = [Credit(counter=name, left=left) for name, left in credits_.items()]
     return forecast(panel.fuses(), actions, Automation.HEALING, given, panel.now.ms)
 
@@ -61,5 +61,5 @@ def test_while_the_fuse_is_in_what_was_used_already_counts() -> None:
     panel = Panel()
     for one in reboots(4, "ssh"):
         panel.act(one)
-    more = [Action(f"new{i}", "ssh", OPERATION_KIND_REBOOT, HOST_STATE_ASSIGNED) for i in range(7)]
+    more = [AutomaticAction(f"new{i}", "ssh", OPERATION_KIND_REBOOT, HOST_STATE_ASSIGNED) for i in range(7)]
     assert told(panel, more)[0].passes == 6

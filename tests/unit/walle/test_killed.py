@@ -11,13 +11,13 @@ import pytest
 from tests.support.walle.book import DictBook
 from tests.support.walle.fleet import at_once
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
-from walle.approval.protocol import Answer, Cms, Request, UnknownTask
-from walle.executors.port import Executor, Progress, Seen
+from walle.approval.protocol import CmsAnswer, CmsPort, Request, UnknownTask
+from walle.executors.port import Executor, PollResult, WorkProgress
 from walle.fuses.fuse import Moment
 from walle.healing.incidents import Incidents
 from walle.process.healer import Healer
 from walle.process.ports import MayBegin
-from walle.work.book import FUSE, HOST, PROJECT, Book, World
+from walle.work.book import FUSE, HOST, PROJECT, WalleTransaction, World
 from walle.work.repairs import settle
 from walle.work.results import take_seen
 from wallepb.v1.host_pb2 import (
@@ -109,13 +109,13 @@ class Records:
     def why_nothing_begins(self) -> str:
         return ""
 
-    async def transact(self, decide: Callable[[Book], T]) -> T:
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         self._world.step("before a transaction")
         result = decide(self._world.book)
         self._world.step("after a transaction")
         return result
 
-    async def intend(self, decide: Callable[[Book], bool]) -> MayBegin | None:
+    async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         self._world.step("before an intent")
         result = decide(self._world.book)
         self._world.step("after an intent")
@@ -131,7 +131,7 @@ class Parts:
     def __init__(self, world: World1) -> None:
         self._world = world
 
-    def cms(self, project: str, url: str) -> Cms:
+    def cms(self, project: str, url: str) -> CmsPort:
         return OneCms(self._world, url)
 
     def executor(self, kind: OperationKind) -> Executor:
@@ -146,28 +146,28 @@ class OneCms:
     def __init__(self, world: World1, url: str) -> None:
         self.name, self._world, self._tasks = url, world, world.tasks[url]
 
-    async def dry_run(self, request: Request) -> Answer:
+    async def dry_run(self, request: Request) -> CmsAnswer:
         self._world.step("at a dry run")
-        return Answer(VERDICT_OK)
+        return CmsAnswer(VERDICT_OK)
 
-    async def create(self, request: Request) -> Answer:
+    async def create(self, request: Request) -> CmsAnswer:
         self._world.step("before a task is created")
         self._tasks.add(request.id)
         self._world.step("after a task is created")
-        return Answer(VERDICT_OK, provisional=True)
+        return CmsAnswer(VERDICT_OK, provisional=True)
 
-    async def poll(self, task_id: str) -> Answer:
+    async def poll(self, task_id: str) -> CmsAnswer:
         if task_id not in self._tasks:
             raise UnknownTask(task_id)
-        return Answer(VERDICT_OK, provisional=True)
+        return CmsAnswer(VERDICT_OK, provisional=True)
 
-    async def confirm(self, task_id: str) -> Answer:
+    async def confirm(self, task_id: str) -> CmsAnswer:
         self._world.step("before a task is confirmed")
         if task_id not in self._tasks:
             raise UnknownTask(task_id)
         self._world.confirmed += 1
         self._world.step("after a task is confirmed")
-        return Answer(VERDICT_OK)
+        return CmsAnswer(VERDICT_OK)
 
     async def delete(self, task_id: str) -> None:
         self._world.step("before a task is deleted")
@@ -186,7 +186,7 @@ class Machine:
     def __init__(self, world: World1) -> None:
         self._world = world
 
-    async def before(self, host: Host) -> str:
+    async def progress_marker(self, host: Host) -> str:
         return f"boot {self._world.boots}"
 
     async def begin(self, host: Host) -> str:
@@ -196,10 +196,10 @@ class Machine:
         self._world.step("after the reboot")
         return "sent"
 
-    async def look(self, host: Host, age_s: float) -> Seen:
+    async def poll(self, host: Host, age_s: float) -> PollResult:
         if f"boot {self._world.boots}" != host.operation.intent.before:
-            return Seen(Progress.DONE)
-        return Seen(Progress.NOT_BEGUN if age_s > 60 else Progress.RUNNING)
+            return PollResult(WorkProgress.DONE)
+        return PollResult(WorkProgress.NOT_BEGUN if age_s > 60 else WorkProgress.RUNNING)
 
 
 def check(deaths: tuple[int, ...]) -> int:
@@ -239,7 +239,7 @@ def test_work_whose_outcome_is_unknown_is_left_to_its_check_and_is_not_done_with
     host.operation.since_ms = NOW_MS
     book.put(HOST, "h1", host)
     book.put(PROJECT, "web", a_project())
-    take_seen(book, "h1", "op", Seen(Progress.UNKNOWN, "the process that ran it has ended"))
+    take_seen(book, "h1", "op", PollResult(WorkProgress.UNKNOWN, "the process that ran it has ended"))
     settle(book, "h1", World("i", {}, lambda: "next", Incidents()), at(NOW_MS))
     after = book.get(HOST, "h1")
     assert after is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walle.approval.protocol import is_told
-from walle.tables import MAY_IGNORE_CMS, Change, NotPossible, Told, told
+from walle.tables import MAY_IGNORE_CMS, MembershipChange, MembershipRule, NotPossible, membership_rule
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
@@ -25,38 +25,41 @@ from wallepb.v1.host_pb2 import (
     OperationKind,
 )
 
-NOBODY = Told(None, None)
-PREPARE = Told(OPERATION_KIND_PREPARE, HOST_STATE_ASSIGNED)
-DEACTIVATE = Told(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
+NOBODY = MembershipRule(None, None)
+PREPARE = MembershipRule(OPERATION_KIND_PREPARE, HOST_STATE_ASSIGNED)
+DEACTIVATE = MembershipRule(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
 
 
 @pytest.mark.parametrize(
     ("change", "state", "expected"),
     [
-        (Change.ADD, HOST_STATE_FREE, NOBODY),  # hosts add $inv -S free
-        (Change.ADD, HOST_STATE_ASSIGNED, PREPARE),  # hosts add $inv
-        (Change.ADD_PREORDERED, HOST_STATE_FREE, NOBODY),
-        (Change.ADD_PREORDERED_PREPARE, HOST_STATE_FREE, PREPARE),
-        (Change.PREPARE, HOST_STATE_FREE, PREPARE),  # hosts prepare $inv
-        (Change.MOVE, HOST_STATE_ASSIGNED, NOBODY),  # without --release
-        (Change.MOVE_RELEASE, HOST_STATE_ASSIGNED, DEACTIVATE),  # in the CMS of the source project
-        (Change.MOVE, HOST_STATE_FREE, NOBODY),
-        (Change.MOVE_RELEASE, HOST_STATE_FREE, NOBODY),
-        (Change.REMOVE, HOST_STATE_FREE, NOBODY),
-        (Change.REMOVE, HOST_STATE_ASSIGNED, DEACTIVATE),
+        (MembershipChange.ADD, HOST_STATE_FREE, NOBODY),  # hosts add $inv -S free
+        (MembershipChange.ADD, HOST_STATE_ASSIGNED, PREPARE),  # hosts add $inv
+        (MembershipChange.ADD_PREORDERED, HOST_STATE_FREE, NOBODY),
+        (MembershipChange.ADD_PREORDERED_PREPARE, HOST_STATE_FREE, PREPARE),
+        (MembershipChange.PREPARE, HOST_STATE_FREE, PREPARE),  # hosts prepare $inv
+        (MembershipChange.MOVE, HOST_STATE_ASSIGNED, NOBODY),  # without --release
+        (MembershipChange.MOVE_RELEASE, HOST_STATE_ASSIGNED, DEACTIVATE),  # in the CMS of the source project
+        (MembershipChange.MOVE, HOST_STATE_FREE, NOBODY),
+        (MembershipChange.MOVE_RELEASE, HOST_STATE_FREE, NOBODY),
+        (MembershipChange.REMOVE, HOST_STATE_FREE, NOBODY),
+        (MembershipChange.REMOVE, HOST_STATE_ASSIGNED, DEACTIVATE),
     ],
 )
-def test_who_is_told(change: Change, state: HostState, expected: Told) -> None:
-    assert told(change, state) == expected
+def test_who_is_told(change: MembershipChange, state: HostState, expected: MembershipRule) -> None:
+    assert membership_rule(change, state) == expected
 
 
 def test_everything_but_preorders_can_ignore_cms() -> None:
-    assert set(Change) - MAY_IGNORE_CMS == {Change.ADD_PREORDERED, Change.ADD_PREORDERED_PREPARE}
+    assert set(MembershipChange) - MAY_IGNORE_CMS == {
+        MembershipChange.ADD_PREORDERED,
+        MembershipChange.ADD_PREORDERED_PREPARE,
+    }
 
 
 def test_what_makes_no_sense_is_refused_by_name() -> None:
     with pytest.raises(NotPossible, match="hosts add: not possible in state maintenance, only in: free, assigned"):
-        told(Change.ADD, HOST_STATE_MAINTENANCE)
+        membership_rule(MembershipChange.ADD, HOST_STATE_MAINTENANCE)
 
 
 _ALWAYS = (

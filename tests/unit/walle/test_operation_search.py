@@ -15,11 +15,11 @@ import pytest
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
-from walle.approval.protocol import Answer
+from walle.approval.protocol import CmsAnswer
 from walle.fuses.fuse import Automation, switch_off
 from walle.healing.incidents import Incidents
 from walle.healing.operation import MAX_FAILURES, VERIFY_MS, Do, Effect, effects
-from walle.tables import STAGES, Event, advance
+from walle.tables import STAGES, OperationEvent, advance
 from walle.work.book import FUSE, HOST, PROJECT, World
 from walle.work.repairs import consider, settle, start_work
 from walle.work.results import take_answer, take_dry_runs
@@ -48,10 +48,10 @@ from wallepb.v1.project_pb2 import Cms, Fuse
 URLS = ("http://a", "http://b")
 WORLD = World("i", {}, lambda: "o", Incidents(), settle_ms=0)
 ANSWERS = {
-    URLS[0]: (Answer(VERDICT_OK, provisional=True), Answer(VERDICT_IN_PROCESS)),
-    URLS[1]: (Answer(VERDICT_OK), Answer(VERDICT_REJECTED)),
+    URLS[0]: (CmsAnswer(VERDICT_OK, provisional=True), CmsAnswer(VERDICT_IN_PROCESS)),
+    URLS[1]: (CmsAnswer(VERDICT_OK), CmsAnswer(VERDICT_REJECTED)),
 }
-CONFIRMED = (Answer(VERDICT_OK), Answer(VERDICT_IN_PROCESS))
+CONFIRMED = (CmsAnswer(VERDICT_OK), CmsAnswer(VERDICT_IN_PROCESS))
 
 
 class State(NamedTuple):
@@ -94,7 +94,7 @@ def _forget_what_matters_no_more(operation: Operation) -> None:
         task.CopyFrom(Task(id=task.id, cms=task.cms, created=True))
 
 
-def after_effect(state: State, effect: Effect, answer: Answer | None, *, crash: bool) -> State:
+def after_effect(state: State, effect: Effect, answer: CmsAnswer | None, *, crash: bool) -> State:
     """One call of a CMS; after a crash the CMS did it and we did not hear."""
     tasks = state.tasks
     if effect.do is Do.CREATE:
@@ -146,7 +146,7 @@ def _by_cms(state: State, operation: Operation) -> Iterator[State]:
         yield after_effect(state, effect, None, crash=True)
 
 
-def _answers(effect: Effect) -> Sequence[Answer | None]:
+def _answers(effect: Effect) -> Sequence[CmsAnswer | None]:
     if effect.do is Do.CONFIRM:
         return CONFIRMED
     return ANSWERS[effect.task.cms] if effect.do in (Do.CREATE, Do.POLL) else (None,)
@@ -262,9 +262,9 @@ def test_from_every_state_the_operation_can_end() -> None:
 
 def test_running_work_is_never_cancelled() -> None:
     assert {event for stage, event in STAGES if stage == STAGE_RUNNING} == {
-        Event.EXECUTED,
-        Event.NEXT_STEP,
-        Event.GAVE_UP,
+        OperationEvent.EXECUTED,
+        OperationEvent.NEXT_STEP,
+        OperationEvent.GAVE_UP,
     }
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.walle.hosts import NOW_MS
 from tests.support.walle.one_day import URLS, OneDay
-from walle.approval.protocol import Answer, CmsFailure, UnknownTask, event_of
-from walle.executors.port import ExecutorFailure, Progress, Unfit
+from walle.approval.protocol import CmsAnswer, CmsFailure, UnknownTask, event_of
+from walle.executors.port import ExecutorFailure, Unfit, WorkProgress
 from walle.healing.backoff import PAUSE_MS, Backoff
 from walle.process.parts import CmsEvents
 from walle.work.book import Notice
@@ -31,9 +31,9 @@ from wallepb.v1.host_pb2 import (
     Stage,
 )
 
-REJECTED = Answer(VERDICT_REJECTED, "not today")
-IN_PROCESS = Answer(VERDICT_IN_PROCESS, "busy")
-PROVISIONAL = Answer(VERDICT_OK, provisional=True)
+REJECTED = CmsAnswer(VERDICT_REJECTED, "not today")
+IN_PROCESS = CmsAnswer(VERDICT_IN_PROCESS, "busy")
+PROVISIONAL = CmsAnswer(VERDICT_OK, provisional=True)
 REFUSED = ExecutorFailure("POST https://bmc: ConnectError: connection refused")
 SELF_SIGNED = ExecutorFailure("GET https://bmc: ConnectError: certificate verify failed: self-signed certificate")
 HOURLY = 40  # tries a day with pauses from 1 min to 1 h
@@ -44,7 +44,7 @@ def no_executor(kind: OperationKind) -> Any:
     raise Unfit(f"no executor is configured for {kind}")
 
 
-def says(*urls: str, **answers: Answer | CmsFailure) -> Callable[[OneDay], None]:
+def says(*urls: str, **answers: CmsAnswer | CmsFailure) -> Callable[[OneDay], None]:
     def arrange(day: OneDay) -> None:
         for url in urls:
             day.cms[url].says.update(answers)
@@ -52,7 +52,7 @@ def says(*urls: str, **answers: Answer | CmsFailure) -> Callable[[OneDay], None]
     return arrange
 
 
-def works(seen: Progress = Progress.DONE, **failures: Exception) -> Callable[[OneDay], None]:
+def works(seen: WorkProgress = WorkProgress.DONE, **failures: Exception) -> Callable[[OneDay], None]:
     def arrange(day: OneDay) -> None:
         day.machine.seen, day.machine.fails = seen, failures
 
@@ -83,7 +83,7 @@ WAITS = {
     ),
     "a host without an address has a wrong record": Waits(works(before=Unfit("no address")), HOURLY, 1, 250, "dns"),
     "the name server does not answer": Waits(works(begin=REFUSED, look=REFUSED), 6 * HOURLY, 1, 500, "dns"),
-    "updates of records have no effect": Waits(works(Progress.NOT_BEGUN), 20 * HOURLY, 1, 500, "dns"),
+    "updates of records have no effect": Waits(works(WorkProgress.NOT_BEGUN), 20 * HOURLY, 1, 500, "dns"),
     "a record is never right for its check": Waits(works(), HOURLY, 1, 250, "dns"),
 }
 
@@ -139,7 +139,7 @@ def test_a_process_that_takes_over_asks_a_cms_that_rejects_once_and_says_nothing
 @pytest.mark.parametrize("answer", [IN_PROCESS, CmsFailure("no answer")], ids=["in-process", "away"])
 @pytest.mark.parametrize("stage", [STAGE_REQUESTED, STAGE_APPROVAL])
 def test_a_cms_that_decides_later_or_is_away_is_waited_for_without_bound(
-    answer: Answer | CmsFailure, stage: Stage
+    answer: CmsAnswer | CmsFailure, stage: Stage
 ) -> None:
     day = OneDay()
     says(*BOTH, create=answer, poll=answer)(day)
@@ -148,7 +148,7 @@ def test_a_cms_that_decides_later_or_is_away_is_waited_for_without_bound(
     day.live(longest_ms=6 * PAUSE_MS[1])
     assert day.host.status == HOST_STATUS_READY
     assert not day.calls["before"]
-    says(*BOTH, dry_run=Answer(VERDICT_OK), create=Answer(VERDICT_OK), poll=Answer(VERDICT_OK))(day)
+    says(*BOTH, dry_run=CmsAnswer(VERDICT_OK), create=CmsAnswer(VERDICT_OK), poll=CmsAnswer(VERDICT_OK))(day)
     day.live(until=lambda: day.calls["begin"] == 1, longest_ms=2 * PAUSE_MS[1])
     assert day.calls["begin"] == 1
 
@@ -156,11 +156,11 @@ def test_a_cms_that_decides_later_or_is_away_is_waited_for_without_bound(
 ENDS = {
     "the BMC is dead": (works(before=REFUSED), 3),
     "the BMC has a certificate of its own": (works(before=SELF_SIGNED), 3),
-    "the BMC dies when it is told": (works(Progress.NOT_BEGUN, begin=REFUSED), 3),
+    "the BMC dies when it is told": (works(WorkProgress.NOT_BEGUN, begin=REFUSED), 3),
     "the BMC dies after it was told": (works(look=REFUSED), 1),
     "no executor is configured": (lambda day: setattr(day, "executor", no_executor), 0),
-    "the work fails": (works(Progress.FAILED), 1),
-    "the work is ordered to no effect": (works(Progress.NOT_BEGUN), 3),
+    "the work fails": (works(WorkProgress.FAILED), 1),
+    "the work is ordered to no effect": (works(WorkProgress.NOT_BEGUN), 3),
 }
 
 
@@ -201,7 +201,7 @@ def test_failures_to_prepare_are_counted_though_the_cms_takes_its_ok_back_in_bet
     day.live(until=lambda: day.calls["before"] == 2)
     says(*ONE_CMS, poll=IN_PROCESS)(day)
     day.live(until=lambda: day.host.operation.stage == STAGE_APPROVAL)
-    says(*ONE_CMS, poll=Answer(VERDICT_OK))(day)
+    says(*ONE_CMS, poll=CmsAnswer(VERDICT_OK))(day)
     day.live(until=lambda: day.host.operation.kind == OPERATION_KIND_REDEPLOY)
     assert day.calls["before"] == 3
 

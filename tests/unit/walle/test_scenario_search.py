@@ -7,7 +7,17 @@ import pytest
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.healing.operation import LEFT_TO_COLLECTOR_MS
-from walle.maintenance import ASK_MS, OVER, TABLE, WORK_MS, Event, advance, asked, event_by_time, event_now
+from walle.maintenance import (
+    ASK_MS,
+    OVER,
+    TABLE,
+    WORK_MS,
+    ScenarioEvent,
+    advance,
+    event_by_time,
+    event_now,
+    scenario_host,
+)
 from walle.work.book import HOST, SCENARIO
 from walle.work.scenarios import settle_scenario
 from wallepb.v1.host_pb2 import (
@@ -73,27 +83,27 @@ def test_the_work_begins_only_after_a_confirmation() -> None:
 
 
 def test_it_can_be_stopped_at_every_step_before_it_is_given_back() -> None:
-    stoppable = {stage for stage, event in TABLE if event is Event.CANCEL}
+    stoppable = {stage for stage, event in TABLE if event is ScenarioEvent.CANCEL}
     assert stoppable == {SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING, SCENARIO_STAGE_WORKING}
 
 
 def test_after_thirty_minutes_without_everybodys_leave_the_work_is_forbidden() -> None:
     scenario = a_scenario(SCENARIO_STAGE_ASKING, Task(id="t", created=True, verdict=VERDICT_IN_PROCESS))
     assert event_now(scenario, NOW_MS + ASK_MS - 1) is None
-    assert event_now(scenario, NOW_MS + ASK_MS) is Event.TOO_LATE
-    assert advance(scenario, Event.TOO_LATE, NOW_MS).ending == SCENARIO_STAGE_REFUSED
+    assert event_now(scenario, NOW_MS + ASK_MS) is ScenarioEvent.TOO_LATE
+    assert advance(scenario, ScenarioEvent.TOO_LATE, NOW_MS).ending == SCENARIO_STAGE_REFUSED
 
 
 def test_an_ok_that_is_withdrawn_gives_no_more_time() -> None:
-    scenario = advance(a_scenario(), Event.ALL_OK, NOW_MS + 1000)
-    assert advance(scenario, Event.WITHDRAWN, NOW_MS + 2000).since_ms == NOW_MS
+    scenario = advance(a_scenario(), ScenarioEvent.ALL_OK, NOW_MS + 1000)
+    assert advance(scenario, ScenarioEvent.WITHDRAWN, NOW_MS + 2000).since_ms == NOW_MS
 
 
 def test_an_hour_after_the_confirmation_the_hosts_go_back() -> None:
     scenario = a_scenario(SCENARIO_STAGE_WORKING)
     assert event_by_time(scenario, NOW_MS + WORK_MS - 1) is None
-    assert event_by_time(scenario, NOW_MS + WORK_MS) is Event.HOUR_OVER
-    assert advance(scenario, Event.HOUR_OVER, NOW_MS).ending == SCENARIO_STAGE_FINISHED
+    assert event_by_time(scenario, NOW_MS + WORK_MS) is ScenarioEvent.HOUR_OVER
+    assert advance(scenario, ScenarioEvent.HOUR_OVER, NOW_MS).ending == SCENARIO_STAGE_FINISHED
 
 
 def test_hosts_do_not_wait_for_a_cms_that_does_not_delete_their_tasks() -> None:
@@ -116,7 +126,7 @@ def test_hosts_do_not_wait_for_a_cms_that_does_not_delete_their_tasks() -> None:
 
 def test_one_rejection_ends_it() -> None:
     tasks = (Task(id="a", created=True, verdict=VERDICT_OK), Task(id="b", created=True, verdict=VERDICT_REJECTED))
-    assert event_now(a_scenario(SCENARIO_STAGE_ASKING, *tasks), NOW_MS) is Event.REJECTED
+    assert event_now(a_scenario(SCENARIO_STAGE_ASKING, *tasks), NOW_MS) is ScenarioEvent.REJECTED
 
 
 @pytest.mark.parametrize(
@@ -124,12 +134,12 @@ def test_one_rejection_ends_it() -> None:
 )
 def test_hosts_that_are_not_assigned_and_ready_need_nobodys_leave(host: Host) -> None:
     project = a_project(Cms(url="http://a", version="v1.4"))
-    assert not asked("i", a_scenario(), host, project, 0).task
+    assert not scenario_host("i", a_scenario(), host, project, 0).task
 
 
 def test_cms_that_do_not_know_it_are_agreed_with_by_hand_the_default_one_too() -> None:
     project = a_project(Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.4"))
-    wanted = asked("i", a_scenario(), a_host("h1"), project, 3)
+    wanted = scenario_host("i", a_scenario(), a_host("h1"), project, 3)
     assert [task.cms for task in wanted.task] == ["http://a"]
     assert list(wanted.by_hand) == ["default"]
     assert wanted.task[0].id == "walle-i.g-3-1"

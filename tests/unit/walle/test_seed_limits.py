@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.walle.fuses import DAY, HOUR, Panel
-from walle.fuses.admission import Action
+from walle.fuses.admission import AutomaticAction
 from walle.fuses.fuse import Automation
 from walle.fuses.limits import DEAD, DNS_FIXES, GLOBAL_NAMES, BadLimit, format_limit, parse_limit, parse_pair
 from wallepb.v1.host_pb2 import (
@@ -41,7 +41,7 @@ def test_too_many_automatic_actions_blow_the_fuse_and_everything_automatic_stops
     panel.trip_healing()
     panel.advance(10 * DAY)
     assert not panel.reboot("much-later")
-    assert not panel.act(Action("other", "disk", OPERATION_KIND_CHANGE_DISK, HOST_STATE_ASSIGNED))
+    assert not panel.act(AutomaticAction("other", "disk", OPERATION_KIND_CHANGE_DISK, HOST_STATE_ASSIGNED))
 
 
 def test_a_person_switches_the_automation_on_again(panel: Panel) -> None:
@@ -66,7 +66,7 @@ def test_a_limit_bounds_the_firings_of_one_check() -> None:
 
 def test_checks_of_a_projects_own_scheme_can_have_limits_too() -> None:
     panel = Panel(limits={"smart": ["1d:1"]})
-    change = [Action(f"h{i}", "smart", OPERATION_KIND_CHANGE_DISK, HOST_STATE_ASSIGNED) for i in range(2)]
+    change = [AutomaticAction(f"h{i}", "smart", OPERATION_KIND_CHANGE_DISK, HOST_STATE_ASSIGNED) for i in range(2)]
     assert [panel.act(one) for one in change] == [True, False]
 
 
@@ -136,7 +136,7 @@ def test_a_period_said_twice_is_refused() -> None:
 def test_each_global_limit_bounds_one_kind_of_action(kind: int, name: str) -> None:
     panel = Panel(global_limits={name: ["1d:1"]})
     assert name in GLOBAL_NAMES
-    first, second = (Action(host, "any", kind, HOST_STATE_ASSIGNED) for host in ("h1", "h2"))  # type: ignore[arg-type]
+    first, second = (AutomaticAction(host, "any", kind, HOST_STATE_ASSIGNED) for host in ("h1", "h2"))  # type: ignore[arg-type]
     assert panel.act(first)
     assert not panel.act(second)
     assert panel.tripped == ["global"]

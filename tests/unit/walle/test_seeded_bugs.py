@@ -42,7 +42,7 @@ def the_eleventh_passes(patch: Patch) -> None:
                 return "too late"
         return ""
 
-    patch.setattr(fuse_module, "exceeded", exceeded)
+    patch.setattr(fuse_module, "exceeded_limit", exceeded)
 
 
 def switching_on_what_is_on_launders_the_limit(patch: Patch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.support.walle.fuses import Panel
-from walle.fuses.admission import Action, Fuses, admit
+from walle.fuses.admission import AutomaticAction, Fuses, admit
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, OPERATION_KIND_REBOOT
 from wallepb.v1.project_pb2 import Fuse
 
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 def read(panel: Panel, state: State, host: str) -> Reading:
     fuses = Fuses(Fuse.FromString(state.project), panel.limits, Fuse.FromString(state.everywhere), panel.global_limits)
-    action = Action(host, "UNREACHABLE", OPERATION_KIND_REBOOT, HOST_STATE_ASSIGNED)
+    action = AutomaticAction(host, "UNREACHABLE", OPERATION_KIND_REBOOT, HOST_STATE_ASSIGNED)
     done = admit(fuses, action, panel.now)
     project, everywhere = (f.SerializeToString(deterministic=True) for f in (done.project, done.everywhere))
     return Reading(host, state.versions, project, everywhere, done.is_allowed)

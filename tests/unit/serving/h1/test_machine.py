@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.h1.machine import BODY, FAULT, HEAD, Begun, Fault, Machine
+from serving.h1.machine import BODY, FAULT, HEAD, Begun, Http1Fault, Http1Machine
 from tests.fuzz.sides import pieces, read_http1, spoken
 from tests.fuzz.talk import http1, spoiled_bytes
 
@@ -19,23 +19,23 @@ CHUNKED = b"POST /a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 
 def begun(said: bytes) -> Begun:
     """The first request."""
-    kind, what, _ = Machine(32_768).receive(said)[0]
+    kind, what, _ = Http1Machine(32_768).receive(said)[0]
     assert kind == HEAD, what
     assert isinstance(what, Begun)
     return what
 
 
 def kinds(*parts: bytes, limit: int = 32_768) -> list[int]:
-    machine = Machine(limit)
+    machine = Http1Machine(limit)
     return [kind for part in parts for kind, _, _ in machine.receive(part)]
 
 
-def last_fault(*parts: bytes, limit: int = 32_768) -> Fault:
-    machine = Machine(limit)
+def last_fault(*parts: bytes, limit: int = 32_768) -> Http1Fault:
+    machine = Http1Machine(limit)
     events = [event for part in parts for event in machine.receive(part)]
     kind, what, end = events[-1]
     assert (kind, end) == (FAULT, True), "it was taken"
-    assert isinstance(what, Fault)
+    assert isinstance(what, Http1Fault)
     return what
 
 
@@ -88,7 +88,7 @@ def test_a_client_that_waits_for_leave_is_known() -> None:
 
 
 def test_a_body_comes_in_pieces_and_ends_once() -> None:
-    machine = Machine(1_000)
+    machine = Http1Machine(1_000)
     machine.receive(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n")
     assert machine.is_reading_body
     assert machine.receive(b"ab") == [(BODY, b"ab", False)]
@@ -130,7 +130,7 @@ def posted(token: bytes, body: bytes) -> bytes:
 
 
 def test_each_request_has_its_own_token_and_body_whatever_came_before() -> None:
-    machine, rng = Machine(32_768), Random(7)
+    machine, rng = Http1Machine(32_768), Random(7)
     for _ in range(2_000):
         token, body = rng.choice((b"a", b"b", b"c", b"%d" % rng.randrange(40))), rng.randbytes(rng.randrange(3))
         (_, told, _), *rest = machine.receive(posted(token, body))
@@ -139,7 +139,7 @@ def test_each_request_has_its_own_token_and_body_whatever_came_before() -> None:
 
 
 def test_a_head_that_came_before_may_come_with_part_of_its_body_or_with_another_request_behind_it() -> None:
-    machine, said = Machine(32_768), posted(b"t", b"abc")
+    machine, said = Http1Machine(32_768), posted(b"t", b"abc")
     assert [kind for kind, _, _ in machine.receive(said)] == [HEAD, BODY]
     assert machine.receive(said[:-2])[1:] == [(BODY, b"a", False)]
     assert machine.receive(said[-2:]) == [(BODY, b"bc", True)]
@@ -148,7 +148,7 @@ def test_a_head_that_came_before_may_come_with_part_of_its_body_or_with_another_
 
 
 def test_few_heads_are_remembered_and_no_long_ones() -> None:
-    machine = Machine(32_768)
+    machine = Http1Machine(32_768)
     for number in range(100):
         machine.receive(posted(b"%d" % number, b""))
         machine.receive(posted(b"t" * 2_000, b""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.h1.machine import BODY, FAULT, HEAD, Machine
+from serving.h1.machine import BODY, FAULT, HEAD, Http1Machine
 
 CHUNKED = b"transfer-encoding: chunked"
 END = b"0\r\n\r\n"
@@ -12,8 +12,8 @@ END = b"0\r\n\r\n"
 
 def read(said: bytes) -> list[int]:
     """Kinds of events; the same whether it comes at once or byte by byte."""
-    whole = [kind for kind, _, _ in Machine(32_768).receive(said)]
-    machine = Machine(32_768)
+    whole = [kind for kind, _, _ in Http1Machine(32_768).receive(said)]
+    machine = Http1Machine(32_768)
     cut = [kind for i in range(len(said)) for kind, _, _ in machine.receive(said[i : i + 1])]
     assert [kind for kind in whole if kind != BODY] == [kind for kind in cut if kind != BODY]
     return whole
@@ -104,13 +104,13 @@ def test_a_head_that_breaks_the_grammar_or_has_not_one_host_is_refused(said: byt
 def test_a_second_value_of_a_field_that_has_one_is_refused_by_name(name: bytes, second: bytes) -> None:
     said = post(name + b": a", name.lower() + b": " + second)
     assert read(said) == [FAULT]
-    ((_, fault, _),) = Machine(1_000).receive(said)
+    ((_, fault, _),) = Http1Machine(1_000).receive(said)
     assert str(fault) == f"2 headers {name.decode().lower()}: send one"
 
 
 def test_cookies_and_lists_in_several_lines_are_one_each() -> None:
     lines = (b"Cookie: a=1", b"Accept: text/html", b"cookie: b=2", b"accept: */*")
-    _, begun, _ = Machine(1_000).receive(post(*lines))[0]
+    _, begun, _ = Http1Machine(1_000).receive(post(*lines))[0]
     assert begun.head.named == {b"host": b"x", b"cookie": b"a=1; b=2", b"accept": b"text/html, */*"}
 
 
@@ -125,7 +125,7 @@ def test_another_protocol_or_version_is_refused(method: bytes, version: bytes) -
     [(b"/a?b=c", b"/a?b=c"), (b"http://x/a?b=c", b"/a?b=c"), (b"https://x", b"/"), (b"//y/a", b"//y/a")],
 )
 def test_a_target_is_a_path_or_a_whole_address_with_the_host(target: bytes, meant: bytes) -> None:
-    _, begun, _ = Machine(1_000).receive(b"GET " + target + b" HTTP/1.1\r\nhost: x\r\n\r\n")[0]
+    _, begun, _ = Http1Machine(1_000).receive(b"GET " + target + b" HTTP/1.1\r\nhost: x\r\n\r\n")[0]
     assert (begun.head.target, begun.head.authority) == (meant, b"x")
 
 
@@ -141,7 +141,7 @@ def test_connect_is_refused() -> None:
 @pytest.mark.parametrize("other", [b"websocket", b"h2c", b"HTTP/2.0"])
 def test_an_upgrade_is_answered_as_if_it_was_not_asked_for_and_nothing_behind_it_is_read(other: bytes) -> None:
     said = b"GET /a HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: " + other + b"\r\n\r\n"
-    machine = Machine(1_000)
+    machine = Http1Machine(1_000)
     (_, begun, _), *rest = machine.receive(said + b"GET /b HTTP/1.1\r\nhost: x\r\n\r\n")
     assert not begun.keep_alive
     assert [kind for kind, _, _ in rest] == [BODY]

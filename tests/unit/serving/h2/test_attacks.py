@@ -8,7 +8,7 @@ import pytest
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode, frame
-from serving.h2.machine import Machine
+from serving.h2.machine import Http2Machine
 from serving.h2.state import HEADERS, REFUSED
 from tests.support.h2_peer import (
     DONE,
@@ -32,7 +32,7 @@ CREDIT = 5_000
 CALM = "ENHANCE_YOUR_CALM"
 
 
-def flood(machine: Machine, one: bytes, times: int = 2 * CREDIT) -> int:
+def flood(machine: Http2Machine, one: bytes, times: int = 2 * CREDIT) -> int:
     """Send it again and again; how many were taken before the connection ended."""
     for number in range(times):
         if fault(tell(machine, one)) == CALM:

@@ -6,8 +6,8 @@ import pytest
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import HEADERS, Settings
+from serving.h2.machine import Http2Machine
+from serving.h2.state import HEADERS, Http2Settings
 from tests.support.h2_peer import (
     DONE,
     MIB,
@@ -33,7 +33,7 @@ def test_a_long_ping_pong_with_a_bdp_ping_and_two_windows_for_each_answer() -> N
     for _ in range(20_000):
         events = tell(machine, data(1, b"x" * 10), ping(), frames.window_update(0, 10) + frames.window_update(1, 10))
         assert not fault(events)
-        machine.consumed(stream, 10)
+        machine.acknowledge_bytes(stream, 10)
         machine.outgoing.data(stream, b"y" * 10)
         machine.pump()
         machine.outgoing.take()
@@ -97,12 +97,12 @@ def test_a_large_request_in_small_frames() -> None:
     stream = opened(machine, 1, end=False)
     for _ in range(20_000):
         assert not fault(tell(machine, data(1, b"x" * 50)))
-        machine.consumed(stream, 50)
+        machine.acknowledge_bytes(stream, 50)
     machine.outgoing.take()
 
 
 def test_a_server_is_no_flood_to_our_client() -> None:
-    client, one = Machine(Settings(), is_client=True), Machine(Settings())
+    client, one = Http2Machine(Http2Settings(), is_client=True), Http2Machine(Http2Settings())
     block = hpack.encode(REQUEST)
     for _ in range(6_000):
         client.outgoing.room = one.outgoing.room = MIB

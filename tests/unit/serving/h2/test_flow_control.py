@@ -8,7 +8,7 @@ import pytest
 
 from serving.h2 import frames
 from serving.h2.frames import ErrorCode, window_update
-from serving.h2.machine import Machine
+from serving.h2.machine import Http2Machine
 from serving.h2.state import DATA
 from tests.support.h2_peer import (
     DONE,
@@ -30,7 +30,7 @@ MAX = 16_384
 INITIAL_WINDOW, MAX_FRAME = frames.INITIAL_WINDOW_SIZE, frames.MAX_FRAME_SIZE
 
 
-def windows(machine: Machine, stream: int = MIB, connection: int = 64 * MIB) -> None:
+def windows(machine: Http2Machine, stream: int = MIB, connection: int = 64 * MIB) -> None:
     """As a client opens them that wants much."""
     tell(machine, frames.settings({INITIAL_WINDOW: stream}), window_update(0, connection))
     machine.outgoing.take()
@@ -195,7 +195,7 @@ def test_the_window_of_a_stream_opens_as_its_data_is_consumed() -> None:
     stream = opened(machine, 1, end=False)
     tell(machine, data(1, b"x" * 100))
     assert sent(machine) == []
-    machine.consumed(stream, 60)
+    machine.acknowledge_bytes(stream, 60)
     assert [(f.kind, f.stream_id, f.payload) for f in sent(machine)] == [(8, 1, b"\0\0\0\x3c")]
     assert [kind for kind, *_ in tell(machine, data(1, b"x" * 60))] == [DATA]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode
-from serving.h2.machine import Machine
-from serving.h2.state import DATA, GOAWAY, HEADERS, PONG, Settings
+from serving.h2.machine import Http2Machine
+from serving.h2.state import DATA, GOAWAY, HEADERS, PONG, Http2Settings
 from tests.support.h2_peer import (
     DONE,
     OK,
@@ -80,7 +80,7 @@ def test_a_fault_says_which_stream_was_the_last() -> None:
 
 
 def test_a_client_hears_both_words_of_a_graceful_end_and_gets_its_answer() -> None:
-    client, one = Machine(Settings(), is_client=True), Machine(Settings())
+    client, one = Http2Machine(Http2Settings(), is_client=True), Http2Machine(Http2Settings())
     client.open(hpack.encode(REQUEST), end=True)
     ((_, stream, _, _),) = tell(one, written(client))
     assert stream is not None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.h2.hpack import Decoder, encode
+from serving.h2.hpack import HpackDecoder, encode
 from serving.h2.huffman import HpackError
 from tests.fuzz.talk import spoiled_block
 from tests.support.h2_peer import Pairs
@@ -25,7 +25,7 @@ _LISTS = st.lists(st.tuples(_NAMES, _VALUES, st.booleans()), max_size=12)
 _BLOCKS = st.lists(st.tuples(_LISTS, st.booleans(), st.none() | st.integers(0, 4_096)), min_size=1, max_size=8)
 
 
-def decoded(decoder: Decoder, block: bytes) -> Pairs:
+def decoded(decoder: HpackDecoder, block: bytes) -> Pairs:
     fields, size = decoder.decode(block, MOST)
     assert size == sum(len(name) + len(value) + 32 for name, value, _, _ in fields)
     return [(name, value) for name, value, _, _ in fields]
@@ -35,7 +35,7 @@ def decoded(decoder: Decoder, block: bytes) -> Pairs:
 def test_whatever_the_library_encodes_is_read_as_it_was(
     blocks: list[tuple[list[tuple[bytes, bytes, bool]], bool, int | None]],
 ) -> None:
-    theirs, ours = library.Encoder(), Decoder()
+    theirs, ours = library.Encoder(), HpackDecoder()
     for fields, is_huffman, table_bytes in blocks:
         if table_bytes is not None:
             theirs.header_table_size = table_bytes
@@ -46,7 +46,7 @@ def test_whatever_the_library_encodes_is_read_as_it_was(
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=30), st.binary(max_size=300)), max_size=20))
 def test_what_we_encode_any_decoder_reads_without_a_table(pairs: Pairs) -> None:
-    theirs, ours = library.Decoder(MOST), Decoder()
+    theirs, ours = library.Decoder(MOST), HpackDecoder()
     block = encode(pairs)
     assert [(bytes(n), bytes(v)) for n, v in theirs.decode(block, raw=True)] == pairs == decoded(ours, block)
     assert theirs.header_table._current_size == ours.table_bytes == 0
@@ -56,7 +56,7 @@ def test_what_we_encode_any_decoder_reads_without_a_table(pairs: Pairs) -> None:
 @given(st.integers(0, MOST))
 def test_of_random_blocks_both_say_the_same_or_ours_refuses(seed: int) -> None:
     rng = random.Random(seed)
-    theirs, ours = library.Decoder(MOST), Decoder()
+    theirs, ours = library.Decoder(MOST), HpackDecoder()
     for _ in range(6):
         block = spoiled_block(rng)
         try:
@@ -71,14 +71,14 @@ def test_of_random_blocks_both_say_the_same_or_ours_refuses(seed: int) -> None:
 @given(st.binary(max_size=60))
 def test_random_bytes_raise_nothing_but_our_error(block: bytes) -> None:
     try:
-        found = decoded(Decoder(), block)
+        found = decoded(HpackDecoder(), block)
     except HpackError:
         return
     assert found == [(bytes(n), bytes(v)) for n, v in library.Decoder(MOST).decode(block, raw=True)]
 
 
 def test_a_field_that_changes_with_each_call_evicts_the_oldest_one_at_a_time() -> None:
-    theirs, ours = library.Encoder(), Decoder()
+    theirs, ours = library.Encoder(), HpackDecoder()
     for number in range(1_000):
         pairs = [(b"grpc-timeout", b"%dm" % number), (b"x-trace-id", b"%032x" % number), (b"authorization", b"same")]
         assert decoded(ours, theirs.encode(pairs)) == pairs
@@ -86,7 +86,7 @@ def test_a_field_that_changes_with_each_call_evicts_the_oldest_one_at_a_time() -
 
 
 def test_a_field_larger_than_the_table_empties_it_and_is_read_all_the_same() -> None:
-    ours = Decoder()
+    ours = HpackDecoder()
     decoded(ours, b"\x40\x01a\x01b")
     assert ours.table_bytes == 34
     long = library.Encoder().encode([(b"a", b"v" * 5_000)], huffman=False)
@@ -99,14 +99,14 @@ def test_a_field_larger_than_the_table_empties_it_and_is_read_all_the_same() -> 
 def test_a_field_may_name_the_one_that_it_evicts() -> None:
     theirs = library.Encoder()
     theirs.header_table_size = 80
-    ours = Decoder()
+    ours = HpackDecoder()
     decoded(ours, theirs.encode([(b"x-name", b"1" * 30)], huffman=False))
     assert decoded(ours, theirs.encode([(b"x-name", b"2" * 30)], huffman=False)) == [(b"x-name", b"2" * 30)]
     assert ours.table_bytes == 68
 
 
 def test_fields_that_must_never_be_indexed_do_not_enter_the_table() -> None:
-    ours = Decoder()
+    ours = HpackDecoder()
     never = library.Encoder().encode([(b"authorization", b"secret", True), (b"x-own", b"secret", True)])
     assert decoded(ours, never) == [(b"authorization", b"secret"), (b"x-own", b"secret")]
     assert ours.table_bytes == 0
@@ -114,7 +114,7 @@ def test_fields_that_must_never_be_indexed_do_not_enter_the_table() -> None:
 
 @pytest.mark.parametrize("block", [b"\x20", b"\x20\x3f\xe1\x1f", b"\x3f\xe1\x1f"])
 def test_the_table_may_be_resized_at_the_beginning_of_a_block(block: bytes) -> None:
-    ours = Decoder()
+    ours = HpackDecoder()
     decoded(ours, b"\x40\x01a\x01b")
     assert decoded(ours, block + b"\x82") == [(b":method", b"GET")]
     assert ours.table_bytes == (0 if block[0] == 0x20 else 34)
@@ -138,11 +138,11 @@ def test_the_table_may_be_resized_at_the_beginning_of_a_block(block: bytes) -> N
 )
 def test_a_block_that_is_none_is_refused_and_says_why(block: bytes, why: str) -> None:
     with pytest.raises(HpackError, match=why):
-        decoded(Decoder(), block)
+        decoded(HpackDecoder(), block)
 
 
 def test_a_bomb_of_headers_is_counted_and_not_kept() -> None:
-    ours = Decoder()
+    ours = HpackDecoder()
     decoded(ours, b"\x40\x01a\x7f\xa1\x1e" + b"v" * 4_000)
     fields, size = ours.decode(b"\xbe" * 16_000, 32 * 1024)
     assert len(fields) == 8
@@ -150,7 +150,7 @@ def test_a_bomb_of_headers_is_counted_and_not_kept() -> None:
 
 
 def test_what_is_left_out_of_a_large_list_is_in_the_table_all_the_same() -> None:
-    theirs, ours = library.Encoder(), Decoder()
+    theirs, ours = library.Encoder(), HpackDecoder()
     pairs = [(b"x-%d" % number, b"v" * 50) for number in range(20)]
     fields, _ = ours.decode(theirs.encode(pairs), 500)
     assert len(fields) < 10

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.h2 import hpack, state
-from serving.h2.machine import Machine
-from serving.h2.state import Settings
-from serving.h2.stream import Stream
+from serving.h2.machine import Http2Machine
+from serving.h2.state import Http2Settings
+from serving.h2.stream import Http2Stream
 from tests.fuzz.sides import check_books
 from tests.support.h2_peer import DONE, OK, REQUEST, all_events, written
 
@@ -21,11 +21,11 @@ _BLOCK = hpack.encode(REQUEST)
 
 @dataclass
 class Side:
-    machine: Machine
+    machine: Http2Machine
     pipe: bytearray = field(default_factory=bytearray)  # what it has written, and the other side has not read
     got: dict[int, bytes] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
-    held: list[tuple[Stream, int]] = field(default_factory=list)  # read, and not reported as consumed
+    held: list[tuple[Http2Stream, int]] = field(default_factory=list)  # read, and not reported as consumed
 
 
 class Pair:
@@ -33,14 +33,14 @@ class Pair:
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self.client = Side(Machine(self._settings(), is_client=True))
-        self.server = Side(Machine(self._settings()))
+        self.client = Side(Http2Machine(self._settings(), is_client=True))
+        self.server = Side(Http2Machine(self._settings()))
         self.asked: dict[int, bytes] = {}
         self.step(0, 1_000)  # each knows the windows of the other: before that, 65,535 bytes may come to every stream
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> Http2Settings:
         window = self._rng.choice((1, 30, 1_000, 65_535, 1 << 20))
-        return Settings(window_bytes=window, connection_window_bytes=self._rng.choice((65_535, 70_000, 1 << 20)))
+        return Http2Settings(window_bytes=window, connection_window_bytes=self._rng.choice((65_535, 70_000, 1 << 20)))
 
     def ask(self) -> None:
         machine, body = self.client.machine, self._rng.randbytes(self._rng.choice((0, 1, 20, 2_000)))
@@ -75,7 +75,7 @@ class Pair:
             if side is self.server:
                 self._echo(stream, side.got.get(stream.id, b""))
 
-    def _echo(self, stream: Stream, body: bytes) -> None:
+    def _echo(self, stream: Http2Stream, body: bytes) -> None:
         out = self.server.machine.outgoing
         if self._rng.random() < 0.5:
             out.answer(stream, OK, body, DONE)
@@ -93,7 +93,7 @@ class Pair:
             kept = []
             for stream, size in side.held:
                 if self._rng.random() < share:
-                    side.machine.consumed(stream, size)
+                    side.machine.acknowledge_bytes(stream, size)
                 else:
                     kept.append((stream, size))
             side.held = kept
@@ -105,7 +105,7 @@ class Pair:
         return not any(side.pipe or side.held for side in sides) and not any(out.frames or out.is_ready for out in outs)
 
 
-def check_windows(machine: Machine) -> None:
+def check_windows(machine: Http2Machine) -> None:
     check_books(machine)
     assert all(s.window >= 0 and s.credit >= 0 for s in machine.streams.values()), "a window is negative"
 
