@@ -47,7 +47,7 @@ class FollowingGateway:
         self.flows = asyncio.Event()
         self.flows.set()
         self._answers = Answers(0)
-        health = SimpleNamespace(is_up=True, error="", saw=lambda _: None, silent_since=lambda: None)
+        health = SimpleNamespace(is_up=True, error="", record_source=lambda _: None, silent_since=lambda: None)
         self._location = SimpleNamespace(name=_NAME, health=health, own=tuple, stream=self._stream)
         locations = SimpleNamespace(by_name={_NAME: self._location}, get=lambda _: self._location)
         bounds = Bounds(often=1, idle_s=1e9)

@@ -20,7 +20,7 @@ class Location:
 
     def __init__(self) -> None:
         self.ids: tuple[str, ...] = ("a", "b")
-        self.health = SimpleNamespace(saw=lambda source: None, is_up=True)
+        self.health = SimpleNamespace(record_source=lambda source: None, is_up=True)
 
     def own(self) -> tuple[()]:
         return ()
