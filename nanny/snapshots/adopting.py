@@ -70,7 +70,11 @@ def _value(service: str, instances: Mapping[Key, Instance], revision: InstanceRe
     for name in ("target", "secretCount"):
         definition.pop(name, None)
     placed = [_instance(location, one) for (location, _), one in sorted(instances.items())]
-    return {"service": service, "instances": placed, "revisions": [definition]}
+    value: dict[str, Any] = {"service": service, "instances": placed, "revisions": [definition]}
+    first = next(iter(instances.values())).spec
+    if first.HasField("liveness") and all(one.spec.liveness == first.liveness for one in instances.values()):
+        value["liveness"] = MessageToDict(first.liveness)
+    return value
 
 
 def _instance(location: str, instance: Instance) -> dict[str, Any]:

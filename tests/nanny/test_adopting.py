@@ -39,6 +39,14 @@ def test_the_snapshot_has_the_id_of_the_revision_and_would_change_nothing() -> N
     assert b"secretCount" not in text
 
 
+def test_times_that_all_instances_have_are_in_the_snapshot() -> None:
+    timed, untimed = instance("web-0"), instance("web-1")
+    timed.spec.liveness.timeout.FromSeconds(60)
+    timed.spec.liveness.report_interval.FromSeconds(20)
+    assert adopted_content("web", all_of(timed))[0].description.liveness == timed.spec.liveness
+    assert adopted_content("web", all_of(timed, untimed))[0].description.liveness is None
+
+
 def test_a_service_that_is_not_of_one_piece_is_refused_with_every_instance_that_is_unlike() -> None:
     odd = [instance("b", target=INSTALLED), instance("c", "r2"), instance("d", command="other"), instance("e")]
     odd[3].meta.annotations[OWNER] = "4"

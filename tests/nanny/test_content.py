@@ -117,6 +117,19 @@ def test_a_snapshot_does_not_set_the_annotation_of_nanny() -> None:
     assert "belongs to Nanny" in faults(GOOD + b"annotations: {nanny.v1/generation: '5'}\n")[0]
 
 
+def test_times_come_with_a_new_instance_and_with_a_switch_and_restart_nothing() -> None:
+    timed = content(GOOD + b"liveness: {reportInterval: 20s, timeout: 60s}\n")
+    assert (timed.id != content().id, timed.revision_id) == (True, content().revision_id)
+    made = wanted.with_revision(timed, KEY, None, wanted.INSTALLED, STAMP)
+    assert made is not None
+    assert made.spec.liveness.timeout.seconds == 60
+    running = wanted.switched_instance(content(), KEY, None, STAMP)
+    assert running is not None
+    after = wanted.switched_instance(timed, KEY, of(running), STAMP)
+    assert after is not None
+    assert (after.spec.liveness.report_interval.seconds, after.spec.revision) == (20, running.spec.revision)
+
+
 def test_preparing_touches_neither_labels_nor_what_runs() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"

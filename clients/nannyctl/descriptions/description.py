@@ -8,7 +8,7 @@ from typing import Any
 
 from hqcli.shape import kind
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.fields import Fields
+from nannyctl.descriptions.fields import Fields, message_of
 from nannyctl.descriptions.installations import addresses_of
 from nannyctl.descriptions.resources import allocation_of, request_of
 from nannyctl.descriptions.revisions import Definition, definitions_of
@@ -43,6 +43,7 @@ class Description:
         place: where it is written, for messages.
         labels: to set; None: to remove. Other labels are left unchanged.
         resources: what every instance asks for; None: left unchanged.
+        liveness: the times of every instance; empty: the installation's; None: left unchanged.
         definitions: revisions to add or to replace, in order.
         ready: the revision that shall run; empty: targets stay as they are.
         installed: revisions that stay on the node for a roll-back.
@@ -57,6 +58,7 @@ class Description:
     labels: Mapping[str, str | None] = field(default_factory=dict)
     annotations: Mapping[str, str | None] = field(default_factory=dict)
     resources: instance_pb2.ResourceRequest | None = None
+    liveness: instance_pb2.LivenessSettings | None = None
     definitions: tuple[Definition, ...] = ()
     ready: str = ""
     installed: tuple[str, ...] = ()
@@ -81,6 +83,7 @@ def parse_description(value: Any, place: str, faults: list[str]) -> Description:
         labels=_labels(fields),
         annotations=fields.texts("annotations"),
         resources=_resources(fields),
+        liveness=_liveness(fields),
         definitions=definitions_of(fields),
         ready=fields.id("ready"),
         installed=fields.ids("installed"),
@@ -107,6 +110,14 @@ def _labels(fields: Fields) -> dict[str, str | None]:
 def _resources(fields: Fields) -> instance_pb2.ResourceRequest | None:
     value = fields.raw("resources")
     return None if value is None else request_of(value, fields.at("resources"), fields.faults)
+
+
+def _liveness(fields: Fields) -> instance_pb2.LivenessSettings | None:
+    """`{}` is a value: back to the installation's times."""
+    value = fields.raw("liveness")
+    if value is None:
+        return None
+    return message_of(value, instance_pb2.LivenessSettings(), fields.at("liveness"), fields.faults)
 
 
 def _drops(fields: Fields) -> tuple[tuple[str, ...], bool]:

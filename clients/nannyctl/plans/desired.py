@@ -33,6 +33,10 @@ def desired_instance(
     _merge_entries(wanted.meta.annotations, description.annotations)
     if description.resources is not None:
         wanted.spec.resource_request.CopyFrom(description.resources)
+    if description.liveness is not None:
+        wanted.spec.liveness.CopyFrom(description.liveness)
+        if not description.liveness.ListFields():
+            wanted.spec.ClearField("liveness")
     if placement.allocation is not None:
         wanted.spec.allocation.CopyFrom(placement.allocation)
     if placement.node:

@@ -214,3 +214,16 @@ async def test_instances_that_are_not_described_are_deleted_only_with_prune(
     assert len(await held_by(client)) == 3
     assert (await nanny("upload", "-f", file, "--prune", server=replica.grpc)).code == 0
     assert set(await held_by(client)) == {"web-0000", "web-0001"}
+
+
+async def test_times_of_a_service_reach_its_instances_and_hq_names_those_that_it_refuses(
+    replica: ReplicaProcess, client: Client, tmp_path: Path
+) -> None:
+    times = {"reportInterval": "20s", "timeout": "60s"}
+    good = written(tmp_path, "good.yaml", description(1, "v1", liveness=times))
+    bad = written(tmp_path, "bad.yaml", description(1, "v1", liveness={**times, "timeout": "30s"}))
+    assert (await nanny("upload", "-f", good, server=replica.grpc)).code == 0
+    [held] = (await held_by(client)).values()
+    assert (held.spec.liveness.report_interval.seconds, held.spec.liveness.timeout.seconds) == (20, 60)
+    refused = await nanny("upload", "-f", bad, server=replica.grpc)
+    assert (refused.code, "spec.liveness.timeout" in refused.out + refused.err) == (1, True), refused

@@ -62,6 +62,18 @@ def test_without_a_ready_one_targets_stay() -> None:
     assert targets(action) == {"v1": "READY", "v2": "INSTALLED"}
 
 
+def test_times_of_a_service_are_set_stay_and_go() -> None:
+    times = {"reportInterval": "20s", "timeout": "60s"}
+    given = decide(described(liveness=times), stored("v1", ready="v1")).after
+    assert given is not None
+    assert (given.spec.liveness.report_interval.seconds, given.spec.liveness.timeout.seconds) == (20, 60)
+    assert decide(described(liveness=times), given).kind is PlannedKind.UNCHANGED
+    assert decide(described(), given).kind is PlannedKind.UNCHANGED
+    cleared = decide(described(liveness={}), given).after
+    assert cleared is not None
+    assert not cleared.spec.HasField("liveness")
+
+
 def test_only_revisions_that_are_named_are_dropped() -> None:
     before = stored("v0", "v1", "v2", ready="v2")
     assert targets(decide(described(ready="v2", drop=["v0", "v9"]), before)) == {"v1": "INSTALLED", "v2": "READY"}
