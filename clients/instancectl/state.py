@@ -126,20 +126,34 @@ def _to_json(state: SupervisorState) -> dict[str, Any]:
         "owner": state.owner,
         "belongs_to": list(state.belongs_to),
         "installed": [{"id": k.id, "digest": k.digest, "contents": c} for k, c in state.installed.items()],
-        "children": [dataclasses.asdict(child) for child in state.children.values()],
+        "children": [_without_checks(child) for child in state.children.values()],
+        "checks": {name: _checks(child) for name, child in state.children.items()},
     }
+
+
+# Release 0.1.0 takes over from us on the way back, and refuses a child with a field that it does not know.
+_CHECKS = ("is_ready", "failed_checks")
+
+
+def _without_checks(child: RunningChild) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(child).items() if name not in _CHECKS}
+
+
+def _checks(child: RunningChild) -> dict[str, Any]:
+    return {name: getattr(child, name) for name in _CHECKS}
 
 
 def _load(path: Path) -> SupervisorState:
     try:
         document = json.loads(path.read_text())
-        children = [_child(item) for item in document["children"]]
+        children = {_name(child.revision, child.container): child for child in map(_child, document["children"])}
+        checks = dict(document.get("checks", {}))
         instance_id, node = document["belongs_to"]
         return SupervisorState(
             owner=document["owner"],
             belongs_to=(instance_id, node),
             installed={RevisionContentKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
-            children={_name(child.revision, child.container): child for child in children},
+            children={name: dataclasses.replace(child, **checks.get(name, {})) for name, child in children.items()},
         )
     except FileNotFoundError:
         return SupervisorState()
@@ -148,11 +162,13 @@ def _load(path: Path) -> SupervisorState:
         raise StateUnreadable(message) from None
 
 
-# A supervisor must be able to take over from one of an earlier version, which used these names.
+# A supervisor must be able to take over from one of an earlier version, which used these names, and from a later one,
+# whose further fields it leaves out.
 _FORMER_NAMES = {"section": "container", "section_digest": "container_digest"}
+_FIELDS = {field.name for field in dataclasses.fields(RunningChild)}
 
 
 def _child(item: Mapping[str, Any]) -> RunningChild:
     named = {_FORMER_NAMES.get(name, name): value for name, value in item.items()}
-    rest = {name: value for name, value in named.items() if name not in ("revision", "process")}
+    rest = {name: value for name, value in named.items() if name in _FIELDS - {"revision", "process"}}
     return RunningChild(revision=RevisionContentKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)

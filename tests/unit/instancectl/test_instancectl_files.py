@@ -165,8 +165,22 @@ def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_pat
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
     StateFile(path).add_child(child)
     document = json.loads(path.read_text())
-    for name in ("is_ready", "failed_checks"):
-        del document["children"][0][name]
+    del document["checks"]
+    path.write_text(json.dumps(document))
+    assert list(StateFile(path).state.children.values()) == [child]
+
+
+def test_a_child_has_only_the_fields_that_the_first_release_takes_and_those_of_a_later_one_are_left_out(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.json"
+    key = RevisionContentKey("r1", "ab")
+    child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
+    StateFile(path).add_child(child)
+    document = json.loads(path.read_text())
+    first = "revision container container_digest process mark group limits grace_s started_wall_s restarts"
+    assert list(document["children"][0]) == first.split()
+    document["children"][0]["of_a_later_version"] = 1
     path.write_text(json.dumps(document))
     assert list(StateFile(path).state.children.values()) == [child]
 
