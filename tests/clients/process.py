@@ -20,24 +20,30 @@ class Outcome:
     err: str
 
 
-def environment(server: str = "") -> dict[str, str]:
-    """Variables for a child that finds the code and, if named, a server."""
+def environment(server: str = "", root: Path = ROOT) -> dict[str, str]:
+    """Variables for a child that finds the code of a source tree and, if named, a server."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
+        "PYTHONPATH": os.pathsep.join((str(root), str(root / "proto"), str(root / "clients"))),
         "HQ_SERVER": server,
     }
 
 
 async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
     """Run hqctl to its end."""
+    return await command("hqctl.main", *arguments, server=server, stdin=stdin)
+
+
+async def command(module: str, *arguments: str, server: str = "", stdin: str = "", root: Path = ROOT) -> Outcome:
+    """Run one of our commands, of this version or from the source tree of another one, to its end."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "hqctl.main"),
+        *(sys.executable, "-m", module),
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=environment(server),
+        env=environment(server, root),
+        cwd=root,
     )
     return await ended(process, stdin.encode())
 

@@ -28,14 +28,14 @@ _TRUE, _FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATU
 
 
 class Program:
-    """One of our commands as a process; what it says goes to a file.
+    """One of our commands as a process; what it says goes to a file. `root`: the source tree that it runs.
 
     Attributes:
         grpc, http: where it listens, once it does.
     """
 
-    def __init__(self, module: str, arguments: Iterable[str], log: Path) -> None:
-        self._module, self._arguments, self.log = module, list(arguments), log
+    def __init__(self, module: str, arguments: Iterable[str], log: Path, root: Path = ROOT) -> None:
+        self._module, self._arguments, self.log, self._root = module, list(arguments), log, root
         self._process: asyncio.subprocess.Process | None = None
         self.grpc = self.http = ""
 
@@ -47,7 +47,7 @@ class Program:
     async def start(self) -> None:
         """Return when it listens."""
         env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
-        path = os.pathsep.join(str(ROOT / folder) for folder in ("", "proto", "clients"))
+        path = os.pathsep.join(str(self._root / folder) for folder in ("", "proto", "clients"))
         with self.log.open("wb") as to:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", self._module, *self._arguments),
@@ -55,6 +55,7 @@ class Program:
                 stdout=to,
                 stderr=to,
                 env={**env, "PYTHONPATH": path},
+                cwd=self._root,
             )
         found = await self.says(_LISTENING)
         self.grpc, self.http = found[1], found[2]

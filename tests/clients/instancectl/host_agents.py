@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
-from tests.clients.instancectl.supervised import NODE, clean_environment
+from tests.clients.instancectl.supervised import NODE, ROOT, clean_environment
 from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
 
@@ -26,15 +26,18 @@ def short_directory() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def host_agent(hq: ReplicaProcess, socket: Path, *more: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`instancectl host-agent` as a process of its own, once it listens."""
+async def host_agent(
+    hq: ReplicaProcess, socket: Path, *more: str, root: Path = ROOT
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`instancectl host-agent` of a source tree as a process of its own, once it listens."""
     log = socket.with_suffix(".log")
     with log.open("ab") as file:
         began = file.tell()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "instancectl.main", "host-agent"),
             *("--server", hq.grpc, "--socket", str(socket), "--node", NODE, *more),
-            env=clean_environment(),
+            env=clean_environment(root),
+            cwd=root,
             stdin=asyncio.subprocess.DEVNULL,
             stderr=file,
         )

@@ -23,18 +23,23 @@ ROOT = Path(__file__).resolve().parents[3]
 NODE = "node-1"
 
 
-def clean_environment() -> dict[str, str]:
-    """Variables for a child that finds the code, without settings or proxies of whoever runs the tests."""
+def clean_environment(root: Path = ROOT) -> dict[str, str]:
+    """Variables for a child that finds the code of a tree, without settings or proxies of whoever runs the tests."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HQ_") and not k.lower().endswith("_proxy")}
-    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))}
+    return {**kept, "PYTHONPATH": os.pathsep.join((str(root), str(root / "proto"), str(root / "clients")))}
 
 
 class Ctl:
-    """One `instancectl run` over one directory; may be killed and started again."""
+    """One `instancectl run` over one directory; may be killed and started again.
+
+    Attributes:
+        root: the source tree that its next start runs: another version lies elsewhere.
+    """
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.directory = directory
         self.log = directory.with_suffix(".log")
+        self.root = ROOT
         self._arguments = arguments
         self._process: asyncio.subprocess.Process | None = None
 
@@ -52,7 +57,8 @@ class Ctl:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=clean_environment(),
+                env=clean_environment(self.root),
+                cwd=self.root,
             )
         return self
 
