@@ -96,6 +96,17 @@ class UnknownRevision(Stop):
     reason = "UNKNOWN_REVISION"
 
 
+class WrongService(FailedPrecondition):
+    """The instance belongs to another service than the one that the write is for; nothing was stored."""
+
+    reason = "WRONG_SERVICE"
+
+    def __init__(self, instance_id: str, expected: str, *, readable: bool = True) -> None:
+        # It does not say which: what a controller is answered is shown to the owners of the service that it is for.
+        whose = "belongs to another service" if readable else f"may belong to another service: {_UNREADABLE}"
+        super().__init__(f"instance {instance_id} {whose}, not {expected}: choose another id", instance_id)
+
+
 class Fenced(Stop):
     """Another reporter took over this revision; stop reporting it."""
 

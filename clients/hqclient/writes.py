@@ -13,8 +13,9 @@ from hqpb.v1 import service_pb2 as pb
 class WriteCalls(Caller):
     """Writes are sent again only if the first try surely stored nothing.
 
-    A precondition is the `version` that was read (0: none), and the `epoch` it belongs to (from the answer's
-    sources; empty: not checked). Every method raises HqApiError: `current_version` on a conflict,
+    A precondition is the `version` that was read (0: none), the `epoch` it belongs to (from the answer's sources;
+    empty: not checked), and the `service` that the instance belongs to (empty: not checked; of another one it is
+    refused, reason WRONG_SERVICE). Every method raises HqApiError: `current_version` on a conflict,
     `violations` for a faulty request, `outcome_unknown` if the write may have been stored nevertheless.
     """
 
@@ -45,6 +46,7 @@ class WriteCalls(Caller):
         *,
         fields: Iterable[str] = (),
         epoch: str = "",
+        service: str = "",
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> pb.UpdateInstanceResponse:
@@ -53,7 +55,11 @@ class WriteCalls(Caller):
         Without `fields`: everything that deploy systems write, and allocation and node_name if they are set.
         """
         request = pb.UpdateInstanceRequest(
-            instance=instance, update_mask=mask(fields), epoch=epoch, validate_only=validate_only
+            instance=instance,
+            update_mask=mask(fields),
+            epoch=epoch,
+            service_id=service,
+            validate_only=validate_only,
         )
         answer = await self.call(
             lambda hq: hq.instances.UpdateInstance,
@@ -65,10 +71,10 @@ class WriteCalls(Caller):
         return answer
 
     async def delete(
-        self, instance_id: str, *, version: int = 0, epoch: str = "", timeout_s: float | None = None
+        self, instance_id: str, *, version: int = 0, epoch: str = "", service: str = "", timeout_s: float | None = None
     ) -> pb.DeleteInstanceResponse:
         """Remove an instance with its secrets and status; NOT_FOUND if there is none."""
-        request = pb.DeleteInstanceRequest(id=instance_id, version=version, epoch=epoch)
+        request = pb.DeleteInstanceRequest(id=instance_id, version=version, epoch=epoch, service_id=service)
         answer = await self.call(lambda hq: hq.instances.DeleteInstance, request, timeout_s=timeout_s)
         self._wrote(answer.version)
         return answer
@@ -78,11 +84,14 @@ class WriteCalls(Caller):
         instances: Sequence[instance_pb2.Instance],
         *,
         epoch: str = "",
+        service: str = "",
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> pb.ApplyInstancesResponse:
         """Create or replace instances, each independently: one result per item, in order; see its `error`."""
-        request = pb.ApplyInstancesRequest(instance=instances, epoch=epoch, validate_only=validate_only)
+        request = pb.ApplyInstancesRequest(
+            instance=instances, epoch=epoch, service_id=service, validate_only=validate_only
+        )
         answer = await self.call(
             lambda hq: hq.instances.ApplyInstances,
             request,
@@ -99,6 +108,7 @@ class WriteCalls(Caller):
         *,
         version: int = 0,
         epoch: str = "",
+        service: str = "",
         clear_secrets: bool = False,
         validate_only: bool = False,
         timeout_s: float | None = None,
@@ -109,6 +119,7 @@ class WriteCalls(Caller):
             revision=revision,
             version=version,
             epoch=epoch,
+            service_id=service,
             update_mask=mask(["secret"] if clear_secrets else []),
             validate_only=validate_only,
         )
@@ -128,11 +139,12 @@ class WriteCalls(Caller):
         *,
         version: int = 0,
         epoch: str = "",
+        service: str = "",
         timeout_s: float | None = None,
     ) -> pb.DeleteRevisionResponse:
         """Remove a revision with its status and secrets."""
         request = pb.DeleteRevisionRequest(
-            instance_id=instance_id, revision_id=revision_id, version=version, epoch=epoch
+            instance_id=instance_id, revision_id=revision_id, version=version, epoch=epoch, service_id=service
         )
         answer = await self.call(lambda hq: hq.instances.DeleteRevision, request, timeout_s=timeout_s)
         self._wrote(answer.instance.meta.version, answer.instance.meta.cluster)

@@ -175,6 +175,7 @@ class Applying:
             instance=[message.instance[i] for i in indexes],
             validate_only=message.validate_only,
             epoch=message.epoch,
+            service_id=message.service_id,
         )
         try:
             body = await self._writes.send(name, "ApplyInstances", batch, call, repeatable=message.validate_only)

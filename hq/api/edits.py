@@ -18,6 +18,7 @@ from hq.validation import (
     check_new_instance,
     check_request_id,
     check_revision,
+    check_service,
     require,
 )
 from hqapi.requests import REPEATED_HEADER, item_error
@@ -51,7 +52,8 @@ class Edits:
         mask = list(request.update_mask.paths) if request.HasField("update_mask") else None
         whole = not mask or "meta.service_id" in mask or "*" in mask or "meta" in mask
         check_instance_update(request.instance, service_required=whole)
-        demanded = Precondition(request.instance.meta.version, request.epoch)
+        require(check_service(request.service_id))
+        demanded = Precondition(request.instance.meta.version, request.epoch, request.service_id)
         entry = await self._registry.writes.update(
             request.instance,
             mask,
@@ -63,8 +65,8 @@ class Edits:
         return _stored_answer(service_pb2.UpdateInstanceResponse, entry, call)
 
     async def delete(self, request: service_pb2.DeleteInstanceRequest, call: Call) -> Answer:
-        require(check_id(request.id, "id"))
-        demanded = Precondition(request.version, request.epoch)
+        require(check_id(request.id, "id"), check_service(request.service_id))
+        demanded = Precondition(request.version, request.epoch, request.service_id)
         version = await self._registry.writes.delete(
             request.id, demanded, self._registry.deadline(call.deadline), call.access.check
         )
@@ -72,7 +74,7 @@ class Edits:
         return MessageAnswer(service_pb2.DeleteInstanceResponse(version=version))
 
     async def apply(self, request: service_pb2.ApplyInstancesRequest, call: Call) -> Answer:
-        require(check_item_count(len(request.instance), "instance"))
+        require(check_item_count(len(request.instance), "instance"), check_service(request.service_id))
         _check_unique([instance.meta.id for instance in request.instance])
         results = await self._registry.apply.apply(
             list(request.instance),
@@ -80,6 +82,7 @@ class Edits:
             self._registry.deadline(call.deadline),
             validate_only=request.validate_only,
             permit=call.access.check,
+            service=request.service_id,
         )
         for result in results:
             call.note_write(result.instance_id, result.version, result.error.reason if result.error else "")
@@ -95,14 +98,14 @@ class Edits:
         return MessageAnswer(service_pb2.ApplyInstancesResponse(result=items))
 
     async def put_revision(self, request: service_pb2.PutRevisionRequest, call: Call) -> Answer:
-        require(check_id(request.instance_id, "instance_id"))
+        require(check_id(request.instance_id, "instance_id"), check_service(request.service_id))
         check_revision(request.revision)
         if other := set(request.update_mask.paths) - {"secret"}:
             raise invalid("update_mask", f"{min(other)!r} cannot be named here; only `secret` can")
         entry = await self._registry.writes.put_revision(
             request.instance_id,
             request.revision,
-            Precondition(request.version, request.epoch),
+            Precondition(request.version, request.epoch, request.service_id),
             self._registry.deadline(call.deadline),
             clear_secrets="secret" in request.update_mask.paths,
             validate_only=request.validate_only,
@@ -111,8 +114,12 @@ class Edits:
         return _stored_answer(service_pb2.PutRevisionResponse, entry, call)
 
     async def delete_revision(self, request: service_pb2.DeleteRevisionRequest, call: Call) -> Answer:
-        require(check_id(request.instance_id, "instance_id"), check_id(request.revision_id, "revision_id"))
-        demanded = Precondition(request.version, request.epoch)
+        require(
+            check_id(request.instance_id, "instance_id"),
+            check_id(request.revision_id, "revision_id"),
+            check_service(request.service_id),
+        )
+        demanded = Precondition(request.version, request.epoch, request.service_id)
         entry = await self._registry.writes.delete_revision(
             request.instance_id,
             request.revision_id,

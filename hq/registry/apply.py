@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from hq.errors import AlreadyExists
+from hq.errors import AlreadyExists, WrongService
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.registry import changes
@@ -41,8 +41,11 @@ class Apply:
         *,
         validate_only: bool,
         permit: Permit = anything,
+        service: str = "",
     ) -> list[AppliedItem]:
         """One result per instance, in order; they do not wait for each other.
+
+        `service`: an item of another one is not written; empty: not compared.
 
         Raises:
             PermissionDenied: one of them may not be written, so none is. One that becomes so while the others are being
@@ -52,14 +55,17 @@ class Apply:
             permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)
             if (before := self._cache.get(instance.meta.id)) is not None:
                 check_entry(permit, before)
-        items = (self._one(i, instance, epoch, deadline, validate_only, permit) for i, instance in enumerate(instances))
+        items = (
+            self._one(i, one, Precondition(one.meta.version, epoch, service), deadline, validate_only, permit)
+            for i, one in enumerate(instances)
+        )
         return list(await asyncio.gather(*items))
 
     async def _one(
         self,
         position: int,
         instance: instance_pb2.Instance,
-        epoch: str,
+        demanded: Precondition,
         deadline: float,
         validate_only: bool,
         permit: Permit,
@@ -67,18 +73,24 @@ class Apply:
         try:
             check_instance_update(instance, f"instance[{position}]")
             require(check_cluster(instance.meta.cluster, self._cluster, f"instance[{position}].meta.cluster"))
-            entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only, permit)
+            entry, outcome = await self._create_or_update(instance, demanded, deadline, validate_only, permit)
         except ServiceError as error:
             return AppliedItem(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
         return AppliedItem(instance.meta.id, outcome, entry.version, None)
 
     async def _create_or_update(
-        self, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool, permit: Permit
+        self,
+        instance: instance_pb2.Instance,
+        demanded: Precondition,
+        deadline: float,
+        validate_only: bool,
+        permit: Permit,
     ) -> tuple[Entry, service_pb2.ApplyOutcome]:
-        demanded = Precondition(instance.meta.version, epoch)
         for _ in range(_TRIES):
             before = self._cache.get(instance.meta.id)
             if before is None and not demanded.version:
+                if demanded.service not in ("", instance.meta.service_id):
+                    raise WrongService(instance.meta.id, demanded.service)
                 try:
                     new = _new(instance)
                     entry = await self._writes.create(new, "", deadline, validate_only=validate_only, permit=permit)

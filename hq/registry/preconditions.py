@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from hq.errors import EpochChanged, VersionConflict
+from hq.errors import EpochChanged, VersionConflict, WrongService
 from hq.keys import HqKeys
 from hq.loading import CatchUp, Loading
 from hq.memory.cache import Cache
@@ -50,10 +50,15 @@ _CATCH_UP_S = 2.0
 
 
 class Precondition(NamedTuple):
-    """What the caller demands of the record as it stands: `version` 0 and `epoch` "" demand nothing."""
+    """What the caller demands of the record as it stands: `version` 0, `epoch` "" and `service` "" demand nothing."""
 
     version: int = 0
     epoch: str = ""
+    service: str = ""
+
+    def is_met_by(self, entry: Entry) -> bool:
+        """Whether the record is at this version, and of this service; its epoch is not compared."""
+        return self.version in (0, entry.version) and self.service in ("", entry.traits.service)
 
 
 class Preconditions:
@@ -72,14 +77,14 @@ class Preconditions:
         """The instance at the version that the caller demands.
 
         Raises:
-            NotFound, VersionConflict, EpochChanged, OutOfReach: it is not there, or not for this caller.
+            NotFound, VersionConflict, WrongService, EpochChanged, OutOfReach: it is not there, or not for this caller.
             NotLoaded: this replica has not read the store, or not the one that has replaced it.
         """
         self._check_epoch(demanded)
         if demanded.version > self._cache.version:
             await self._wait_for(demanded.version, deadline)
         entry = self._cache.get(instance_id)
-        if entry is None or (demanded.version and entry.version != demanded.version):
+        if entry is None or not demanded.is_met_by(entry):
             await self._catch_up.proven()
             self._check_epoch(demanded)
             entry = self._cache.get(instance_id)
@@ -87,6 +92,7 @@ class Preconditions:
             raise NotFound(f"there is no instance {instance_id}")
         entry = await self._permitted_entry(entry, permit)
         self._check_epoch(demanded)
+        self._check_service(entry, demanded)
         spec_at, _ = self._cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
             raise VersionConflict(
@@ -131,6 +137,12 @@ class Preconditions:
             check_entry(permit, newer)
             return newer
         return entry
+
+    def _check_service(self, entry: Entry, demanded: Precondition) -> None:
+        """Call where the write compares the version of this very entry."""
+        is_readable = not self._cache.is_unreadable(entry.traits.id)
+        if demanded.service and not (is_readable and demanded.service == entry.traits.service):
+            raise WrongService(entry.traits.id, demanded.service, readable=is_readable)
 
     def _check_epoch(self, demanded: Precondition) -> None:
         """Call after every wait: the store may be a different one by then, with the same version numbers."""

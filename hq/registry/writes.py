@@ -80,7 +80,7 @@ class Writes:
         validate_only: bool,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises NotFound, VersionConflict, EpochChanged, StoreLimit, InvalidRequest, and what others raise."""
+        """Raises what `Preconditions.met_by` and a commit raise, StoreLimit, InvalidRequest."""
         return await self._change(
             instance.meta.id,
             lambda old: changes.updated_draft(old, instance, mask),
@@ -129,7 +129,7 @@ class Writes:
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
-            if not spec_at or demanded.version:
+            if not spec_at or demanded.version or demanded.service:
                 await self._preconditions.met_by(instance_id, demanded, deadline, permit)
                 spec_at, _ = cache.stored_versions(instance_id)
             if (entry := cache.get(instance_id)) is not None:

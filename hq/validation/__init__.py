@@ -17,6 +17,7 @@ from hq.validation.requests import (
     check_item_count,
     check_page_size,
     check_request_id,
+    check_service,
     check_suspension,
 )
 from hq.validation.typed_fields import check_enums, clean_times
@@ -54,6 +55,7 @@ __all__ = [
     "check_report",
     "check_request_id",
     "check_revision",
+    "check_service",
     "check_suspension",
     "clean_report",
     "clean_times",

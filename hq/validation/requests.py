@@ -44,6 +44,11 @@ def check_cluster(named: str, own: str, field: str) -> Violation | None:
     )
 
 
+def check_service(named: str, field: str = "service_id") -> Violation | None:
+    """The service that a write is for; empty: it does not say."""
+    return check_id(named, field) if named else None
+
+
 def check_page_size(value: int, field: str = "page_size") -> Violation | None:
     """0 asks for the default; one larger than the server's own limit is allowed."""
     return Violation(field, f"{value} is negative: use 0 for the default") if value < 0 else None

@@ -59,10 +59,10 @@ class ServiceContext:
         """The write that changes an instance to `after`."""
         instance = self.instances.get(key)
         version = instance.meta.version if instance is not None else 0
-        return InstanceWrite(key, after, version, self.picture.seen[key[0]].epoch)
+        return InstanceWrite(key, after, version, self.picture.seen[key[0]].epoch, self.id)
 
     def delete(self, key: Key) -> InstanceWrite:
-        return InstanceWrite(key, None, self.instances[key].meta.version, self.picture.seen[key[0]].epoch)
+        return InstanceWrite(key, None, self.instances[key].meta.version, self.picture.seen[key[0]].epoch, self.id)
 
 
 @dataclass(slots=True)

@@ -37,12 +37,13 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class InstanceWrite:
-    """One instance to be stored, or (`after` None) deleted; `version` 0 only where it shall be created."""
+    """One instance of a service to be stored, or (`after` None) deleted; `version` 0 only where it shall be created."""
 
     key: Key
     after: instance_pb2.Instance | None
     version: int
     epoch: str
+    service: str
 
 
 @dataclass(slots=True)
@@ -137,7 +138,8 @@ class InstanceWriter:
                     _note_failure(written, write.key, code, error.reason, error.message)
 
     async def _apply(self, client: Client, batch: list[InstanceWrite], written: Written) -> None:
-        answer = await client.apply([write.after for write in batch if write.after is not None], epoch=batch[0].epoch)
+        instances = [write.after for write in batch if write.after is not None]
+        answer = await client.apply(instances, epoch=batch[0].epoch, service=batch[0].service)
         for write, result in zip(batch, answer.result, strict=True):
             error = result.error
             if error.code:
@@ -159,7 +161,7 @@ class InstanceWriter:
         written.versions[write.key] = stored.meta.version
 
     async def _delete(self, client: Client, write: InstanceWrite, written: Written) -> None:
-        await client.delete(write.key[1], version=write.version, epoch=write.epoch)
+        await client.delete(write.key[1], version=write.version, epoch=write.epoch, service=write.service)
         written.deleted.add(write.key)
 
 
@@ -174,13 +176,13 @@ def _note_failure(written: Written, key: Key, code: int, reason: str, message: s
 
 
 def _batches(writes: Iterable[InstanceWrite]) -> Iterator[list[InstanceWrite]]:
-    """Updates of one location and epoch together; the others one by one."""
-    together: defaultdict[tuple[str, str], list[InstanceWrite]] = defaultdict(list)
+    """Updates of one location, epoch and service together; the others one by one."""
+    together: defaultdict[tuple[str, str, str], list[InstanceWrite]] = defaultdict(list)
     for write in writes:
         if write.after is None or not write.version:
             yield [write]
         else:
-            together[write.key[0], write.epoch].append(write)
+            together[write.key[0], write.epoch, write.service].append(write)
     for alike in together.values():
         yield from _portions(alike)
 

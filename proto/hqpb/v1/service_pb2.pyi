@@ -188,16 +188,18 @@ class CreateInstanceResponse(_message.Message):
     def __init__(self, instance: _Optional[_Union[_instance_pb2.Instance, _Mapping]] = ...) -> None: ...
 
 class UpdateInstanceRequest(_message.Message):
-    __slots__ = ("instance", "update_mask", "validate_only", "epoch")
+    __slots__ = ("instance", "update_mask", "validate_only", "epoch", "service_id")
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
     VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     instance: _instance_pb2.Instance
     update_mask: _field_mask_pb2.FieldMask
     validate_only: bool
     epoch: str
-    def __init__(self, instance: _Optional[_Union[_instance_pb2.Instance, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., validate_only: _Optional[bool] = ..., epoch: _Optional[str] = ...) -> None: ...
+    service_id: str
+    def __init__(self, instance: _Optional[_Union[_instance_pb2.Instance, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., validate_only: _Optional[bool] = ..., epoch: _Optional[str] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class UpdateInstanceResponse(_message.Message):
     __slots__ = ("instance",)
@@ -206,14 +208,16 @@ class UpdateInstanceResponse(_message.Message):
     def __init__(self, instance: _Optional[_Union[_instance_pb2.Instance, _Mapping]] = ...) -> None: ...
 
 class DeleteInstanceRequest(_message.Message):
-    __slots__ = ("id", "version", "epoch")
+    __slots__ = ("id", "version", "epoch", "service_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     version: int
     epoch: str
-    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ...) -> None: ...
+    service_id: str
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class DeleteInstanceResponse(_message.Message):
     __slots__ = ("version",)
@@ -222,14 +226,16 @@ class DeleteInstanceResponse(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class ApplyInstancesRequest(_message.Message):
-    __slots__ = ("instance", "validate_only", "epoch")
+    __slots__ = ("instance", "validate_only", "epoch", "service_id")
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     instance: _containers.RepeatedCompositeFieldContainer[_instance_pb2.Instance]
     validate_only: bool
     epoch: str
-    def __init__(self, instance: _Optional[_Iterable[_Union[_instance_pb2.Instance, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., epoch: _Optional[str] = ...) -> None: ...
+    service_id: str
+    def __init__(self, instance: _Optional[_Iterable[_Union[_instance_pb2.Instance, _Mapping]]] = ..., validate_only: _Optional[bool] = ..., epoch: _Optional[str] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class ApplyInstancesResponse(_message.Message):
     __slots__ = ("result",)
@@ -264,20 +270,22 @@ class ItemError(_message.Message):
     def __init__(self, code: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., field: _Optional[str] = ..., current_version: _Optional[int] = ...) -> None: ...
 
 class PutRevisionRequest(_message.Message):
-    __slots__ = ("instance_id", "revision", "version", "epoch", "update_mask", "validate_only")
+    __slots__ = ("instance_id", "revision", "version", "epoch", "update_mask", "validate_only", "service_id")
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
     VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     instance_id: str
     revision: _instance_pb2.InstanceRevision
     version: int
     epoch: str
     update_mask: _field_mask_pb2.FieldMask
     validate_only: bool
-    def __init__(self, instance_id: _Optional[str] = ..., revision: _Optional[_Union[_instance_pb2.InstanceRevision, _Mapping]] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+    service_id: str
+    def __init__(self, instance_id: _Optional[str] = ..., revision: _Optional[_Union[_instance_pb2.InstanceRevision, _Mapping]] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., validate_only: _Optional[bool] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class PutRevisionResponse(_message.Message):
     __slots__ = ("instance",)
@@ -286,16 +294,18 @@ class PutRevisionResponse(_message.Message):
     def __init__(self, instance: _Optional[_Union[_instance_pb2.Instance, _Mapping]] = ...) -> None: ...
 
 class DeleteRevisionRequest(_message.Message):
-    __slots__ = ("instance_id", "revision_id", "version", "epoch")
+    __slots__ = ("instance_id", "revision_id", "version", "epoch", "service_id")
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     REVISION_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     instance_id: str
     revision_id: str
     version: int
     epoch: str
-    def __init__(self, instance_id: _Optional[str] = ..., revision_id: _Optional[str] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ...) -> None: ...
+    service_id: str
+    def __init__(self, instance_id: _Optional[str] = ..., revision_id: _Optional[str] = ..., version: _Optional[int] = ..., epoch: _Optional[str] = ..., service_id: _Optional[str] = ...) -> None: ...
 
 class DeleteRevisionResponse(_message.Message):
     __slots__ = ("instance",)
