@@ -17,6 +17,7 @@ from cms.ledger.limits import DomainLimits
 from cms.metrics import METRICS, CmsMetricSources
 from cms.wire.site import WireApi
 from control import ControlConfig, Controller
+from control.kept_lines import KeptLines
 from control.process import ControllerHealth, release
 from hqclient import Client
 from serving.auth.watched_files import WatchedFiles
@@ -46,6 +47,7 @@ class CmsServer:
     ) -> None:
         self._store, self._clients, self._sites = store, clients, sites
         self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        KeptLines(controller, shared, rng)
         self.locations = HqFollower(clients, book.picture, shared.clock)
         self.desk = CmsController(controller, book, self.locations, settings)
         leave = TaskService(self.desk)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from control import ControlConfig, Controller
+from control.kept_lines import KeptLines
 from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
@@ -48,6 +49,7 @@ class NannyProcess:
     ) -> None:
         self._store, self._locations = store, locations
         self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        KeptLines(controller, shared, rng)
         kinds.declare(controller)
         events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
         self.pictures = pictures = ServiceViews(locations, shared.clock)

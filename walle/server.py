@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from control import ControlConfig, Controller
+from control.kept_lines import KeptLines
 from control.process import ControllerHealth, release
 from serving.calls.methods import Method, ServiceTable
 from serving.context import ServerContext, process_metrics
@@ -67,6 +68,7 @@ class WalleServer:
     ) -> None:
         self._store, self._hq = store, hq
         self.controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        KeptLines(self.controller, shared, rng)
         calls = OutgoingCalls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []
         outbox = Outbox([WebhookNotifier(file.destinations, calls), *mail], self._recipients)

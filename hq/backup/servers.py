@@ -43,8 +43,8 @@ def _controller(
     """A server on the kit of the controllers, which keeps records of its own beside the server's (control/)."""
     inbox, kit = f"events.{events}", "controlpb.v1.control_pb2"
     messages = {kind: f"{package}.{message}" for kind, message in kinds.items()}
-    messages |= {f"failures.{reconciler}": f"{kit}.Failure" for reconciler in (inbox, *reconcilers)}
-    messages |= {inbox: f"{kit}.Inbox", "freeze": f"{kit}.Freeze"}
+    messages |= {f"failures.{reconciler}": f"{kit}.Failure" for reconciler in (inbox, "audit", *reconcilers)}
+    messages |= {inbox: f"{kit}.Inbox", "freeze": f"{kit}.Freeze", "audit": f"{kit}.KeptLine"}
     temporary = ("acting", "opening", *_OF_THE_STORE)
     return BackedUpServer(name, title, f"/{name}/v1/", tuple(messages), temporary, afterwards, messages)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from serving.auth.audit_chain import Chain
 from serving.clock import Clock
-from serving.errors import AuditUnavailable
+from serving.errors import AuditUnavailable, ServiceError
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Audit:
     Attributes:
         fault: why the last line could not be written; empty: it was.
         lines, lost: how many were written, and how many never will be.
+        keep: stores a line, as JSON, so that it outlives this process, or raises ServiceError; None: nothing does.
         chain: which line was the last, also of those that were written before this process began.
     """
 
@@ -78,6 +80,7 @@ class Audit:
         self._sink, self._clock = sink, clock
         self.fault = ""
         self.lines = self.lost = 0
+        self.keep: Callable[[str], Awaitable[None]] | None = None
         self._owed: deque[dict[str, Any]] = deque()
         self.chain = Chain(sink.last)
         self._marked, self._mark_at = "", 0.0
@@ -87,7 +90,28 @@ class Audit:
 
     def record(self, line: AuditLine) -> bool:
         """Append a line about what has happened, at once or as soon as possible; return whether it was at once."""
-        self._owed.append(self._fields(line))
+        return self._owe(self._fields(line))
+
+    async def record_safely(self, line: AuditLine) -> None:
+        """The same; while the log cannot take it, it is kept so that it outlives this process, if anything keeps it."""
+        fields = self._fields(line)
+        if self.keep is None:
+            self._owe(fields)
+            return
+        if self.pay() and self._append(fields):
+            return
+        try:
+            await self.keep(json.dumps(fields))
+        except ServiceError as error:
+            log.warning("a line of the audit log could not be kept in the store, only in memory: %s", error)
+            self._owe(fields)
+
+    def record_kept(self, line: str) -> bool:
+        """Append a line that was kept; return whether it is in the log. Raises ValueError: it is not JSON."""
+        return self.pay() and self._append(json.loads(line))
+
+    def _owe(self, fields: dict[str, Any]) -> bool:
+        self._owed.append(fields)
         if len(self._owed) > _MAX_OWED:
             self._owed.popleft()
             self.lost += 1

@@ -240,8 +240,8 @@ class Gate:
             return self._only_denied(method)
 
         async def run(request: Any, call: Call) -> Answer:
-            key = method.subject(request)
-            self._begin(call, method, key, only_stops=method.only_stops(request))
+            key, only_stops = method.subject(request), method.only_stops(request)
+            await self._begin(call, method, key, only_stops=only_stops)
             try:
                 answer = await maybe_await(method.run(request, call))
             except BaseException as error:
@@ -252,16 +252,16 @@ class Gate:
                     raise
                 self._wrote(call, method, key, error.reason if isinstance(error, ServiceError) else "UNKNOWN")
                 raise
-            self._wrote(call, method, key, "OK")
+            await self._succeeded(call, method, key, only_stops=only_stops)
             return answer
 
         return run
 
-    def _begin(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
+    async def _begin(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
         """Raises AuditUnavailable: it changes something, and could not be recorded."""
         line = self._line(call, method.path, method.rule, "allow", "begun")._replace(key=key)
         if method.rule.record is AuditLevel.ORDERS and only_stops:
-            self._audit.record(line)
+            await self._audit.record_safely(line)  # before the order: where it takes effect, its line is there
         elif method.rule.record is AuditLevel.ORDERS or (method.rule.record is AuditLevel.WRITES and self._audit.fault):
             self._audit.require(line)
 
@@ -297,18 +297,29 @@ class Gate:
             line = line._replace(identity=self._claimed_identity(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
 
+    async def _succeeded(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
+        if not only_stops:
+            self._wrote(call, method, key, "OK")
+            return
+        for line in self._written(call, method, key, "OK"):
+            await self._audit.record_safely(line)
+
     def _wrote(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> None:
+        for line in self._written(call, method, key, outcome):
+            if line.outcome == "OK" or line.outcome in _UNSURE:
+                self._audit.record(line)
+            else:
+                self.denials.record(line.identity or call.host, line)
+
+    def _written(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> Iterator[AuditLine]:
+        """A line for each thing that the call was about."""
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
             came_to = touch.outcome or outcome
             is_denied = came_to in DENIALS or came_to in self._denied_by_state  # an item of a batch, alone
-            line = line._replace(
+            yield line._replace(
                 key=touch.key, version=touch.version, decision="deny" if is_denied else "allow", outcome=came_to
             )
-            if came_to == "OK" or came_to in _UNSURE:
-                self._audit.record(line)
-            else:
-                self.denials.record(line.identity or call.host, line)
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> AuditLine:
         identity = call.access.identity

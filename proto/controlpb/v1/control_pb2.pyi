@@ -87,3 +87,9 @@ class Opening(_message.Message):
     reason: str
     since_unix_ms: int
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ...) -> None: ...
+
+class KeptLine(_message.Message):
+    __slots__ = ("line",)
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    line: str
+    def __init__(self, line: _Optional[str] = ...) -> None: ...
