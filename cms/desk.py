@@ -26,6 +26,7 @@ from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, m
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
 from serving.rights.patterns import IdentityPattern
+from serving.rights.rules import LEAVE
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,9 @@ class CmsController:
         self.tasks, self.budgets = controller.records(TASK), controller.records(BUDGET)
         self.ended, self.declared = controller.records(ENDED), controller.records(DECLARED)
         self._ledger = controller.records(LEDGER)
-        self.orders = CmsOrders(controller)
+        self._reaches = self.reaches()
+        self.orders = CmsOrders(controller, self._reaches)
+        book.barred = self._barred
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
         self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
@@ -85,6 +88,17 @@ class CmsController:
     def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
         return CmsAccessChecks(self.book, self.settings.issuers, self.tasks, self.budgets)
+
+    def _barred(self, task: Task) -> str:
+        """Why the owner may not take down by now what its stored task names; empty: it may."""
+        record = self.tasks.get(task.id)
+        if record is None or not record.access:
+            return ""
+        check = self._reaches.check_task
+        refusal = self.controller.rights.refusal(
+            record.access, LEAVE, lambda access: check(record, access, is_new=False)
+        )
+        return str(refusal) if refusal is not None else ""
 
     def why_closed(self) -> str:
         """Why nothing is granted; empty: granting is open."""

@@ -7,9 +7,12 @@ from typing import Final, NoReturn
 
 from cms.ledger.actions import ACTIONS
 from cms.ledger.states import State, TaskEvent
+from cms.permits import CmsAccessChecks
 from cms.records import BUDGET, DECLARED, ENDED, TASK, ended_record, move
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
+from serving.rights.rules import BUDGET as BUDGET_RULE
+from serving.rights.rules import LEAVE
 
 _SHARDS: Final = 16
 TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
@@ -18,8 +21,8 @@ TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
 class CmsOrders:
     """Stores orders, and handles them where this process acts."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, controller: Controller, reaches: CmsAccessChecks) -> None:
+        self._controller, self._reaches = controller, reaches
         self._events = controller.events("order", ledger_pb2.Order, self._handle)
 
     async def submit(self, key: str, order: ledger_pb2.Order, by: str = "", timeout_s: float = TIMEOUT_S) -> None:
@@ -30,6 +33,7 @@ class CmsOrders:
         await self._events.submit(f"shard-{zlib.crc32(key.encode()) % _SHARDS}", order, by=by, timeout_s=timeout_s)
 
     def _handle(self, change: Change, _: str, order: ledger_pb2.Order) -> None:
+        self._check_reach(change, order)
         match order.WhichOneof("order"):
             case "put_budget":
                 change.get(BUDGET, order.put_budget.name)
@@ -40,6 +44,14 @@ class CmsOrders:
                 self._declare(change, order.declare)
             case which:
                 self._handle_task(change, order, which or "")
+
+    def _check_reach(self, change: Change, order: ledger_pb2.Order) -> None:
+        """Raises Refused: meanwhile the budget has become another service's, or the author has lost its rights."""
+        name = order.put_budget.name or order.delete_budget.name
+        budget = change.get(BUDGET, name) if name else None
+        rule = LEAVE if order.HasField("declare") else BUDGET_RULE
+        check = self._reaches.check_order
+        self._controller.rights.check(order.access, rule, lambda access: check(order, access, budget))
 
     def _handle_task(self, change: Change, order: ledger_pb2.Order, which: str) -> None:
         record = change.get(TASK, order.task_id)

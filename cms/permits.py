@@ -49,10 +49,12 @@ class CmsAccessChecks:
         self.deleted_budget = checked_reach(Of.SERVICE, self._check_budget_delete)
         self.declared = checked_reach(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
 
-    def check_task(self, task: Any, access: Access) -> None:
-        """Raises PermissionDenied unless all that a new task takes down is within reach, and its issuer the caller's.
+    def check_task(self, task: Any, access: Access, *, is_new: bool = True) -> None:
+        """Raises PermissionDenied unless all that a task takes down is within reach, and its issuer the caller's.
 
-        `task`: as requested, or as stored.
+        Args:
+            task: as requested, or as stored.
+            is_new: an instance that is not known may be anybody's; later it is one that is gone: nothing to take down.
         """
         self._check_issuer(task.issuer, access)
         if access.is_unlimited:
@@ -61,8 +63,23 @@ class CmsAccessChecks:
             access.check_node(host, READERS, "hosts")
         for one in task.instance:
             instance = self._book.picture.instances.get(InstanceKey(one.location, one.id))
-            if instance is None or not access.covers(instance.service, instance.host, cluster=one.location):
+            is_within = instance is not None and access.covers(instance.service, instance.host, cluster=one.location)
+            if not is_within and (is_new or instance is not None):
                 access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
+
+    def check_order(self, order: ledger_pb2.Order, access: Access, budget: ledger_pb2.Budget | None) -> None:
+        """Raises PermissionDenied, OutOfReach: what an order is about is out of reach where it takes effect.
+
+        `budget`: the one that it replaces or deletes, as it is then.
+        """
+        match order.WhichOneof("order"):
+            case "put_budget":
+                new = order.put_budget
+                check_budget(new.name, {new.service, budget.service if budget else new.service}, access)
+            case "delete_budget":
+                check_no_foreign_budget(order.delete_budget.name, budget, access)
+            case "declare":
+                self._check_issuer(order.declare.issuer, access)
 
     def visible_why(self, why: Why, access: Access) -> Why:
         """Why a task stands so, without the names of others' tasks and instances."""
@@ -102,9 +119,7 @@ class CmsAccessChecks:
         check_budget(budget.name, {budget.service, before.service if before else budget.service}, access)
 
     def _check_budget_delete(self, request: Any, access: Access) -> None:
-        before = self._budgets.get(request.name)
-        if before is not None and not access.covers_service(before.service):
-            raise OutOfReach(f"there is no budget {request.name[:100]}", key=request.name)
+        check_no_foreign_budget(request.name, self._budgets.get(request.name), access)
 
 
 def check_budget(name: str, services: set[str], access: Access) -> None:
@@ -112,6 +127,12 @@ def check_budget(name: str, services: set[str], access: Access) -> None:
     for service in services:
         if not access.is_unlimited and not (service and access.covers_service(service)):
             access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")
+
+
+def check_no_foreign_budget(name: str, budget: ledger_pb2.Budget | None, access: Access) -> None:
+    """Raises OutOfReach: the budget is of a service that is out of reach."""
+    if budget is not None and not access.covers_service(budget.service):
+        raise OutOfReach(f"there is no budget {name[:100]}", key=name)
 
 
 def _reaches(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:

@@ -18,6 +18,7 @@ from cms.metrics import METRICS, CmsMetricSources
 from cms.wire.site import WireApi
 from control import ControlConfig, Controller
 from control.kept_lines import KeptLines
+from control.order_rights import OrderRights
 from control.process import ControllerHealth, release
 from hqclient import Client
 from serving.auth.watched_files import WatchedFiles
@@ -46,7 +47,9 @@ class CmsServer:
         sites: WatchedFiles[DomainLimits] | None = None,
     ) -> None:
         self._store, self._clients, self._sites = store, clients, sites
-        self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        self.controller = controller = Controller(
+            config, store, shared.clock, rng, shared.why_unrecorded, OrderRights.of(shared)
+        )
         KeptLines(controller, shared, rng)
         self.locations = HqFollower(clients, book.picture, shared.clock)
         self.desk = CmsController(controller, book, self.locations, settings)

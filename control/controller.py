@@ -14,6 +14,7 @@ from control.errors import MayNotBegin
 from control.events import E, EventParts, Events, Handler
 from control.following import ControlConfig, Following
 from control.memory import STILL_LOADING
+from control.order_rights import BY_STORED_GRANTS, OrderRights
 from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
@@ -31,6 +32,7 @@ class Controller:
         loaded: set when everything was read and a fence proved it; reads may be served. Cleared on a new epoch.
         stop: the emergency stop of this process.
         why_unrecorded: why nothing can be recorded, so that nothing may begin; empty: it can.
+        rights: compares the rights of who gave an order where it takes effect.
     """
 
     def __init__(
@@ -40,9 +42,10 @@ class Controller:
         clock: Clock,
         rng: random.Random,
         why_unrecorded: Callable[[], str] = lambda: "",
+        rights: OrderRights = BY_STORED_GRANTS,
     ) -> None:
         self.config, self.clock = config, clock
-        self._rng = rng
+        self._rng, self.rights = rng, rights
         self._following = following = Following(config, store, clock, rng)
         self.loaded, self._epoch, self._fence = following.loaded, following.epoch, following.fence
         self._memory, self._changes = memory, changes = following.memory, following.changes

@@ -8,6 +8,7 @@ from typing import Final
 
 from control import ControlConfig, Controller
 from control.kept_lines import KeptLines
+from control.order_rights import OrderRights
 from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
@@ -48,10 +49,12 @@ class NannyProcess:
         grace_s: float = 5.0,
     ) -> None:
         self._store, self._locations = store, locations
-        self.controller = controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        self.controller = controller = Controller(
+            config, store, shared.clock, rng, shared.why_unrecorded, OrderRights.of(shared)
+        )
         KeptLines(controller, shared, rng)
         kinds.declare(controller)
-        events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
+        events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms, controller.rights))
         self.pictures = pictures = ServiceViews(locations, shared.clock)
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
         contents = Contents(snapshots, chunks, locations)

@@ -8,6 +8,7 @@ from typing import Any
 
 from control import ControlConfig, Controller
 from control.kept_lines import KeptLines
+from control.order_rights import OrderRights
 from control.process import ControllerHealth, release
 from serving.calls.methods import Method, ServiceTable
 from serving.context import ServerContext, process_metrics
@@ -67,7 +68,7 @@ class WalleServer:
         grace_s: float = 5.0,
     ) -> None:
         self._store, self._hq = store, hq
-        self.controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded)
+        self.controller = Controller(config, store, shared.clock, rng, shared.why_unrecorded, OrderRights.of(shared))
         KeptLines(self.controller, shared, rng)
         calls = OutgoingCalls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []

@@ -19,6 +19,7 @@ from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, invalid
 from serving.rights.reach import SHOWN, Of, narrowed_reach
 from serving.rights.rules import BUDGET, LEAVE, READ
+from serving.rights.stored import encode_access
 
 _MOST_PLANNED = 1_000
 
@@ -60,6 +61,7 @@ class CmsApi:
 
     async def create(self, request: pb.CreateTaskRequest, call: Call) -> Answer:
         wanted = record_of(request.task, owner_of(call))
+        wanted.access = encode_access(call.access)
         check_task(wanted)
         record, why = await (self._leave.dry_run(wanted) if request.dry_run else self._leave.create(wanted))
         return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why, call)))
@@ -111,7 +113,9 @@ class CmsApi:
         record = budget_record(request.budget)
         check_budget(record)
         record.by, record.at_ms = owner_of(call), self._clock.wall_ms()
-        await self._desk.orders.submit(record.name, ledger_pb2.Order(put_budget=record), record.by)
+        await self._desk.orders.submit(
+            record.name, ledger_pb2.Order(put_budget=record, access=encode_access(call.access)), record.by
+        )
         return MessageAnswer(pb.PutBudgetResponse(budget=budget_message(record)))
 
     async def list_budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Answer:
@@ -132,10 +136,14 @@ class CmsApi:
         before = self._desk.budgets.get(request.name)
         if before is None:
             raise NotFound(f"there is no budget {request.name[:100]}")
-        order = ledger_pb2.Order(delete_budget=ledger_pb2.Order.DeleteBudget(name=request.name))
+        order = ledger_pb2.Order(
+            delete_budget=ledger_pb2.Order.DeleteBudget(name=request.name), access=encode_access(call.access)
+        )
         try:
             await self._desk.orders.submit(request.name, order, owner_of(call))
         except EventRefused as error:
+            if error.code != NotFound.code:
+                raise
             raise NotFound(str(error)) from None
         return MessageAnswer(pb.DeleteBudgetResponse())
 
@@ -149,7 +157,8 @@ class CmsApi:
                 f"{request.issuer[:100]!a} is not authorized to declare work: see --task-issuer of the CMS",
             )
         declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
-        await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
+        order = ledger_pb2.Order(declare=declare, access=encode_access(call.access))
+        await desk.orders.submit(request.issuer, order, owner_of(call))
         missing = desk.missing_issuers()
         if not missing and not desk.controller.is_open:
             await desk.controller.open(owner_of(call) or request.issuer, "every issuer has declared its running work")

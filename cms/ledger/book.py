@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cms.ledger.budgets import Budget, Budgets
@@ -40,6 +40,7 @@ class TaskLedger:
         locations: all there are.
         closed: why nothing may be granted (frozen, a new epoch); empty: it may.
         stuck_since: units that wait for something broken, and since when.
+        barred: why a task's owner may not take down by now what the task names; empty: it may.
         claims: cached claims of those that wait, to decide faster.
     """
 
@@ -51,6 +52,7 @@ class TaskLedger:
     tasks: dict[str, Task] = field(default_factory=dict)
     stuck_since: dict[UnitKey, float] = field(default_factory=dict)
     claims: ClaimCache = field(default_factory=ClaimCache)
+    barred: Callable[[Task], str] = lambda _: ""
 
     @classmethod
     def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> TaskLedger:

@@ -28,8 +28,8 @@ class Obstacle(NamedTuple):
     """Why a unit does not fit.
 
     Attributes:
-        kind: "budget", "limit" or "location".
-        name: its name.
+        kind: "budget", "limit", "location" or "rights".
+        name: its name; of rights: why its owner may not.
         needed: the floor, or the maximum of domains.
         left: what would be left available, or under work.
     """

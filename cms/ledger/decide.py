@@ -92,6 +92,9 @@ def _decide_unit(
         decision.waiting[unit] = UnitWait(tuple(obstacles), settles_in_s)
     elif obstacles:
         has_taken = _keep_waiting(book, decision, unit, working, obstacles, now)
+    elif barred := _barred(book, working):
+        decision.waiting[unit] = UnitWait(tuple(barred), keeps_place=False)
+        has_taken = False
     else:
         decision.changes += [
             TaskChange(task.id, TaskEvent.OFFER if task.confirm else TaskEvent.GRANT) for task in working
@@ -118,6 +121,11 @@ def _keep_waiting(
         keeps_place = True
     decision.waiting[unit] = UnitWait(tuple(obstacles), 0.0, keeps_place)
     return keeps_place
+
+
+def _barred(book: TaskLedger, tasks: Sequence[Task]) -> list[Obstacle]:
+    """Why owners may not take down what they asked for any more. Asked only of what would be granted: it costs."""
+    return [Obstacle("rights", why, WaitCause.BROKEN) for task in tasks if (why := book.barred(task))]
 
 
 def _rejects(book: TaskLedger, obstacle: Obstacle) -> bool:
@@ -157,7 +165,7 @@ def _lapses(book: TaskLedger, now: float) -> list[TaskChange]:
 
 
 def withdrawals(book: TaskLedger) -> list[TaskChange]:
-    """Provisional oks that break a floor by now: the latest first, as many as necessary.
+    """Provisional oks that break a floor by now, the latest first, as many as necessary; and those without the right.
 
     What several of them hold is charged to the first one; otherwise all of them could be confirmed.
     """
@@ -167,7 +175,7 @@ def withdrawals(book: TaskLedger) -> list[TaskChange]:
     later: set[str] = set()
     for _, tasks in reversed([*book.units(State.PROVISIONAL)]):
         later |= {task.id for task in tasks}
-        if not _still_fits(book, tasks, later, freed):
+        if _barred(book, tasks) or not _still_fits(book, tasks, later, freed):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)

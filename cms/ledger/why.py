@@ -190,6 +190,8 @@ def _with_facts(
 
 
 def _words(book: TaskLedger, obstacle: Obstacle) -> str:
+    if obstacle.kind == "rights":
+        return obstacle.name
     if obstacle.kind == "location":
         return f"location {obstacle.name} is silent: what runs on these hosts is unknown until it answers"
     if obstacle.kind == "limit":

@@ -19,6 +19,7 @@ from serving.errors import ServiceError
 from serving.protocol_errors import MethodNotAllowed
 from serving.rights.reach import ONESELF, Of, Reach, stored_reach
 from serving.rights.rules import LEAVE, POLL, READ, Rule
+from serving.rights.stored import encode_access
 from serving.standard.site import SiteAnswer, SiteRequest
 
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
@@ -102,7 +103,7 @@ class WireApi:
     async def _create(self, request: _Request, call: Call) -> SiteAnswer:
         wanted = parse_task(request.site.body, self._shared.limits.max_json_depth)
         is_dry = is_dry_run(request.site.query_string)
-        wanted.owner = owner_of(call)
+        wanted.owner, wanted.access = owner_of(call), encode_access(call.access)
         check_task(wanted, actions_since(request.at.minor))
         if call.access.is_checked:
             self._reaches.check_task(wanted, call.access)

@@ -9,6 +9,7 @@ from control import Controller
 from nanny.api.orders import NannyOrders, check_id, check_info, check_mask, default_request_id
 from nanny.api.queries import Queries
 from nanny.api.shown import NannyMessages
+from nanny.reach import DESCRIBE, MANAGERS, ORDER, OWNERS, SEEN, service_in
 from nanny.records import kinds
 from nanny.world.leave import ApprovalPort
 from nanny.world.pictures import ServiceViews
@@ -16,37 +17,12 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import OutOfReach, invalid
-from serving.rights.access import Access
-from serving.rights.reach import EVERYTHING, SHOWN, Of, Reach, checked_reach, narrowed_reach
-from serving.rights.rules import INSPECT, READ, STOP, AuditLevel, Role, Rule
+from serving.errors import invalid
+from serving.rights.reach import EVERYTHING, SHOWN, Of, narrowed_reach
+from serving.rights.rules import INSPECT, READ, STOP
 
 _SERVICE: Final = ServiceTable("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
-_OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
-_MANAGERS: Final = (Role.OPERATOR, Role.ADMIN)
 _PAGE: Final = 1_000
-ORDER: Final = Rule("change services", frozenset(_OWNERS), AuditLevel.ORDERS)
-DESCRIBE: Final = Rule("read descriptions", frozenset(_OWNERS), AuditLevel.READS)
-
-
-def _check_service_visible(request: Any, access: Access) -> None:
-    """Raises OutOfReach: to this caller the service does not exist."""
-    if not access.covers_service(request.service_id):
-        raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
-
-
-def _of(roles: tuple[Role, ...]) -> Reach:
-    """All of a service, in one of these roles; who does not see it is told that it is not there."""
-
-    def check(request: Any, access: Access) -> None:
-        if not isinstance(request, pb.CreateServiceRequest):
-            _check_service_visible(request, access)
-        access.check_service(request.service_id, roles)
-
-    return checked_reach(Of.SERVICE, check)
-
-
-_SEEN: Final = checked_reach(Of.SERVICE, _check_service_visible)
 
 
 class NannyApi:
@@ -67,22 +43,22 @@ class NannyApi:
     def methods(self) -> list[Method]:
         """All calls. Owners (uploaders of the service) order; operations managers (operators) pause and resume."""
         return [
-            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.GetServiceRequest, self._get, READ, _SEEN),
+            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.GetServiceRequest, self._get, READ, SEEN),
             _SERVICE.unary(pb.ListServicesRequest, self._list, READ, narrowed_reach(Of.SERVICE)),
-            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE, _of(_OWNERS)),
-            _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ, _SEEN),
-            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.PauseActionsRequest, self._pause, STOP, _of(_MANAGERS), only_stops=lambda _: True),
-            _SERVICE.unary(pb.ResumeActionsRequest, self._resume, STOP, _of(_MANAGERS)),
-            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, _of(_OWNERS)),
-            _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, _SEEN),
-            _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, _SEEN),
-            _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ, _SEEN),
+            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, DESCRIBE, service_in(OWNERS)),
+            _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ, SEEN),
+            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.PauseActionsRequest, self._pause, STOP, service_in(MANAGERS), only_stops=lambda _: True),
+            _SERVICE.unary(pb.ResumeActionsRequest, self._resume, STOP, service_in(MANAGERS)),
+            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, SEEN),
+            _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, SEEN),
+            _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ, SEEN),
             _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT, SHOWN),
             _SERVICE.unary(
                 pb.SetControlRequest,

@@ -23,6 +23,7 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
 from serving.errors import InvalidRequest, NotFound, Violation, invalid
+from serving.rights.stored import encode_access
 
 _ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
 _LONGEST_WORDS: Final = 1_000
@@ -132,6 +133,7 @@ class NannyOrders:
         identity = call.access.identity
         _check_words(by)
         event.by.author = identity.name if identity is not None else by.author
+        event.access = encode_access(call.access)
         event.by.comment, event.by.ticket = by.comment, by.ticket
 
     async def _store_content(self, service: str, content: Content, chunks: list[bytes]) -> int:

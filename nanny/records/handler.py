@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from control import Change, Refused, UnreadableEvent
+from control.order_rights import OrderRights
 from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import Current, SnapshotEvent, Target
 from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal
 from nanny.automaton.table import State
+from nanny.reach import rule_of_event
 from nanny.records import kinds
 from nanny.records.history import Story
 from nanny.records.outcomes import note_outcomes
@@ -30,10 +32,12 @@ _OUTCOMES: Final[Mapping[int, SnapshotEvent]] = {
 }
 
 
-def handler(wall_ms: Callable[[], int]) -> Callable[[Change, str, ServiceEvent], None]:
+def handler(wall_ms: Callable[[], int], rights: OrderRights) -> Callable[[Change, str, ServiceEvent], None]:
     """The handler. Events carry no time of their own: the same request sent again must be the same event."""
 
     def handle_with_time(change: Change, service_id: str, event: ServiceEvent) -> None:
+        rule, roles = rule_of_event(event.WhichOneof("event") or "")
+        rights.check(event.access, rule, lambda access: access.check_service(service_id, roles))
         event.by.time.FromMilliseconds(wall_ms())
         handle(change, service_id, event)
 

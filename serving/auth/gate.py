@@ -113,6 +113,16 @@ class Gate:
             access = decided[identity.name] = Access(identity, rule, grants)
         return access
 
+    def current_access(self, name: str, rule: Rule) -> Access:
+        """What an identity may touch under a rule now, for an order of it that was stored.
+
+        Raises PermissionDenied: it has none of the rule's roles any more; Unauthenticated: it was revoked.
+        """
+        identity = Identity(name, ProofKind.TOKEN, math.inf)
+        if self._revoked is not None:
+            self._revoked.check(identity)
+        return Access(identity, rule, self._matching_grants(identity, rule))
+
     def scopes_of(self, name: str) -> dict[Role, tuple[Scope, ...]]:
         """All that the policy grants to an identity of this name here."""
         return self._policy.scopes(name, self._cluster)

@@ -12,7 +12,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqclient import HqApiError
 from hqclient.credential_files import CredentialFiles
-from nanny.api.nanny_api import _MANAGERS, _OWNERS, _of
+from nanny.reach import MANAGERS, OWNERS, service_in
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
 from serving.errors import OutOfReach, PermissionDenied
@@ -123,7 +123,7 @@ def access(role: Role, service: str) -> Access:
 
 
 def allows(roles: tuple[Role, ...], request: Any, who: Access) -> None:
-    check = _of(roles).check
+    check = service_in(roles).check
     assert check is not None
     check(request, who)
 
@@ -131,21 +131,21 @@ def allows(roles: tuple[Role, ...], request: Any, who: Access) -> None:
 def test_pause_is_for_operations_managers_of_the_service() -> None:
     request = pb.PauseActionsRequest(service_id="web")
     for role in (Role.OPERATOR, Role.ADMIN):
-        allows(_MANAGERS, request, access(role, "web"))
+        allows(MANAGERS, request, access(role, "web"))
     for role in (Role.UPLOADER, Role.READER):
         with pytest.raises(PermissionDenied):
-            allows(_MANAGERS, request, access(role, "web"))
+            allows(MANAGERS, request, access(role, "web"))
 
 
 def test_orders_are_for_owners_of_the_service() -> None:
     request = pb.StopServiceRequest(service_id="web")
-    allows(_OWNERS, request, access(Role.UPLOADER, "web"))
+    allows(OWNERS, request, access(Role.UPLOADER, "web"))
     with pytest.raises(PermissionDenied):
-        allows(_OWNERS, request, access(Role.OPERATOR, "web"))
+        allows(OWNERS, request, access(Role.OPERATOR, "web"))
 
 
 def test_a_service_out_of_reach_is_not_there_but_a_new_one_is_said_to_be_another_s() -> None:
     with pytest.raises(OutOfReach, match="there is no service web"):
-        allows(_OWNERS, pb.StopServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
+        allows(OWNERS, pb.StopServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
     with pytest.raises(PermissionDenied):
-        allows(_OWNERS, pb.CreateServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
+        allows(OWNERS, pb.CreateServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))

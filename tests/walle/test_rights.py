@@ -15,7 +15,8 @@ from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role
 from serving.rights.stored import encode_access
-from tests.support.walle.guarded import Guarded, guarded
+from tests.support.sample_instances import eventually
+from tests.support.walle.guarded import POLICY, Guarded, guarded
 from tests.support.walle.running import pretending
 from walle.reach import ORDER
 from wallepb.v1 import service_pb2 as pb
@@ -148,6 +149,47 @@ async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect
         await one.walle.server.automaton.orders.submit("host/prod-1", stored, request_id="late", timeout_s=10.0)
     assert refused.value.code == "NOT_FOUND"
     assert not one.walle.of("prod-1").HasField("operation")
+
+
+async def test_planned_work_leaves_out_hosts_that_left_its_author_s_reach_and_shows_nobody_s_grants(
+    one: Guarded,
+) -> None:
+    assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="other"))) == 200
+    work = pb.AddScenarioRequest(
+        scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=["lab-1", "prod-1"], at_once=1, reason="new kernel"
+    )
+    assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
+    assert await one.status("web-uploader", work) == 200
+    moved = pb.ChangeHostRequest(host="prod-1", change=pb.HOST_CHANGE_MOVE, project="other")
+    assert await one.status("admin", moved) == 200
+    for request in (pb.GetScenarioRequest(scenario="kernel"), pb.ListScenariosRequest()):
+        _, answer = await one.call("admin", request)
+        assert "kernel" in json.dumps(answer)
+        assert "grants" not in json.dumps(answer)
+    assert await one.status("admin", pb.FreezeRequest(reason="over")) == 200
+
+    def left_out() -> bool:
+        return any("prod-1 does not exist" in host.problem for host in one.walle.scenario("kernel").host)
+
+    await one.walle.until(left_out, "prod-1 is left out")
+    assert not one.walle.of("prod-1").HasField("operation")
+
+
+async def test_an_order_whose_author_lost_its_rights_before_it_took_effect_says_so(one: Guarded) -> None:
+    owner = Access(
+        Identity("lab-operator", ProofKind.TOKEN, 0.0), ORDER, {Role.OPERATOR: (Scope(nodes=Patterns(["lab-*"])),)}
+    )
+    stored = pb.Order(by="lab-operator", access=encode_access(owner))
+    stored.start_operation.CopyFrom(pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT))
+    one.files.policy.write_text(POLICY.replace("lab-operator", "somebody-else"))
+
+    async def is_in_force() -> bool:
+        return await one.status("lab-operator", pb.CancelOperationRequest(host="lab-1")) == 403
+
+    await eventually(is_in_force, 20.0, "the policy is in force")
+    with pytest.raises(EventRefused, match="rights of its author were withdrawn since it was ordered"):
+        await one.walle.server.automaton.orders.submit("host/lab-1", stored, request_id="late", timeout_s=10.0)
+    assert not one.walle.of("lab-1").HasField("operation")
 
 
 async def test_an_order_with_grants_of_a_newer_version_waits_for_it(one: Guarded) -> None:

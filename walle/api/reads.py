@@ -51,6 +51,14 @@ def host_response(walle: WalleSupervisor, host: Host) -> GetHostResponse:
     return shown
 
 
+def _without_grants(scenario: Scenario) -> Scenario:
+    """Without the stored grants of its author."""
+    copy = Scenario()
+    copy.CopyFrom(scenario)
+    copy.ClearField("access")
+    return copy
+
+
 def refusal_reason(decision: HealingDecision) -> str:
     """Why it is not done though nothing else is in its way; empty: its dry runs were not rejected."""
     return "a CMS rejected the dry run; it is asked again, at least every hour" if decision.is_refused else ""
@@ -168,13 +176,17 @@ class WalleReads:
         if not self._sees_scenario(found, call):
             raise OutOfReach(f"scenario {request.scenario} does not exist", key=request.scenario)
         projects = {one.name: host.project for one in found.host if (host := self._walle.hosts.get(one.name))}
-        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=blocking(found, projects)))
+        return MessageAnswer(
+            pb.GetScenarioResponse(scenario=_without_grants(found), blocking=blocking(found, projects))
+        )
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         return MessageAnswer(
             pb.ListScenariosResponse(
-                scenarios=[one for one in self._walle.scenarios.values() if self._sees_scenario(one, call)]
+                scenarios=[
+                    _without_grants(one) for one in self._walle.scenarios.values() if self._sees_scenario(one, call)
+                ]
             )
         )
 

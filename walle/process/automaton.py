@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+from google.protobuf.message import Message
+
 from control import Change, Controller, Events, Refused, UnreadableEvent
-from serving.errors import OutOfReach, PermissionDenied
-from serving.rights.stored import decode_access
+from control.order_rights import OrderRights
+from serving.rights.access import Access
 from walle.approval.protocol import DEFAULT, CmsFailure
 from walle.approval.tasks import Collector, is_ahead, new_id
 from walle.fuses.fuse import Moment
@@ -27,7 +29,18 @@ from walle.process.planner import Planner, SuspensionPort
 from walle.process.storing import LedgerClock, Storing
 from walle.reach import ORDER, WalleAccessChecks
 from walle.work import inventory, orders, projects, restored, scenarios
-from walle.work.book import DEFAULT_TASKS, FUSE, HOST, MACHINE, PROJECT, RESTORED, SCENARIO, Notice, World
+from walle.work.book import (
+    DEFAULT_TASKS,
+    FUSE,
+    HOST,
+    MACHINE,
+    PROJECT,
+    RESTORED,
+    SCENARIO,
+    Notice,
+    WalleTransaction,
+    World,
+)
 from walle.work.orders import says_news
 from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
 from wallepb.v1.host_pb2 import Host, Machine
@@ -76,16 +89,16 @@ class Handling:
             "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
             "checks": lambda: orders.take_checks(change, order.checks, now),
         }
-        if what not in handlers:
+        if what is None or what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
-        _check_reach(change, order, what or "")
+        self._world.check_reach(change, what, getattr(order, what), order.access)
         handlers[what]()
 
     def _add_scenario(self, change: Change, order: Order) -> None:
         names = list(self._hosts_behind(order.add_scenario))
         if why := self._unclear(names):
             raise Refused(f"scenario {order.add_scenario.scenario}: {why}")
-        scenarios.add_scenario(change, order.add_scenario, names, order.by, self._world, self._now())
+        scenarios.add_scenario(change, order, names, self._world, self._now())
 
     def _hosts_of(self, project: str) -> Iterator[str]:
         return (host.name for host in self._hosts.values() if host.project == project)
@@ -100,19 +113,19 @@ class Handling:
                 yield host.name
 
 
-def _check_reach(change: Change, order: Order, what: str) -> None:
-    """Raises Refused: since the order was given, what it is about has moved out of its author's reach."""
-    if not order.access:
-        return
-    try:
-        access = decode_access(order.access, ORDER)
-    except (ValueError, TypeError) as error:
-        raise UnreadableEvent(f"order {what} has grants that this version does not know: upgrade it") from error
-    reaches = WalleAccessChecks(partial(change.get, HOST), partial(change.get, PROJECT), partial(change.get, SCENARIO))
-    try:
-        reaches.order_check(what)(getattr(order, what), access)
-    except (PermissionDenied, OutOfReach) as error:
-        raise Refused(str(error), error.code) from None
+def _make_reach_check(rights: OrderRights) -> Callable[[WalleTransaction, str, Message, str], None]:
+    """The check of `World.check_reach`, by the records of a transaction."""
+
+    def check_reach(book: WalleTransaction, what: str, order: Message, access: str) -> None:
+        def check(now: Access) -> None:
+            reaches = WalleAccessChecks(
+                partial(book.get, HOST), partial(book.get, PROJECT), partial(book.get, SCENARIO)
+            )
+            reaches.order_check(what)(order, now)
+
+        rights.check(access, ORDER, check)
+
+    return check_reach
 
 
 LOOK_EVERY_S: Final = 5.0
@@ -152,6 +165,7 @@ class WalleSupervisor:
         self.storing = Storing(controller)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
         self.world.epoch = lambda: controller.restored_epoch
+        self.world.check_reach = _make_reach_check(controller.rights)
         self.world.look_near = self._look_at_places
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)

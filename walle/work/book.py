@@ -65,6 +65,8 @@ class World:
         installation: our name in the ids of tasks.
         new_id: a fresh id of an operation.
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
+        check_reach: raises Refused unless what an order (by its field in `Order`) is about is still within the reach of
+            its author, whose stored access follows.
         look_near: update `incidents` from the hosts as they are now, for the places of one of them.
     """
 
@@ -74,6 +76,7 @@ class World:
     incidents: Incidents = field(default_factory=Incidents)
     settle_ms: int = SETTLE_MS
     epoch: Callable[[], str] = lambda: ""
+    check_reach: Callable[[WalleTransaction, str, Message, str], None] = lambda *_: None
     look_near: Callable[[Host], object] = lambda host: None
 
 

@@ -40,21 +40,21 @@ from wallepb.v1.project_pb2 import (
     Scenario,
     ScenarioHost,
 )
-from wallepb.v1.service_pb2 import AddScenarioRequest, AgreeScenarioRequest, EndScenarioRequest
+from wallepb.v1.service_pb2 import AgreeScenarioRequest, EndScenarioRequest, Order
 
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
 
 
-def add_scenario(
-    book: WalleTransaction, order: AddScenarioRequest, names: Sequence[str], by: str, world: World, now: Moment
-) -> None:
+def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], world: World, now: Moment) -> None:
     """`names`: the hosts of the switch, or those that the order names."""
+    order = given.add_scenario
     if book.get(SCENARIO, order.scenario) is not None:
         raise Refused(f"scenario {order.scenario} already exists", "ALREADY_EXISTS")
     if not 0 < len(names) <= MAX_HOSTS:
         raise Refused(f"scenario {order.scenario}: {len(names)} hosts; a scenario has 1 to {MAX_HOSTS}")
     scenario = Scenario(id=order.scenario, kind=order.kind, switch=order.switch, dc=order.dc, ticket=order.ticket)
-    scenario.by, scenario.reason, scenario.at_once = by, order.reason, order.at_once or 1
+    scenario.by, scenario.reason, scenario.at_once = given.by, order.reason, order.at_once or 1
+    scenario.access = given.access
     scenario.created.CopyFrom(now.wall)
     scenario.group_id, scenario.since_ms = world.new_id(), now.ms
     if order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:

@@ -126,6 +126,7 @@ def _begin(book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, wor
     kind = OPERATION_KIND_PROFILE if scenario.kind == SCENARIO_KIND_PROFILE else OPERATION_KIND_REBOOT
     order = StartOperationRequest(host=wanted.name, kind=kind, group_id="", reason=f"{scenario.id}: {NAMES[kind]}")
     try:
+        world.check_reach(book, "start_operation", order, scenario.access)
         start_operation(book, order, scenario.by or "scenario", world, now)
     except Refused as error:
         wanted.problem, wanted.outcome = str(error), OUTCOME_FAILED

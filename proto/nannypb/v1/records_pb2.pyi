@@ -165,7 +165,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields", "info_version")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields", "info_version", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +180,7 @@ class ServiceEvent(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     by: _service_pb2.Authorship
     created: _service_pb2.InfoAttributes
     updated: _service_pb2.InfoAttributes
@@ -194,7 +195,8 @@ class ServiceEvent(_message.Message):
     generation: int
     updated_fields: _field_mask_pb2.FieldMask
     info_version: int
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ...) -> None: ...
+    access: str
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ..., access: _Optional[str] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("info", "snapshot")

@@ -206,7 +206,7 @@ class Switching(_message.Message):
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., automation: _Optional[str] = ..., off: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., marks_cleared: _Optional[int] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...) -> None: ...
 
 class Scenario(_message.Message):
-    __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending")
+    __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending", "access")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +222,7 @@ class Scenario(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     ENDING_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: ScenarioKind
     switch: str
@@ -237,7 +238,8 @@ class Scenario(_message.Message):
     message: str
     created: _timestamp_pb2.Timestamp
     ending: ScenarioStage
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ...) -> None: ...
+    access: str
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ..., access: _Optional[str] = ...) -> None: ...
 
 class ScenarioHost(_message.Message):
     __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed", "ended_ms", "problem")

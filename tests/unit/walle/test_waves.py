@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from google.protobuf.message import Message
 
+from control import Refused
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
 from walle.healing.operation import finish
-from walle.work.book import HOST, PROJECT, SCENARIO, Notice, World
+from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
 from walle.work.repairs import consider
 from walle.work.scenarios import add_scenario
 from walle.work.waves import RETURN_MS, step_wave
@@ -36,7 +38,7 @@ from wallepb.v1.project_pb2 import (
     SEVERITY_ERROR,
     Scenario,
 )
-from wallepb.v1.service_pb2 import AddScenarioRequest
+from wallepb.v1.service_pb2 import AddScenarioRequest, Order
 
 NAMES = [f"h{i}" for i in range(10)]
 STEP_MS = 60_000
@@ -54,7 +56,7 @@ class MassReboot:
         for name in NAMES:
             self.book.put(HOST, name, a_host(name, rack="r1"))
         order = AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=names, at_once=at_once)
-        add_scenario(self.book, order, names, "alice", self.world, at())
+        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, at())
 
     @property
     def scenario(self) -> Scenario:
@@ -251,3 +253,27 @@ def test_automation_lets_a_rebooted_host_come_back_before_it_repairs_it() -> Non
     assert not work.host("h0").HasField("operation")
     consider(work.book, "h0", work.world, at(work.now_ms + SETTLE_MS))
     assert work.host("h0").HasField("operation")
+
+
+def test_a_host_that_left_the_reach_of_who_planned_the_work_is_left_out_and_the_others_go_on() -> None:
+    work = MassReboot()
+
+    def check_reach(_book: WalleTransaction, what: str, order: Message, access: str) -> None:
+        assert (what, access) == ("start_operation", "")
+        if getattr(order, "host", "") == "h2":
+            raise Refused("host h2 does not exist", "NOT_FOUND")
+
+    work.world.check_reach = check_reach
+    work.reboot_all()
+    assert work.begun() == [name for name in NAMES if name != "h2"]
+    assert work.scenario.stage == SCENARIO_STAGE_FINISHED
+    assert work.scenario.message == "done; failed: none; not done: h2 (host h2 does not exist)"
+
+
+def test_planned_work_remembers_what_its_author_may_reach() -> None:
+    work = MassReboot()
+    order = AddScenarioRequest(scenario="more", kind=SCENARIO_KIND_REBOOT, hosts=NAMES)
+    add_scenario(work.book, Order(by="ann", access="{}", add_scenario=order), NAMES, work.world, at())
+    stored = work.book.get(SCENARIO, "more")
+    assert stored is not None
+    assert stored.access == "{}"

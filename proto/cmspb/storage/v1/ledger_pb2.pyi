@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Task(_message.Message):
-    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note")
+    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note", "access")
     ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class Task(_message.Message):
     CONFIRMING_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     id: str
     order: int
     state: str
@@ -54,7 +55,8 @@ class Task(_message.Message):
     confirming: str
     confirmed: str
     note: _containers.RepeatedCompositeFieldContainer[Note]
-    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ...) -> None: ...
+    access: str
+    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ..., access: _Optional[str] = ...) -> None: ...
 
 class Instance(_message.Message):
     __slots__ = ("location", "id")
@@ -145,7 +147,7 @@ class Declared(_message.Message):
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare")
+    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare", "access")
     class Delete(_message.Message):
         __slots__ = ("by", "is_operator", "reason", "is_wire")
         BY_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +198,7 @@ class Order(_message.Message):
     PUT_BUDGET_FIELD_NUMBER: _ClassVar[int]
     DELETE_BUDGET_FIELD_NUMBER: _ClassVar[int]
     DECLARE_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     delete: Order.Delete
     poll: Order.Poll
@@ -204,4 +207,5 @@ class Order(_message.Message):
     put_budget: Budget
     delete_budget: Order.DeleteBudget
     declare: Order.Declare
-    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ...) -> None: ...
+    access: str
+    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ..., access: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,45 @@
+"""What the calls of Nanny reach: all of a service. Checked before a call, and again where an order takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from nannypb.v1 import service_pb2 as pb
+from serving.errors import OutOfReach
+from serving.rights.access import Access
+from serving.rights.reach import Of, Reach, checked_reach
+from serving.rights.rules import STOP, AuditLevel, Role, Rule
+
+OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
+MANAGERS: Final = (Role.OPERATOR, Role.ADMIN)
+ORDER: Final = Rule("change services", frozenset(OWNERS), AuditLevel.ORDERS)
+DESCRIBE: Final = Rule("read descriptions", frozenset(OWNERS), AuditLevel.READS)
+
+
+def rule_of_event(kind: str) -> tuple[Rule, tuple[Role, ...]]:
+    """Of an order by its field in `ServiceEvent`: owners change a service, managers pause and resume it."""
+    return _MANAGED.get(kind, (ORDER, OWNERS))
+
+
+_MANAGED: Final[Mapping[str, tuple[Rule, tuple[Role, ...]]]] = {"paused": (STOP, MANAGERS)}
+
+
+def service_in(roles: tuple[Role, ...]) -> Reach:
+    """All of a service, in one of these roles; who does not see it is told that it is not there."""
+
+    def check(request: Any, access: Access) -> None:
+        if not isinstance(request, pb.CreateServiceRequest):
+            _seen(request, access)
+        access.check_service(request.service_id, roles)
+
+    return checked_reach(Of.SERVICE, check)
+
+
+def _seen(request: Any, access: Access) -> None:
+    """Raises OutOfReach: to this caller the service does not exist."""
+    if not access.covers_service(request.service_id):
+        raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
+
+
+SEEN: Final = checked_reach(Of.SERVICE, _seen)

@@ -1,0 +1,93 @@
+"""Stored orders: what their author could reach when they were given, and what it can reach now, are both compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from control import Refused, UnreadableEvent
+from control.order_rights import BY_STORED_GRANTS, OrderRights
+from nanny.reach import ORDER, OWNERS
+from nanny.records.handler import handler
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ServiceEvent
+from serving.auth.audit import Audit, LogSink
+from serving.auth.gate import Gate
+from serving.auth.policy import parse
+from serving.auth.revocations import Revocations
+from serving.clock import SystemClock
+from serving.rights.access import Access, Identity, ProofKind
+from serving.rights.stored import encode_access
+from tests.nanny.orders import Dictionary
+
+_POLICY = "roles: {{uploader: [{{identities: [ann], services: [{}]}}]}}"
+
+
+def gate(services: str) -> Gate:
+    """Ann uploads these."""
+    clock = SystemClock()
+    return Gate(parse(_POLICY.format(services).encode()), None, None, Audit(LogSink(), clock), clock)
+
+
+def order_of_ann(services: str) -> str:
+    """What is stored with an order that she gives while she uploads these."""
+    identity = Identity("ann", ProofKind.TOKEN, 0.0)
+    return encode_access(gate(services).access(identity, ORDER))
+
+
+def on(service: str, given: str, rights: OrderRights) -> Refused | None:
+    return rights.refusal(given, ORDER, lambda access: access.check_service(service, OWNERS))
+
+
+def test_what_was_within_reach_and_is_still_takes_effect() -> None:
+    assert on("web", order_of_ann("web"), OrderRights(gate("web, mail"))) is None
+    assert on("web", order_of_ann("web"), BY_STORED_GRANTS) is None
+    assert on("web", "", OrderRights(gate("mail"))) is None, "nobody was authenticated when it was given"
+
+
+def test_a_policy_that_grew_allows_no_order_that_was_not_allowed() -> None:
+    refused = on("mail", order_of_ann("web"), OrderRights(gate("web, mail")))
+    assert refused is not None
+    assert refused.code == "PERMISSION_DENIED"
+
+
+def test_rights_that_were_withdrawn_since_are_named_as_the_reason() -> None:
+    refused = on("web", order_of_ann("web"), OrderRights(gate("mail")))
+    assert refused is not None
+    assert "the rights of its author were withdrawn since it was ordered: ann is not authorized" in str(refused)
+    nobody = gate("web")
+    nobody.use(parse(b"roles: {reader: [{identities: [ann]}]}"))
+    assert "requires the role" in str(on("web", order_of_ann("web"), OrderRights(nobody)))
+
+
+def test_an_author_who_was_revoked_since_orders_nothing() -> None:
+    now = gate("web")
+    now.use_revoked(Revocations(subjects=frozenset(["ann"])))
+    assert "ann was revoked" in str(on("web", order_of_ann("web"), OrderRights(now)))
+
+
+def test_an_order_with_grants_of_a_newer_version_waits_for_it() -> None:
+    with pytest.raises(UnreadableEvent, match="grants that this version does not know: upgrade it"):
+        on("web", '{"name": "ann", "grants": {"uploader": [{"racks": ["r1"]}]}}', OrderRights(gate("web")))
+
+
+def test_an_unauthenticated_access_is_stored_as_nothing() -> None:
+    assert encode_access(Access(None, ORDER, {}, is_checked=False)) == ""
+
+
+def test_nanny_carries_out_no_order_whose_author_has_lost_the_service_since() -> None:
+    change = Dictionary()
+    handle = handler(lambda: 1_000, OrderRights(gate("mail")))
+    created = ServiceEvent(created=pb.InfoAttributes(), access=order_of_ann("web"))
+    with pytest.raises(Refused, match="were withdrawn since it was ordered") as refused:
+        handle(change, "web", created)  # type: ignore[arg-type]
+    assert (refused.value.code, change.kept) == ("PERMISSION_DENIED", {})
+    with pytest.raises(Refused, match="requires the role"):  # only managers pause
+        handle(change, "web", ServiceEvent(paused=True, access=order_of_ann("web")))  # type: ignore[arg-type]
+    handler(lambda: 1_000, OrderRights(gate("web")))(change, "web", created)  # type: ignore[arg-type]
+    assert change.kept
+
+
+def test_what_nanny_notes_itself_has_no_author_to_ask_about() -> None:
+    change = Dictionary()
+    handler(lambda: 1_000, OrderRights(gate("mail")))(change, "web", ServiceEvent(created=pb.InfoAttributes()))  # type: ignore[arg-type]
+    assert change.kept
