@@ -10,7 +10,8 @@ import json
 import ssl
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from tests.support.authority import requests
 from tests.support.authority.callers import CALLERS, NAMES, tokens
+from tests.support.authority.fronts import Fronts, every_front
 from tests.support.authority.servers import Guarded, Servers, every_server
 from tests.support.security_matrix import FILE
 
@@ -39,6 +41,8 @@ _OF: Final[Mapping[str, Mapping[str, requests.Body]]] = {
     "nanny": requests.NANNY,
     "walle": requests.WALLE,
 }
+Ask = Callable[[str], Awaitable[tuple[str, str]]]
+FRONTS: Final = ("consul", "xds", "dns", "host-agent", "console")
 _PAGES: Final = {"/metrics": "/metrics", "/sd/prometheus": "/sd/prometheus?port=http"}
 _THERE: Final = ("mail", "n2")  # what is out of the reach of who is said to reach web or n1
 
@@ -58,6 +62,54 @@ class Matrix:
             for path in sorted(server.rules, key=_order(server)):
                 for name, row in _rows(server, path):
                     await self._row(server, path, name, row)
+
+    async def run_fronts(self, fronts: Fronts) -> None:
+        """The same for what stands before the servers."""
+        for server in FRONTS:
+            for path, (rule, reach) in self._servers.all[server].rules.items():
+                what = f"{rule.name}; {reach}" if reach is not None else rule.name
+                for name, ask in self._front(fronts, server, path):
+                    await self._front_row(server, name, what, ask)
+
+    def _front(self, fronts: Fronts, server: str, path: str) -> Iterator[tuple[str, Ask]]:
+        """The rows of a path, each with what a caller is answered."""
+        one, name = self._servers.all[server], path.rpartition("/")[2]
+        match server:
+            case "consul" | "xds" if path in _PAGES:
+                yield path, partial(self._site, one, "GET", _PAGES[path], None)
+            case "consul":
+                yield from ((of, partial(self._site, one, "GET", page, None)) for of, page in requests.CONSUL.items())
+            case "xds":
+                yield name, partial(self._xds, fronts, one.http)
+            case "dns":
+                yield from ((of, partial(self._dns, fronts, domain)) for of, domain in requests.DNS.items())
+            case "host-agent":
+                yield name, partial(self._host_agent, fronts, path, True)
+                yield f"{name} by another user", partial(self._host_agent, fronts, path, False)
+            case "console":
+                route = path.removeprefix("console ")
+                yield route, partial(self._console, fronts, route.split()[0], *requests.CONSOLE[route])
+
+    async def _front_row(self, server: str, name: str, what: str, ask: Ask) -> None:
+        answers = [await ask(caller) for caller in NAMES]
+        sees_all = any(word in answers[NAMES.index("admi")][1] for word in _THERE)
+        is_narrowed = sees_all and ("narrowed" in what or server == "console")
+        self.rows.append((server, name, what, [_cell(code, text, narrowed=is_narrowed) for code, text in answers]))
+
+    async def _xds(self, fronts: Fronts, address: str, caller: str) -> tuple[str, str]:
+        return await fronts.ask_xds(address, self._proof(caller))
+
+    async def _dns(self, fronts: Fronts, domain: str, _: str) -> tuple[str, str]:
+        return await fronts.ask_dns(domain)
+
+    async def _host_agent(self, fronts: Fronts, path: str, is_owner: bool, _: str) -> tuple[str, str]:
+        body = _encoded(path, requests.HOST_AGENT[path.rpartition("/")[2]])
+        return await fronts.ask_host_agent(path, body, is_owner=is_owner)
+
+    async def _console(
+        self, fronts: Fronts, verb: str, page: str, form: Mapping[str, str], caller: str
+    ) -> tuple[str, str]:
+        return await fronts.ask_console(verb, page, form, self._tokens[caller])
 
     async def close(self) -> None:
         """Hang up."""
@@ -116,7 +168,6 @@ class Matrix:
 
     def text(self) -> str:
         """As the file has it."""
-        width = max(len(name) for _, name, _, _ in self.rows) + 2
         lines = [HEAD]
         lines += [
             "Made by `make matrix`: every method of every server, called as every caller. `make test` compares it.",
@@ -124,14 +175,16 @@ class Matrix:
             "reaches, and where that is compared (serving/rights/reach.py).",
             "",
             "yes: let in. some: let in, and shown what is within reach. no: PERMISSION_DENIED. gone: NOT_FOUND, as if",
-            "it were not there. who?: UNAUTHENTICATED.",
+            "it were not there. who?: UNAUTHENTICATED. At the console: of the page or any part of it. Consul's API",
+            "says 403 to whom it does not know, too; DNS and the host agent know no tokens.",
             "",
             *(f"  {one.name}  {one.what}" for one in CALLERS),
         ]
-        server = ""
+        server, width = "", 0
         for of, name, what, cells in self.rows:
             if of != server:
-                server = of
+                together = [row[1] for row in self.rows if (row[0] in FRONTS) is (of in FRONTS)]
+                server, width = of, max(map(len, together)) + 2
                 lines += ["", f"{of:{width}}" + " ".join(f"{one:4}" for one in NAMES)]
             lines.append(f"{name:{width}}" + " ".join(f"{cell:4}" for cell in cells) + f"  {what}")
         return "\n".join(lines) + "\n"
@@ -196,8 +249,8 @@ def _order(server: Guarded) -> Any:
     return place
 
 
-async def made() -> str:
-    """The part of the file, found out by calling."""
+async def made(*, with_fronts: bool = True) -> str:
+    """The part of the file, found out by calling; `with_fronts`: what stands before the servers, too."""
     with tempfile.TemporaryDirectory() as folder:
         async with every_server(Path(folder)) as servers:
             tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
@@ -205,15 +258,18 @@ async def made() -> str:
                 matrix = Matrix(servers, http)
                 try:
                     await matrix.run()
+                    if with_fronts:
+                        async with every_front(servers, Path(folder)) as fronts:
+                            await matrix.run_fronts(fronts)
                 finally:
                     await matrix.close()
                 return matrix.text()
 
 
-def recorded() -> str:
+def recorded(*, with_fronts: bool = True) -> str:
     """The part of the file as it is."""
     _, head, rest = FILE.read_text().partition(HEAD)
-    return head + rest
+    return head + (rest if with_fronts else rest.partition(f"\n{FRONTS[0]} ")[0])
 
 
 if __name__ == "__main__":

@@ -182,7 +182,8 @@ _WALLE: Final = "walle.v1.WalleService"
 def _instance(service: str, node: str) -> Body:
     revision = {"id": "r1", "target": "REVISION_TARGET_READY"}
     meta = {"id": f"{service}-1", "serviceId": service}
-    return {"instance": {"meta": meta, "spec": {"nodeName": node, "revision": [revision]}}}
+    allocation = {"host": "10.0.0.1", "port": [{"name": "http", "number": 8080}]}
+    return {"instance": {"meta": meta, "spec": {"nodeName": node, "revision": [revision], "allocation": allocation}}}
 
 
 def _task_on(node: str, name: str) -> Body:
@@ -235,3 +236,67 @@ CHANGES: Final = (
     ),
     *("DeleteProject", "EndScenario", "ChangeHost to mail"),
 )
+
+# --- what stands before the servers -----------------------------------------------------------------------------------
+
+CONSUL: Final = {
+    "services": "/v1/catalog/services",
+    "service web": "/v1/health/service/web",
+    "service mail": "/v1/health/service/mail",
+}
+DNS: Final = {"web": "web.service.hq.internal", "mail": "mail.service.hq.internal"}
+HOST_AGENT: Final[dict[str, Body]] = {
+    "BeginReporting": _BEGIN,
+    "ReportStatus": _REPORT,
+    "GetRevision": {"instanceId": "web-1", "revisionId": "r1", "node": "n1"},
+    "GetInstance": {"id": "web-1"},
+    "WatchInstances": {"filter": {"instanceId": ["web-1"]}},
+    "WhoAmI": {},
+    "Explain": {},
+}
+_SAID: Final = {"reason": "test", "hours": "1", "cluster": "test", "comment": "test"}
+CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "GET /": ("/", {}),
+    "GET /find": ("/find?q=web-1", {}),
+    "GET /services": ("/services", {}),
+    "GET /services/{service}": ("/services/web", {}),
+    "GET /instances": ("/instances", {}),
+    "GET /services/{service}/snapshots": ("/services/web/snapshots", {}),
+    "GET /services/{service}/snapshots/{snapshot}": ("/services/web/snapshots/none", {}),
+    "POST /services/{service}/target": (
+        "/services/web/target",
+        {**_SAID, "target": "PREPARED", "snapshot": "ffffffff"},
+    ),
+    "POST /services/{service}/snapshots/{snapshot}/target": (
+        "/services/web/snapshots/ffffffff/target",
+        {**_SAID, "target": "PREPARED", "instance": "web-1"},
+    ),
+    "POST /services/{service}/actions/{order}": ("/services/web/actions/pause", _SAID),
+    "GET /instances/{cluster}/{instance}": ("/instances/test/web-1", {}),
+    "GET /nodes": ("/nodes", {}),
+    "GET /nodes/{node}": ("/nodes/n1", {}),
+    "POST /nodes/{node}/suspend": ("/nodes/n1/suspend", _SAID),
+    "POST /nodes/{node}/resume": ("/nodes/n1/resume", _SAID),
+    "POST /guard/{cluster}/{way}": ("/guard/test/release", _SAID),
+    "GET /disruptions": ("/disruptions", {}),
+    "GET /disruptions/{task}": ("/disruptions/task-n1", {}),
+    "GET /plan": ("/plan?hosts=n1", {}),
+    "POST /cms/{order}": ("/cms/freeze", _SAID),
+    "POST /disruptions/{task}/{order}": ("/disruptions/task-n1/extend", _SAID),
+    "GET /hosts": ("/hosts", {}),
+    "GET /hosts/{host}": ("/hosts/n1", {}),
+    "POST /hosts/{host}/{order}": ("/hosts/n1/cancel", _SAID),
+    "GET /projects": ("/projects", {}),
+    "GET /projects/{project}": ("/projects/web", {}),
+    "POST /projects/{project}/automation": ("/projects/web/automation", {**_SAID, "automation": "healing"}),
+    "GET /scenarios": ("/scenarios", {}),
+    "GET /scenarios/{scenario}": ("/scenarios/work-n1", {}),
+    # Nobody is behind this switch, which the console says to whom it may show hosts, before it orders anything.
+    "POST /scenarios": ("/scenarios", {**_SAID, "switch": "s1", "scenario": "work-s1", "ticket": "T-1"}),
+    "POST /scenarios/{scenario}/end": ("/scenarios/work-n1/end", _SAID),
+    "POST /scenarios/{scenario}/agree": ("/scenarios/work-n1/agree", {**_SAID, "project": "web"}),
+    "GET /events": ("/events", {}),
+    "GET /signin": ("/signin", {}),
+    "POST /signin": ("/signin", {"token": "forged", "to": "/"}),
+    "POST /signout": ("/signout", {}),
+}

@@ -88,10 +88,10 @@ class Servers:
         with noted() as rules:
             made = self.files.security(**self.files.with_certificates(audit_log=""))
             one = await self._stack.enter_async_context(served(made, grpc_mtls="127.0.0.1:0"))
-        self._add("hq", one.addresses.http, rules)
+        self.add("hq", one.addresses.http, rules)
         with noted() as rules:
             addresses = await self._stack.enter_async_context(federated(self.files, one.addresses.grpc_mtls))
-        self._add("federated", addresses.http, rules)
+        self.add("federated", addresses.http, rules)
 
     async def cms(self, made: Cloud) -> None:
         crew = await made.location("ams")
@@ -100,7 +100,7 @@ class Servers:
         with noted() as rules:
             issuers = {"wall-e": ["healer"], "nanny": ["uploader-here"]}
             cms = await made.cms(security=self.security(), issuers=issuers)
-        self._add("cms", f"127.0.0.1:{cms.port}", rules)
+        self.add("cms", f"127.0.0.1:{cms.port}", rules)
         await eventually(lambda: cms.server.controller.is_acting, 20.0, "the CMS acts")
 
     async def nanny(self, made: Cloud) -> None:
@@ -113,16 +113,16 @@ class Servers:
             )
         task = asyncio.create_task(server.serve())
         self._stack.push_async_callback(_ended, task)
-        self._add("nanny", (await server.listening).http, rules)
+        self.add("nanny", (await server.listening).http, rules)
         await eventually(lambda: server.controller.is_acting, 20.0, "Nanny acts")
 
     async def walle(self) -> None:
         with noted() as rules:
             file = pretending(agent_checks=Patterns(["ssh"]))
             one = await self._stack.enter_async_context(running(file=file, security=self.security()))
-        self._add("walle", one.address, rules)
+        self.add("walle", one.address, rules)
 
-    def _add(self, name: str, http: str, rules: Rules) -> None:
+    def add(self, name: str, http: str, rules: Rules) -> None:
         kept = {path: known for path, known in rules.items() if not known[0].is_open}
         self.all[name] = Guarded(name, http, kept)
 
