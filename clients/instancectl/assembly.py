@@ -13,7 +13,7 @@ from pathlib import Path
 
 from instancectl.clock import InstancectlClock, MachineClock
 from instancectl.containers.workshop import Workshop
-from instancectl.content.fetch import ContentStore
+from instancectl.content.fetch import ContentStore, Sources
 from instancectl.content.prepare import Preparer
 from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
 from instancectl.control_socket import ControlServer, serve
@@ -60,7 +60,7 @@ async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
         last_good = wishes.load(layout.last_good)
         workshop = _workshop(settings, layout, clock, rng)
         stack.enter_context(_open_children(workshop.children))
-        store = ContentStore(layout.store, settings.file_root)
+        store = ContentStore(layout.store, Sources(settings.file_root, settings.fetch_from, settings.fetch_bytes))
         preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.output)
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
         source = _source(settings, route, last_good, clock, rng)

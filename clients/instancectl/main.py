@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import NoReturn
 
@@ -43,6 +44,20 @@ class Provider(click.ParamType[ProviderSpec]):
             return parse_provider(value)
         except BadProvider as error:
             self.fail(str(error), param, ctx)
+
+
+class Network(click.ParamType[IPv4Network | IPv6Network]):
+    """An IP address, or a network as ADDRESS/BITS."""
+
+    name = "ADDRESS"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> IPv4Network | IPv6Network:
+        try:
+            return ip_network(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid IP address or network: write 127.0.0.1 or 127.0.0.0/8", param, ctx)
 
 
 class SpeakerOption(click.ParamType[Speaker]):
@@ -100,6 +115,13 @@ server_option = click.option(
     help="Allow file: sources, below this directory; without it, none are.",
 )  # fmt: skip
 @click.option(
+    "--fetch-from", type=Network(), multiple=True, metavar="ADDRESS",
+    help="Allow http(s): sources at this loopback or link-local address or network, too; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--fetch-bytes", type=click.IntRange(1), default=20 << 30, show_default=True, help="Size of the largest source.",
+)  # fmt: skip
+@click.option(
     "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
     help="What to do with the containers when another supervisor of this instance takes over.",
 )  # fmt: skip
@@ -121,7 +143,7 @@ def run(
     *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
     node: str, file: Path | None,
     host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None,
-    file_root: Path | None, when_fenced: str,
+    file_root: Path | None, fetch_from: tuple[IPv4Network | IPv6Network, ...], fetch_bytes: int, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
 ) -> None:  # fmt: skip
     """Supervise an instance until SIGTERM; SIGHUP reloads the specification at once."""
@@ -142,6 +164,8 @@ def run(
             host_agent=host_agent,
             store=store,
             file_root=Path(os.path.normpath(file_root.absolute())) if file_root else None,
+            fetch_from=fetch_from,
+            fetch_bytes=fetch_bytes,
             providers=providers,
             when_fenced=when_fenced,
             once=once,

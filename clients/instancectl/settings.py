@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +64,8 @@ class RunSettings:
         servers: replicas of HQ, for going there directly; with a host agent, while that is away for long.
         store: shared store of contents; None: one below the directory.
         file_root: `file:` sources are allowed below it; None: nowhere.
+        fetch_from: addresses of this machine or its link that http(s) sources may lead to.
+        fetch_bytes: the largest file or package.
         credentials: for the replicas.
     """
 
@@ -74,6 +77,8 @@ class RunSettings:
     host_agent: Path | None = None
     store: Path | None = None
     file_root: Path | None = None
+    fetch_from: tuple[IPv4Network | IPv6Network, ...] = ()
+    fetch_bytes: int = 20 << 30
     providers: tuple[ProviderSpec, ...] = ()
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
     when_fenced: str = "stop"

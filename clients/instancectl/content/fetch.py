@@ -2,42 +2,55 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import http.client
 import os
 import secrets
-import socket
 import stat
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
+from instancectl.content.http_source import SILENCE_S, IpNetwork, NotOpened, http_opener
 
 _CHUNK_BYTES = 1 << 20
 _TRIES = 3
 _FIRST_PAUSE_S = 0.2
 _NO_USE_TRYING = range(400, 500)
 _TRY_LATER = {408, 429}
-SILENCE_S = 30.0
-_CONNECT_S = 5.0  # connecting cannot be interrupted
+MAX_BYTES = 20 << 30
 _ALGORITHM = "sha256:"
 _PUBLIC_MODE = 0o644
 
 
-def fetch(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where content may come from.
+
+    Attributes:
+        file_root: `file:` is allowed below it; None: nowhere.
+        fetch_from: addresses of this machine or its link that http(s) may lead to.
+        max_bytes: the largest content.
+    """
+
+    file_root: Path | None = None
+    fetch_from: Sequence[IpNetwork] = ()
+    max_bytes: int = MAX_BYTES
+
+
+ANYWHERE = Sources()
+
+
+def fetch(url: str, into: Path, what: str, cancel: Cancel, sources: Sources = ANYWHERE) -> None:
     """Write the content to `into`. HTTP is tried three times; a server may be silent for 30 s.
 
     What not everybody may read at its source is for the owner alone here, too (`is_public`).
-
-    Args:
-        file_root: `file:` is allowed below it; None: nowhere.
 
     Raises:
         PrepareFailed: names `what` and the address, without what may be credentials in it or in one it led to.
@@ -45,17 +58,17 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | Non
     """
     for tries_left in reversed(range(_TRIES)):
         try:
-            _fetch_once(url, into, what, cancel, file_root)
+            _fetch_once(url, into, what, cancel, sources)
             break
         except urllib.error.HTTPError as error:
             final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
             reason = f"the server responded {error.code} {http.client.responses.get(error.code, '')}".rstrip()
         except urllib.error.URLError as error:
-            final, reason = isinstance(error.reason, FileNotFoundError), str(error.reason)
+            final, reason = isinstance(error.reason, FileNotFoundError | NotOpened), str(error.reason)
         except http.client.InvalidURL:
             final, reason = True, "not a valid URL"
         except (OSError, http.client.HTTPException) as error:
-            final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
+            final, reason = isinstance(error, FileNotFoundError | NotOpened), str(error) or type(error).__name__
         cancel.check()
         if final or not tries_left:
             raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {redacted_url(url)}: {reason}")
@@ -102,16 +115,20 @@ def local_path(url: str, file_root: Path | None, what: str) -> Path | None:
     return path
 
 
-def _fetch_once(url: str, into: Path, what: str, cancel: Cancel, file_root: Path | None) -> None:
+def _fetch_once(url: str, into: Path, what: str, cancel: Cancel, sources: Sources) -> None:
     check_scheme(url, what)
-    path = local_path(url, file_root, what)
-    source = _open_local(path, file_root, what) if path and file_root else opener(cancel).open(url, timeout=SILENCE_S)
-    with source:
+    root, path = sources.file_root, local_path(url, sources.file_root, what)
+    with _open_local(path, root, what) if path and root else _open_remote(url, cancel, sources) as source:
         file = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(file, "wb") as target:
             if path is None or os.fstat(source.fileno()).st_mode & stat.S_IROTH:
                 os.fchmod(file, _PUBLIC_MODE)
-            _copy(source, target, cancel)
+            _copy(source, target, cancel, sources.max_bytes)
+
+
+def _open_remote(url: str, cancel: Cancel, sources: Sources) -> BinaryIO:
+    opened: BinaryIO = http_opener(cancel, sources.fetch_from).open(url, timeout=SILENCE_S)
+    return opened
 
 
 def _open_local(path: Path, file_root: Path, what: str) -> BinaryIO:
@@ -134,9 +151,13 @@ def _open_local(path: Path, file_root: Path, what: str) -> BinaryIO:
         os.close(place)
 
 
-def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
+def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel, max_bytes: int) -> None:
+    copied_bytes = 0
     while chunk := source.read(_CHUNK_BYTES):
         cancel.check()
+        copied_bytes += len(chunk)
+        if copied_bytes > max_bytes:
+            raise NotOpened(f"it has more than {max_bytes} bytes (--fetch-bytes)")
         target.write(chunk)
     # urllib treats a broken connection as the end; only the announced length reveals it.
     expected = getattr(source, "length", None)
@@ -144,57 +165,12 @@ def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
         raise http.client.IncompleteRead(b"", expected)
 
 
-def opener(cancel: Cancel) -> urllib.request.OpenerDirector:
-    """Opens addresses until `cancel` is set; then the connection is closed and the call fails."""
-    return urllib.request.build_opener(_Http(cancel), _Https(cancel))
-
-
-class _Http(urllib.request.HTTPHandler):
-    def __init__(self, cancel: Cancel) -> None:
-        super().__init__()
-        self._cancel = cancel
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_connection(http.client.HTTPConnection, self._cancel), req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, cancel: Cancel) -> None:
-        super().__init__()
-        self._cancel = cancel
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_connection(http.client.HTTPSConnection, self._cancel), req)
-
-
-def _connection(kind: Any, cancel: Cancel) -> Any:
-    """A class of connections that `cancel` closes."""
-
-    class CancellableConnection(kind):  # type: ignore[misc]
-        def connect(self) -> None:
-            self.timeout = _CONNECT_S
-            super().connect()
-            self.sock.settimeout(SILENCE_S)
-            cancel.add_interrupt(partial(_cut, self.sock))
-
-    return CancellableConnection
-
-
-def _cut(connected: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        connected.shutdown(socket.SHUT_RDWR)
-
-
 class ContentStore:
-    """A directory of contents. Several instances may share it; what is in it is never changed in place.
+    """A directory of contents. Several instances may share it; what is in it is never changed in place."""
 
-    Args:
-        file_root: as of `fetch`.
-    """
-
-    def __init__(self, root: Path, file_root: Path | None = None) -> None:
+    def __init__(self, root: Path, sources: Sources = ANYWHERE) -> None:
         self._root = root
-        self._file_root = file_root
+        self._sources = sources
 
     def path(self, digest: str) -> Path:
         """Where the content with this sha256 (in hex) is kept."""
@@ -212,13 +188,13 @@ class ContentStore:
             OSError: the disk is full, or the like.
         """
         check_scheme(url, what)
-        local_path(url, self._file_root, what)  # may fail though the content is here already
+        local_path(url, self._sources.file_root, what)  # may fail though the content is here already
         digest = checksum.removeprefix(_ALGORITHM).lower()
         if digest and self._has(digest):
             return self.path(digest)
         incoming = self._root / f".{secrets.token_hex(8)}.part"
         try:
-            fetch(url, incoming, what, cancel, self._file_root)
+            fetch(url, incoming, what, cancel, self._sources)
             found = _digest(incoming)
             if digest and found != digest:
                 message = f"{what}: the checksum is {_ALGORITHM}{found}, expected {_ALGORITHM}{digest}"

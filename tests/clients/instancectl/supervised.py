@@ -52,6 +52,7 @@ class Ctl:
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "instancectl.main", "run", "--dir", str(self.directory)),
+                *("--fetch-from", "127.0.0.1"),
                 *self._arguments,
                 *more,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from hqpb.v1 import instance_pb2 as model
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
-from instancectl.content.fetch import ContentStore, check_scheme, redacted_url
+from instancectl.content.fetch import ContentStore, Sources, check_scheme, redacted_url
 from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
 from instancectl.content.spec_faults import faults
 from instancectl.files import write_atomically
@@ -52,7 +52,11 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, bad: str) -> None:
 def stored(tmp_path: Path, content: bytes) -> tuple[ContentStore, str, str]:
     source = tmp_path / "source"
     source.write_bytes(content)
-    return ContentStore(tmp_path / "store", tmp_path), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return (
+        ContentStore(tmp_path / "store", Sources(tmp_path)),
+        source.as_uri(),
+        f"sha256:{hashlib.sha256(content).hexdigest()}",
+    )
 
 
 def test_content_with_a_known_checksum_is_fetched_once(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import threading
 import zipfile
@@ -14,9 +15,10 @@ import pytest
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
-from instancectl.content.fetch import fetch
+from instancectl.content.fetch import Sources, fetch
 from instancectl.content.unpacking import unpack
 
+HERE = Sources(fetch_from=[ipaddress.ip_network("127.0.0.1")])
 _ELSEWHERE = "gopher://user:canary@elsewhere/?token=canary"
 
 
@@ -43,7 +45,7 @@ def redirecting() -> Iterator[str]:
 
 def why_not(url: str, tmp_path: Path) -> str:
     with pytest.raises(PrepareFailed) as caught:
-        fetch(url, tmp_path / "content", "file x", Cancel())
+        fetch(url, tmp_path / "content", "file x", Cancel(), HERE)
     return str(caught.value)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
-from instancectl.content.fetch import ContentStore
+from instancectl.content.fetch import ContentStore, Sources
 from instancectl.content.prepare import _copy
 from instancectl.content.unpacking import unpack
 
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def obtain(root: Path, name: str, checksum: str = "", *, allowed: bool = True) -> Path:
     """The content of a file below the root; `allowed`: the root was named."""
-    store = ContentStore(root.parent / "store", root if allowed else None)
+    store = ContentStore(root.parent / "store", Sources(root if allowed else None))
     return store.obtain(f"file://{root / name}", checksum, "file x", Cancel())
 
 
