@@ -295,6 +295,40 @@ async def test_the_children_of_a_program_end_with_it(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
 
 
+_ESCAPE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        if sys.argv[1] == "quietly":
+            os.closerange(0, 3)
+        with open(sys.argv[2], "w") as file:
+            file.write(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists(sys.argv[2]) or not open(sys.argv[2]).read():
+    time.sleep(0.01)
+time.sleep(600 if sys.argv[3] == "hang" else 0)
+"""
+
+
+@pytest.mark.parametrize(("manner", "ending"), [("quietly", "end"), ("holding its output", "end"), ("quietly", "hang")])
+async def test_a_child_with_a_session_of_its_own_ends_with_the_program(
+    manner: str, ending: str, tmp_path: Path
+) -> None:
+    """It left the process group, its parent ended, and it ran on after the operation was over."""
+    at = tmp_path / "daemon"
+    config = CommandConfig((sys.executable, "-c", _ESCAPE, manner, str(at), ending), timeout_s=4.0)
+    progress, _ = await run(Command("script", config), in_work())
+    assert progress is (WorkProgress.FAILED if ending == "hang" else WorkProgress.DONE)
+    assert not is_running(int(at.read_text()))
+
+
+async def test_a_signal_that_ended_the_program_is_its_exit_code() -> None:
+    config = CommandConfig((sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"))
+    assert await run(Command("script", config), in_work()) == (WorkProgress.FAILED, "exit code 137\n")
+
+
 def is_running(pid: int) -> bool:
     """A process that ended, and was not waited for yet, does not."""
     try:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import signal
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from walle.executors.port import ExecutorFailure, PollResult, WorkProgress
@@ -16,6 +19,8 @@ from walle.outgoing.destinations import NOWHERE, Destinations
 from wallepb.v1.host_pb2 import Host
 
 _KEPT_BYTES: Final = 4096
+_REAPER: Final = (sys.executable, "-I", str(Path(__file__).with_name("reaper.py")))  # all that it starts ends with it
+_ENDING_S: Final = 10.0  # for the reaper to end what it runs
 _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")  # the rest may hold Wall-E's own credentials
 
 
@@ -47,13 +52,16 @@ class Command:
     async def begin(self, host: Host) -> str:
         operation = host.operation
         argv = self._arguments(host)
+        if shutil.which(argv[0]) is None:
+            raise ExecutorFailure(f"{argv[0]}: No such file, or it is not executable")
         try:
             process = await asyncio.create_subprocess_exec(
+                *_REAPER,
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # its children end with it
+                start_new_session=True,
                 env=_environment(host),
             )
         except OSError as error:
@@ -113,10 +121,18 @@ def _environment(host: Host) -> dict[str, str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End what is left of its process group, and wait for it."""
+    """Have the reaper end all that it runs, and wait for it."""
+    if process.returncode is not None:
+        return
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+        process.terminate()
+    try:
+        async with asyncio.timeout(_ENDING_S):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 def _text(output: bytes | bytearray) -> str:
