@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from control import EventRefused, UnreadableEvent
+from control import EventRefused, Stored, UnreadableEvent
 from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role
@@ -20,13 +20,22 @@ from tests.support.walle.guarded import POLICY, Guarded, guarded
 from tests.support.walle.running import pretending
 from walle.reach import ORDER
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Machine
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_FREE,
+    HOST_STATE_MAINTENANCE,
+    HOST_STATE_PROBATION,
+    OPERATION_KIND_REBOOT,
+    Machine,
+    Operation,
+)
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_REBOOT,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
     SEVERITY_ERROR,
     Project,
     Recipient,
+    Scenario,
+    ScenarioHost,
 )
 
 FULL = Path("/dev/full")
@@ -224,6 +233,46 @@ async def test_addresses_of_webhooks_are_for_who_repairs(one: Guarded) -> None:
         for request in (pb.GetProjectRequest(project="web"), pb.ListProjectsRequest()):
             status, seen = await one.call(who, request)
             assert (status, "/hook/" in json.dumps(seen)) == (200, is_shown), (who, request)
+
+
+SECRETS = ("CANARY-BUDGET", "CANARY-OUTPUT", "cms.canary.example", "CANARY-HOST")
+
+
+async def test_texts_about_a_host_show_nothing_of_others_to_who_does_not_repair_it(one: Guarded) -> None:
+    """What a CMS answered names who holds a budget; why the fuse of all projects tripped names others' hosts."""
+    walle = one.walle.server.automaton
+    host, project = one.walle.of("lab-1"), walle.projects["web"]
+    host.listed, project.cms[0].url = True, "https://cms.canary.example"
+    host.check.add(name="ssh", failing=True, since_ms=1)
+    walle.world.settle_ms, host.state = 0, HOST_STATE_PROBATION
+    assert await one.status("admin", pb.SwitchAutomationRequest(reason="too many of CANARY-HOST")) == 200
+    work = Operation(id="op", message="CANARY-OUTPUT")
+    work.task.add(id="t", cms="main", message="budget mail: CANARY-BUDGET")
+    work.intent.output = "CANARY-OUTPUT"
+    for who, seen in (("operator", SECRETS), ("web-uploader", SECRETS[:3]), ("agent/lab-1", ())):
+        answers = []
+        for request in (pb.GetHostRequest(host="lab-1"), pb.ListHostsRequest(), pb.GetProjectRequest(project="web")):
+            answers.append(await one.call(who, request))
+            host.operation.CopyFrom(work)
+            answers.append(await one.call(who, request))
+            host.ClearField("operation")
+            walle.world.epoch = lambda: "restored"
+            answers.append(await one.call(who, request))
+            walle.world.epoch = lambda: ""
+        text = json.dumps(answers)
+        assert [word for word in SECRETS if word in text and word not in seen] == [], who
+        assert [word for word in seen if word not in text] == [], "who may, is shown it"
+        assert "healing is off for all projects" in text
+
+
+async def test_what_cmss_answered_about_planned_work_is_for_who_repairs_all_of_its_hosts(one: Guarded) -> None:
+    work = Scenario(id="s", by="somebody", host=[ScenarioHost(name="lab-1")])
+    work.host[0].task.add(id="t", cms="main", message="budget mail: CANARY-BUDGET")
+    one.walle.server.automaton.scenarios._stored["s"] = Stored(work, 1)
+    for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-1", False)):
+        for request in (pb.GetScenarioRequest(scenario="s"), pb.ListScenariosRequest()):
+            status, seen = await one.call(who, request)
+            assert (status, "CANARY-BUDGET" in json.dumps(seen)) == (200, is_shown), (who, request)
 
 
 def failing(*hosts: str) -> pb.ReportChecksRequest:

@@ -12,6 +12,7 @@ from serving.errors import NotFound, OutOfReach, invalid
 from serving.rights.access import Access
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
+from walle.api.redaction import redact_host, redact_project, redact_scenario, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
@@ -41,22 +42,19 @@ def decisions(walle: WalleSupervisor, project: Project) -> Iterator[tuple[Host, 
             yield host, current_decision(walle, host)
 
 
-def host_response(walle: WalleSupervisor, host: Host) -> GetHostResponse:
-    """A host with what would be done about it, even after a fuse has tripped."""
+def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetHostResponse:
+    """A host with what would be done about it, even after a fuse has tripped.
+
+    `sees_all`: why the fuse of all projects is off, too.
+    """
     decision = current_decision(walle, host)
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
-        shown.blocked = switched_off(_fuses(walle, host.project), automation) or refusal_reason(decision)
+        shown.blocked = switched_off(_fuses(walle, host.project), automation, sees_all=sees_all) or refusal_reason(
+            decision
+        )
     return shown
-
-
-def _without_grants(scenario: Scenario) -> Scenario:
-    """Without the stored grants of its author."""
-    copy = Scenario()
-    copy.CopyFrom(scenario)
-    copy.ClearField("access")
-    return copy
 
 
 def refusal_reason(decision: HealingDecision) -> str:
@@ -136,12 +134,12 @@ class WalleReads:
             raise NotFound(f"host {request.host} does not exist")
         if not self._sees(found.name, call):
             raise OutOfReach(f"host {request.host} does not exist", key=found.name)
-        return MessageAnswer(self._within(host_response(self._walle, found), call))
+        return MessageAnswer(self._visible_host(found, call))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         matching = (host for host in self._walle.hosts.values() if _matches(host, request))
-        found = [self._within(host_response(self._walle, one), call) for one in matching if self._sees(one.name, call)]
+        found = [self._visible_host(one, call) for one in matching if self._sees(one.name, call)]
         return MessageAnswer(pb.ListHostsResponse(hosts=found))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
@@ -176,16 +174,17 @@ class WalleReads:
         if not self._sees_scenario(found, call):
             raise OutOfReach(f"scenario {request.scenario} does not exist", key=request.scenario)
         projects = {one.name: host.project for one in found.host if (host := self._walle.hosts.get(one.name))}
-        return MessageAnswer(
-            pb.GetScenarioResponse(scenario=_without_grants(found), blocking=blocking(found, projects))
-        )
+        shown = self._visible_scenario(found, call)
+        return MessageAnswer(pb.GetScenarioResponse(scenario=shown, blocking=blocking(shown, projects)))
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         return MessageAnswer(
             pb.ListScenariosResponse(
                 scenarios=[
-                    _without_grants(one) for one in self._walle.scenarios.values() if self._sees_scenario(one, call)
+                    self._visible_scenario(one, call)
+                    for one in self._walle.scenarios.values()
+                    if self._sees_scenario(one, call)
                 ]
             )
         )
@@ -240,28 +239,30 @@ class WalleReads:
     def _project_response(self, project: Project, call: Call) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
         warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted_warnings(project, mine)]
-        warnings += review_items(self._walle.restored.get(project.id))
+        if self._walle.reaches.may_address(project.id, "", call.access):
+            warnings += review_items(self._walle.restored.get(project.id))  # they name CMSs
         restored = self._walle.restored.get(project.id)
         if is_looked_at(restored, self._walle.world.epoch()):
             restored = None
         fuse = self._fuse(project.id)
         shown = pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings, restored=restored)
         if not self._walle.reaches.may_address(project.id, "", call.access):
-            for one in shown.project.cms:
-                one.ClearField("url")
-            for recipient in shown.project.notifications.recipient:
-                recipient.ClearField("address")
+            redact_project(shown)
         return shown
 
-    def _within(self, shown: GetHostResponse, call: Call) -> GetHostResponse:
-        """Where a machine's controller is, and what executors said, is for who may repair it."""
-        if not self._walle.reaches.may_address(shown.host.project, shown.host.name, call.access):
-            shown.host.ClearField("bmc")
-            if shown.host.HasField("operation"):
-                shown.host.operation.ClearField("message")  # an executor's
-            for over in shown.host.history:
-                over.ClearField("message")
-                over.ClearField("output")
+    def _visible_host(self, host: Host, call: Call) -> GetHostResponse:
+        """As far as the caller may see it."""
+        shown = host_response(self._walle, host, sees_all=call.access.is_unlimited)
+        if not self._walle.reaches.may_address(host.project, host.name, call.access):
+            redact_host(shown, self._walle.projects.get(host.project) or Project())
+        return shown
+
+    def _visible_scenario(self, scenario: Scenario, call: Call) -> Scenario:
+        """As far as the caller may see it: what CMSs answered, if it may repair all hosts."""
+        shown, hosts = without_grants(scenario), self._walle.hosts
+        projects = ((one.name, hosts[one.name].project if one.name in hosts else "") for one in scenario.host)
+        if not all(self._walle.reaches.may_address(project, name, call.access) for name, project in projects):
+            redact_scenario(shown)
         return shown
 
 

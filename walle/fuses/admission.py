@@ -83,11 +83,13 @@ class FuseAdmission:
     tripped: str = ""
 
 
-def switched_off(fuses: Fuses, automation: Automation) -> str:
-    """Why this automation is switched off; empty: it is on."""
+def switched_off(fuses: Fuses, automation: Automation, *, sees_all: bool = True) -> str:
+    """Why this automation is switched off; empty: it is on. `sees_all` False: without by whose hosts, if everywhere."""
     for fuse in (fuses.everywhere, fuses.project):
         switch = switch_of(fuse, automation)
         if switch.off:
+            if fuse.id == GLOBAL and not sees_all:
+                return f"{automation} is off for {ALL_PROJECTS}"
             where = f"for {ALL_PROJECTS}" if fuse.id == GLOBAL else f"in {fuse.id}"
             return f"{automation} is off {where}: {switch.reason} ({switch.by})"
     return ""
