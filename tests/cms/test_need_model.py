@@ -206,6 +206,19 @@ def random_model(seed: int, rules: Rules = RULES) -> Model:
     return Model(services, [replace(u, group="") if u in crowd else u for u in units], rules)
 
 
+def trouble_of(rng: random.Random) -> Callable[[Model], None]:
+    """Instances fail and recover for four hours."""
+
+    def trouble(model: Model) -> None:
+        for service in model.services.values():
+            if model.now >= 4 * _H:
+                service.down = 0
+            elif rng.random() < 0.02:
+                service.down = rng.choice((0, 0, 1, 2))
+
+    return trouble
+
+
 @pytest.mark.parametrize(
     "seeds", [range(10), pytest.param(range(10, 1000), marks=pytest.mark.long)], ids=["few", "many"]
 )

@@ -1,0 +1,179 @@
+"""When planned work and roll-outs may begin: windows and freezes. Pure; times are Unix time in seconds.
+
+Windows are in local time. On a day on which the clocks change, an hour that is skipped is missing from them, and one
+that is repeated is part of them: they begin at the first and end at the first occurrence of their local time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cached_property
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+_DAY: Final = timedelta(days=1)
+_WEEK_S: Final = 7 * 86_400.0
+_HORIZON_S: Final = 400 * 86_400.0  # windows in two time zones may meet in one half of the year only
+DAY_END: Final = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Weekly hours: `begin` and `end` in minutes of the local day; an end at or before the begin is on the next day."""
+
+    days: frozenset[int]  # Monday is 0
+    begin: int
+    end: int
+
+
+class Freeze(NamedTuple):
+    """Nothing begins from `begin` until before `end`; `repairs`: repairs neither."""
+
+    begin: float
+    end: float
+    reason: str
+    repairs: bool = False
+
+
+class Opening(NamedTuple):
+    """When work may begin. `at` None: never. `why`: what is in the way until then; empty: nothing, it may begin now."""
+
+    at: float | None
+    why: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class CalendarRule:
+    """When work may begin on what the rule is for.
+
+    Attributes:
+        service, project: of instances, of hosts; both empty: all work.
+        windows: none: always, but for the freezes.
+        margin_s: nothing begins so long before a window ends.
+    """
+
+    name: str
+    service: str = ""
+    project: str = ""
+    zone: str = "UTC"
+    windows: tuple[Window, ...] = ()
+    margin_s: float = 0.0
+    freezes: tuple[Freeze, ...] = ()
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.zone)
+
+    def opening(self, now: float, *, is_repair: bool = False) -> Opening:
+        """When work may begin next, this rule alone considered."""
+        at, why = now, ""
+        for _ in range(2 * len(self.freezes) + 2):
+            frozen = next((f for f in self.freezes if f.begin <= at < f.end and (f.repairs or not is_repair)), None)
+            if frozen is not None:
+                at, why = frozen.end, why or f"freeze of {self.name}: {frozen.reason}"
+                continue
+            opens_at = at if is_repair or not self.windows else self._opens_at(at)
+            if opens_at == at:
+                return Opening(at, why, self.name)
+            why = why or f"window {self.name} is closed"
+            if opens_at is None:
+                break
+            at = opens_at
+        return Opening(None, why, self.name)
+
+    def _opens_at(self, now: float) -> float | None:
+        """None: its windows are shorter than its margin."""
+        begins = (max(now, begin) for begin, end in self._intervals(now) if now < end - self.margin_s)
+        return next(begins, None)
+
+    def _intervals(self, now: float) -> Iterator[tuple[float, float]]:
+        """The hours of ten days, merged where they touch and long enough for something to begin, in order."""
+        today = datetime.fromtimestamp(now, self._zone).date()
+        merged: list[list[float]] = []
+        for begin, end in sorted(self._hours(today - 2 * _DAY, 12)):
+            if merged and begin <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([begin, end])
+        for begin, end in merged:
+            if end - begin > self.margin_s:
+                yield begin, end
+
+    def _hours(self, first: date, days: int) -> Iterator[tuple[float, float]]:
+        for day in (first + n * _DAY for n in range(days)):
+            for window in self.windows:
+                if day.weekday() in window.days:
+                    end_day = day + _DAY if window.end <= window.begin else day
+                    begin, end = self._instant(day, window.begin), self._instant(end_day, window.end)
+                    if begin < end:
+                        yield begin, end
+
+    def _instant(self, day: date, minute: int) -> float:
+        """A local time as Unix time; one that the clocks skip: when they skip it."""
+        local = datetime.combine(day + minute // DAY_END * _DAY, time()) + timedelta(minutes=minute % DAY_END)
+        earlier, later = (local.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (1, 0))
+        if earlier >= later:  # it exists, once or twice
+            return later
+        offset = self._offset(earlier)
+        while later - earlier > 1:
+            middle = (earlier + later) // 2
+            earlier, later = (middle, later) if self._offset(middle) == offset else (earlier, middle)
+        return later
+
+    def _offset(self, at: float) -> timedelta | None:
+        return datetime.fromtimestamp(at, UTC).astimezone(self._zone).utcoffset()
+
+
+@dataclass
+class Calendar:
+    """All rules. Work has to fit all that are for it."""
+
+    rules: tuple[CalendarRule, ...] = ()
+    _openings: dict[tuple[frozenset[str], bool], tuple[float, Opening]] = field(default_factory=dict)
+
+    def opening(
+        self, now: float, services: Collection[str], projects: Collection[str], *, is_repair: bool = False
+    ) -> Opening:
+        """When work on these may begin next."""
+        rules = [rule for rule in self.rules if _is_for(rule, services, projects)]
+        if not rules:
+            return Opening(now)
+        key = frozenset(rule.name for rule in rules), is_repair
+        asked_at, opening = self._openings.get(key, (-1.0, Opening(now)))
+        # A closed calendar stays closed until it opens; an open one may close any time.
+        stays_closed = bool(opening.why) and asked_at <= now and (opening.at is None or now < opening.at)
+        if asked_at != now and not stays_closed:
+            opening = meeting(rules, now, is_repair=is_repair)
+            self._openings[key] = (now, opening)
+        return opening
+
+
+def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[str]) -> bool:
+    if rule.service or rule.project:
+        return rule.service in services if rule.service else rule.project in projects
+    return True
+
+
+def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
+    """When all rules allow work to begin; never, if not within 400 days after the last freeze."""
+    last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
+    at, first = now, Opening(now)
+    while at <= max(now, last) + _HORIZON_S:
+        openings = [rule.opening(at, is_repair=is_repair) for rule in rules]
+        latest = _latest(openings)
+        first = first if first.why else next((o for o in openings if o.why), first)
+        if latest.at is None:
+            return latest
+        if latest.at == at:
+            return Opening(at, first.why, first.name) if at > now else Opening(at)
+        at = latest.at
+    names = ", ".join(rule.name for rule in rules if rule.windows)
+    return Opening(None, f"the windows {names} never meet", first.name)
+
+
+def _latest(openings: Iterable[Opening]) -> Opening:
+    """The one that opens last; never is later than everything."""
+    return max(openings, key=lambda opening: float("inf") if opening.at is None else opening.at)
