@@ -15,7 +15,7 @@ TYPES: Final = ("manual", "automated")
 MOST_HOSTS: Final = 10_000
 _MOST_RECORD_BYTES: Final = 480 << 10
 _is_host = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch
-_is_name = re.compile(r"[A-Za-z0-9._@-]{1,100}").fullmatch
+is_name = re.compile(r"[A-Za-z0-9._@-]{1,100}").fullmatch
 _HOST_RULE: Final = "use 1 to 253 letters, digits and ._:@-"
 _has_controls = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]").search
 
@@ -23,11 +23,11 @@ _has_controls = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]"
 def check_task(task: ledger_pb2.Task, actions: Iterable[str] = ACTIONS) -> None:
     """Raises InvalidRequest, naming every field that is wrong."""
     found = [
-        *_line(task.id, "id", 255),
+        *check_line(task.id, "id", 255),
         *_one_of(task.action, "action", actions),
         *_one_of(task.type, "type", TYPES),
-        *_line(task.issuer, "issuer", 255),
-        *_line(task.group_id, "host_group_id", 255, may_be_empty=True),
+        *check_line(task.issuer, "issuer", 255),
+        *check_line(task.group_id, "host_group_id", 255, may_be_empty=True),
         *_text(task.comment, "comment", 4_096),
         *_text(task.failure, "failure", 4_096),
         *_text(task.extra, "extra", 65_536),
@@ -44,7 +44,7 @@ def check_task(task: ledger_pb2.Task, actions: Iterable[str] = ACTIONS) -> None:
 def check_budget(budget: ledger_pb2.Budget) -> None:
     """Raises InvalidRequest, naming every field that is wrong."""
     found = []
-    if not _is_name(budget.name):
+    if not is_name(budget.name):
         found.append(Violation("budget.name", f"{_quote_value(budget.name)}: use 1 to 100 letters, digits and ._@-"))
     if bool(budget.service) == bool(budget.labels):
         found.append(Violation("budget.service", _which(budget.service, "a service", "labels")))
@@ -74,7 +74,7 @@ def check_hosts(hosts: Iterable[str], field: str) -> None:
 
 def check_reason(reason: str) -> None:
     """Raises InvalidRequest: orders are recorded with their reason."""
-    if found := _line(reason, "reason", 1_000):
+    if found := check_line(reason, "reason", 1_000):
         raise InvalidRequest(*found)
 
 
@@ -98,7 +98,7 @@ def _hosts(hosts: Iterable[str], field: str) -> list[Violation]:
 
 
 def _words(words: Iterable[str], field: str) -> list[Violation]:
-    return [fault for word in words for fault in _line(word, field, 253, may_be_empty=True)]
+    return [fault for word in words for fault in check_line(word, field, 253, may_be_empty=True)]
 
 
 def _amount(text: str, field: str) -> list[Violation]:
@@ -114,7 +114,8 @@ def _one_of(value: str, field: str, allowed: Iterable[str]) -> list[Violation]:
     return [] if value in words else [Violation(field, f"{_quote_value(value)} is not one of {', '.join(words)}")]
 
 
-def _line(value: str, field: str, most: int, *, may_be_empty: bool = False) -> list[Violation]:
+def check_line(value: str, field: str, most: int, *, may_be_empty: bool = False) -> list[Violation]:
+    """What is wrong with a line of text of at most so many bytes."""
     if not value and not may_be_empty:
         return [Violation(field, "is empty: set it")]
     if not value.isprintable():

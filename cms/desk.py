@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
+from cms.calendar_rules import rule_of
 from cms.hqview.locations import HqFollower
 from cms.ledger.book import TaskLedger
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.calendar import Calendar, CalendarRule
 from cms.ledger.decide import Decision, confirm, decide
 from cms.ledger.decide import TaskChange as Happens
 from cms.ledger.instances import InstanceKey
@@ -22,9 +24,10 @@ from cms.ledger.tasks import Task
 from cms.moves import MOST_AT_ONCE, first_part, next_part
 from cms.orders import CmsOrders
 from cms.permits import CmsAccessChecks
-from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
+from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, WINDOWS, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
+from serving.errors import InvalidRequest
 from serving.rights.patterns import IdentityPattern
 from serving.rights.rules import LEAVE
 
@@ -63,6 +66,7 @@ class CmsController:
         self.clock = controller.clock
         self.tasks, self.budgets = controller.records(TASK), controller.records(BUDGET)
         self.ended, self.declared = controller.records(ENDED), controller.records(DECLARED)
+        self.windows = controller.records(WINDOWS)
         self._ledger = controller.records(LEDGER)
         self._reaches = self.reaches()
         self.orders = CmsOrders(controller, self._reaches)
@@ -72,6 +76,7 @@ class CmsController:
         self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
         self._strange: dict[str, str] = {}  # records that this version does not understand, and why
         self._budgets: dict[str, Budget] = {}
+        self._rules: dict[str, CalendarRule] = {}
         self._epoch = ""
         self._decided_at = self._passed_at = float("-inf")
         self._is_outdated = True
@@ -80,6 +85,7 @@ class CmsController:
         self.decisions = self.grants = 0
         self.tasks.listen(self._task_changed)
         self.budgets.listen(self._budget_changed)
+        self.windows.listen(self._windows_changed)
         self.ended.listen(self._work_ended)
         locations.moved = lambda: self._deciding.trigger(ALL, _MOVED_S)
 
@@ -87,7 +93,7 @@ class CmsController:
 
     def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
-        return CmsAccessChecks(self.book, self.settings.issuers, self.tasks, self.budgets)
+        return CmsAccessChecks(self.book, self.settings.issuers, self.tasks, self.budgets, self.windows)
 
     def _barred(self, task: Task) -> str:
         """Why the owner may not take down by now what its stored task names; empty: it may."""
@@ -138,7 +144,7 @@ class CmsController:
         if self._is_outdated or (not self.is_deciding and now - self._decided_at > _KEPT_S):
             if not self.is_deciding:
                 self.locations.look()
-            self.book.closed = self.why_closed()
+            self._look_around(now)
             self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
         return self.decision
 
@@ -196,6 +202,16 @@ class CmsController:
             self.book.rule(Budgets(self._budgets.values(), self.book.picture.budgets.default), changed)
         self._look_again()
 
+    def _windows_changed(self, name: str) -> None:
+        with self._understanding(f"windows {name}"):
+            stored = self.windows.stored_record(name)
+            self._rules.pop(name, None)
+            if stored is not None:
+                self._rules[name] = rule_of(stored.message.windows)
+            self.book.calendar = Calendar(tuple(rule for _, rule in sorted(self._rules.items())))
+        self._is_outdated = True
+        self._look_again()
+
     def _work_ended(self, task_id: str) -> None:
         record = self.ended.get(task_id)
         if record is not None:
@@ -208,7 +224,7 @@ class CmsController:
         self._strange.pop(name, None)
         try:
             yield
-        except (Unreadable, ValueError, KeyError) as error:
+        except (Unreadable, InvalidRequest, ValueError, KeyError) as error:
             self._strange[name] = str(error)
             log.error("%s cannot be read: %s", name, error)  # noqa: TRY400 # it says it all
 
@@ -228,6 +244,13 @@ class CmsController:
                 self._task_changed(gone)
             for gone in self._budgets.keys() - self.budgets.keys():
                 self._budget_changed(gone)
+            for gone in self._rules.keys() - self.windows.keys():
+                self._windows_changed(gone)
+
+    def _look_around(self, now: float) -> None:
+        """Note what the ledger does not know by itself: whether it may grant, and the time of day."""
+        self.book.closed = self.why_closed()
+        self.book.wall_offset_s = self.clock.wall_ms() / 1000 - now
 
     # --- deciding -----------------------------------------------------------------------------------------------------
 
@@ -240,7 +263,7 @@ class CmsController:
             self.locations.look()
         change, now = self.controller.change(), self.clock.now()
         ledger = change.get(LEDGER, ALL) or ledger_pb2.Ledger()
-        self.book.closed = self.why_closed()
+        self._look_around(now)
         happens: Sequence[Happens] = ()
         answered = False
         if is_left := bool(ledger.moving) and ledger.epoch == self.controller.epoch:

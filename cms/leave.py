@@ -82,7 +82,7 @@ class TaskService:
         decision, now = self.desk.current(), self.desk.clock.now()
         wanted.state = State.WAITING
         task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
-        obstacles, why = explain_new(self.desk.book, decision, [task])
+        obstacles, why = explain_new(self.desk.book, decision, [task], now)
         is_impossible = any(obstacle.wait is WaitCause.IMPOSSIBLE for obstacle in obstacles)
         is_free = not obstacles and not (self.desk.book.closed and task.disrupts)
         wanted.state = State.REJECTED if is_impossible else State.GRANTED if is_free else State.WAITING

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from cms.ledger.actions import ACTIONS
 from cms.ledger.states import State, TaskEvent
 from cms.permits import CmsAccessChecks
-from cms.records import BUDGET, DECLARED, ENDED, TASK, ended_record, move
+from cms.records import BUDGET, DECLARED, ENDED, TASK, WINDOWS, ended_record, move
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
 from serving.rights.rules import BUDGET as BUDGET_RULE
@@ -40,18 +40,27 @@ class CmsOrders:
                 change.put(BUDGET, order.put_budget.name, order.put_budget)
             case "delete_budget":
                 self._delete_budget(change, order.delete_budget.name)
+            case "put_windows":
+                change.get(WINDOWS, order.put_windows.windows.name)
+                change.put(WINDOWS, order.put_windows.windows.name, order.put_windows)
+            case "delete_windows":
+                if change.get(WINDOWS, order.delete_windows) is None:
+                    raise Refused(f"there are no windows {order.delete_windows}", "NOT_FOUND")
+                change.delete(WINDOWS, order.delete_windows)
             case "declare":
                 self._declare(change, order.declare)
             case which:
                 self._handle_task(change, order, which or "")
 
     def _check_reach(self, change: Change, order: ledger_pb2.Order) -> None:
-        """Raises Refused: meanwhile the budget has become another service's, or the author has lost its rights."""
+        """Raises Refused: meanwhile what it is about became another service's, or the author has lost its rights."""
         name = order.put_budget.name or order.delete_budget.name
         budget = change.get(BUDGET, name) if name else None
+        name = order.put_windows.windows.name or order.delete_windows
+        windows = change.get(WINDOWS, name) if name else None
         rule = LEAVE if order.HasField("declare") else BUDGET_RULE
         check = self._reaches.check_order
-        self._controller.rights.check(order.access, rule, lambda access: check(order, access, budget))
+        self._controller.rights.check(order.access, rule, lambda access: check(order, access, budget, windows))
 
     def _handle_task(self, change: Change, order: ledger_pb2.Order, which: str) -> None:
         record = change.get(TASK, order.task_id)

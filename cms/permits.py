@@ -39,14 +39,18 @@ class CmsAccessChecks:
         issuers: Mapping[str, Collection[IdentityPattern]],
         tasks: Mapping[str, ledger_pb2.Task],
         budgets: Mapping[str, ledger_pb2.Budget],
+        windows: Mapping[str, ledger_pb2.Windows],
     ) -> None:
         """`issuers`: who may speak for each of them; the rest are what is stored, by id and name."""
         self._book, self._issuers, self._tasks, self._budgets = book, issuers, tasks, budgets
+        self._windows = windows
         self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
         self.shown_task = stored_reach(Of.TASK, self._check_task_visible)
         self.planned = checked_reach(Of.NODE, self._check_plan_hosts)
         self.put_budget = checked_reach(Of.SERVICE, self._check_budget_put)
         self.deleted_budget = checked_reach(Of.SERVICE, self._check_budget_delete)
+        self.put_windows = checked_reach(Of.SERVICE, self._check_windows_put)
+        self.deleted_windows = checked_reach(Of.SERVICE, self._check_windows_delete)
         self.declared = checked_reach(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
 
     def check_task(self, task: Any, access: Access, *, is_new: bool = True) -> None:
@@ -67,17 +71,26 @@ class CmsAccessChecks:
             if not is_within and (is_new or instance is not None):
                 access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
 
-    def check_order(self, order: ledger_pb2.Order, access: Access, budget: ledger_pb2.Budget | None) -> None:
+    def check_order(
+        self,
+        order: ledger_pb2.Order,
+        access: Access,
+        budget: ledger_pb2.Budget | None,
+        windows: ledger_pb2.Windows | None,
+    ) -> None:
         """Raises PermissionDenied, OutOfReach: what an order is about is out of reach where it takes effect.
 
-        `budget`: the one that it replaces or deletes, as it is then.
+        `budget`, `windows`: what it replaces or deletes, as that is then.
         """
         match order.WhichOneof("order"):
             case "put_budget":
-                new = order.put_budget
-                check_budget(new.name, {new.service, budget.service if budget else new.service}, access)
+                check_budget(order.put_budget, budget, access)
             case "delete_budget":
                 check_no_foreign_budget(order.delete_budget.name, budget, access)
+            case "put_windows":
+                check_windows(order.put_windows.windows, windows, access)
+            case "delete_windows":
+                check_no_foreign_windows(order.delete_windows, windows, access)
             case "declare":
                 self._check_issuer(order.declare.issuer, access)
 
@@ -114,19 +127,42 @@ class CmsAccessChecks:
             access.deny(f"issuer {issuer}", key=issuer, scope=why)
 
     def _check_budget_put(self, request: Any, access: Access) -> None:
-        budget = request.budget
-        before = self._budgets.get(budget.name)
-        check_budget(budget.name, {budget.service, before.service if before else budget.service}, access)
+        check_budget(request.budget, self._budgets.get(request.budget.name), access)
 
     def _check_budget_delete(self, request: Any, access: Access) -> None:
         check_no_foreign_budget(request.name, self._budgets.get(request.name), access)
 
+    def _check_windows_put(self, request: Any, access: Access) -> None:
+        check_windows(request.windows, self._windows.get(request.windows.name), access)
 
-def check_budget(name: str, services: set[str], access: Access) -> None:
-    """Raises PermissionDenied unless all that a budget selects, and selected before, is within reach."""
+    def _check_windows_delete(self, request: Any, access: Access) -> None:
+        check_no_foreign_windows(request.name, self._windows.get(request.name), access)
+
+
+def check_budget(new: Any, stored: ledger_pb2.Budget | None, access: Access) -> None:
+    """Raises PermissionDenied unless a budget is, and was before, for services within reach only."""
+    check_owned(f"budget {new.name}", {new.service, stored.service if stored else new.service}, access)
+
+
+def check_windows(new: Any, stored: ledger_pb2.Windows | None, access: Access) -> None:
+    """Raises PermissionDenied unless windows are, and were before, for services within reach only."""
+    check_owned(f"windows {new.name}", {new.service, stored.windows.service if stored else new.service}, access)
+
+
+def check_no_foreign_windows(name: str, stored: ledger_pb2.Windows | None, access: Access) -> None:
+    """Raises OutOfReach: the windows are of a service that is out of reach."""
+    if stored is not None and not access.covers_service(stored.windows.service):
+        raise OutOfReach(f"there are no windows {name[:100]}", key=name)
+
+
+def check_owned(what: str, services: set[str], access: Access) -> None:
+    """Raises PermissionDenied unless a budget or windows are, and were before, for services within reach only.
+
+    `services`: an empty one stands for more than one service.
+    """
     for service in services:
         if not access.is_unlimited and not (service and access.covers_service(service)):
-            access.deny(f"budget {name}", key=name, scope=f"{OUTSIDE} (its service)")
+            access.deny(what, key=what.partition(" ")[2], scope=f"{OUTSIDE} (its service)")
 
 
 def check_no_foreign_budget(name: str, budget: ledger_pb2.Budget | None, access: Access) -> None:

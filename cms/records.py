@@ -15,6 +15,7 @@ from control.amounts import Amount
 
 TASK: Final = Kind("task", ledger_pb2.Task)
 BUDGET: Final = Kind("budget", ledger_pb2.Budget)
+WINDOWS: Final = Kind("windows", ledger_pb2.Windows)
 ENDED: Final = Kind("ended", ledger_pb2.Ended)
 LEDGER: Final = Kind("ledger", ledger_pb2.Ledger)
 DECLARED: Final = Kind("declared", ledger_pb2.Declared)

@@ -16,7 +16,7 @@ from cms.ledger.limits import KINDS, DomainLimit, DomainLimits, Site
 from serving import yamltext
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 
-_PLACES: Final = ("dc", "rack", "switch")
+_PLACES: Final = ("dc", "rack", "switch", "project")
 BUSY_HOSTS: Final = "max-busy-hosts"
 
 

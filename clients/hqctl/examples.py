@@ -63,6 +63,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "events": ("hqctl events", "hqctl events web-1 -o wide", "hqctl events -w"),
     "suspend": ("hqctl suspend node-b --for 30m --reason 'new disk'",),
     "resume": ("hqctl resume node-b",),
+    "windows": (
+        "hqctl windows list",
+        "hqctl windows apply -f windows.yaml",
+    ),
     "budget": (
         "hqctl budget list",
         "hqctl budget put web --service web --max-unavailable 10%",

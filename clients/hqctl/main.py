@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "auth": ("auth", "auth", "Show what an identity may call at a server, by which grant, and why not."),
     "token": ("token", "token", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "budget": ("budgets", "budget", "Show and set how many instances of services must stay available."),
+    "windows": ("windows", "windows", "Show and set when planned work may begin."),
     "disruptions": ("disruptions", "disruptions", "Show why tasks wait; control what may be taken down."),
     "config": ("setup", "config", "Show and choose contexts of the config file."),
     "completion": ("setup", "completion", "Print the completion script of bash, zsh or fish."),

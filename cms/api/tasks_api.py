@@ -30,7 +30,7 @@ def _subject(request: Any) -> str:
     return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
-_SERVICE = ServiceTable("cms.v1.CmsService", _subject)
+SERVICE = ServiceTable("cms.v1.CmsService", _subject)
 
 
 class CmsApi:
@@ -43,18 +43,18 @@ class CmsApi:
     def methods(self) -> list[Method]:
         reaches = self._reaches
         return [
-            _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE, reaches.created),
-            _SERVICE.unary(pb.GetTaskRequest, self.get, READ, reaches.shown_task),
-            _SERVICE.unary(pb.ListTasksRequest, self.list, READ, narrowed_reach(Of.TASK)),
-            _SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE, OWN_TASK),
-            _SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE, OWN_TASK),
-            _SERVICE.unary(pb.WhyTaskRequest, self.why, READ, reaches.shown_task),
-            _SERVICE.unary(pb.PlanRequest, self.plan, READ, reaches.planned),
-            _SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET, reaches.put_budget),
-            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed_reach(Of.SERVICE)),
-            _SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET, reaches.deleted_budget),
-            _SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE, reaches.declared),
-            _SERVICE.unary(pb.GetStatusRequest, self.status, READ, SHOWN),
+            SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE, reaches.created),
+            SERVICE.unary(pb.GetTaskRequest, self.get, READ, reaches.shown_task),
+            SERVICE.unary(pb.ListTasksRequest, self.list, READ, narrowed_reach(Of.TASK)),
+            SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE, OWN_TASK),
+            SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE, OWN_TASK),
+            SERVICE.unary(pb.WhyTaskRequest, self.why, READ, reaches.shown_task),
+            SERVICE.unary(pb.PlanRequest, self.plan, READ, reaches.planned),
+            SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET, reaches.put_budget),
+            SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed_reach(Of.SERVICE)),
+            SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET, reaches.deleted_budget),
+            SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE, reaches.declared),
+            SERVICE.unary(pb.GetStatusRequest, self.status, READ, SHOWN),
         ]
 
     # --- tasks --------------------------------------------------------------------------------------------------------

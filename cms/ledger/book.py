@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.calendar import Calendar
 from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.limits import DomainLimits
 from cms.ledger.picture import InstanceIndex
@@ -39,6 +40,8 @@ class TaskLedger:
     Attributes:
         locations: all there are.
         closed: why nothing may be granted (frozen, a new epoch); empty: it may.
+        calendar: when work may begin.
+        wall_offset_s: what the wall clock shows, less the ledger's clock.
         stuck_since: units that wait for something broken, and since when.
         barred: why a task's owner may not take down by now what the task names; empty: it may.
         claims: cached claims of those that wait, to decide faster.
@@ -49,6 +52,8 @@ class TaskLedger:
     rules: Rules = field(default_factory=Rules)
     locations: frozenset[str] = frozenset()
     closed: str = ""
+    calendar: Calendar = field(default_factory=Calendar)
+    wall_offset_s: float = 0.0
     tasks: dict[str, Task] = field(default_factory=dict)
     stuck_since: dict[UnitKey, float] = field(default_factory=dict)
     claims: ClaimCache = field(default_factory=ClaimCache)

@@ -21,6 +21,7 @@ class WaitCause(StrEnum):
 
     IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
     BROKEN = "broken"  # something broken, uncertain or overdue
+    CLOSED = "closed"  # the time of a window, whatever else
     HOLDS = "holds"  # work of others, which ends
 
 
@@ -28,10 +29,12 @@ class Obstacle(NamedTuple):
     """Why a unit does not fit.
 
     Attributes:
-        kind: "budget", "limit", "location" or "rights".
+        kind: "budget", "limit", "location", "rights" or "window".
         name: its name; of rights: why its owner may not.
         needed: the floor, or the maximum of domains.
         left: what would be left available, or under work.
+        text: of a window, why it is closed.
+        retry_s: of a window, when it opens, from now.
     """
 
     kind: str
@@ -39,6 +42,8 @@ class Obstacle(NamedTuple):
     wait: WaitCause
     needed: int = 0
     left: int = 0
+    text: str = ""
+    retry_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class Claim:
         all: by budget, how many it takes in total.
         domains: by limit.
         silent: locations that it depends on and that are not known.
+        services, projects: of what it takes, ready or not.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -58,6 +64,8 @@ class Claim:
     all: dict[str, int] = field(default_factory=dict)
     domains: dict[str, set[str]] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
+    services: frozenset[str] = frozenset()
+    projects: frozenset[str] = frozenset()
 
 
 def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
@@ -82,6 +90,8 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
     if any(not picture.instances_on(host) for host in hosts):
         needed |= set(locations)
     claim.silent = frozenset(needed - picture.certain)
+    claim.services = frozenset(picture.instances[key].service for key in keys)
+    claim.projects = frozenset(limits.sites[host].project for host in hosts if host in limits.sites)
     return claim
 
 

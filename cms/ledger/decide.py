@@ -58,7 +58,7 @@ def decide(book: TaskLedger, now: float) -> Decision:
     book.picture.age(now)
     overdue = book.overdue(now)
     decision = Decision(Round(book.picture, book.limits, overdue))
-    decision.changes += _lapses(book, now) or withdrawals(book)
+    decision.changes += _lapses(book, now) or withdrawals(book, now)
     may_grant = not decision.changes and not book.closed
     waiting = dict(book.units(State.WAITING))
     book.claims.begin(waiting, book.picture.changes(), overdue)
@@ -69,10 +69,11 @@ def decide(book: TaskLedger, now: float) -> Decision:
     return decision
 
 
-def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task]) -> list[Obstacle]:
+def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
     """What blocks tasks that are not stored, if they came after all stored ones; empty: nothing."""
     working = [task for task in tasks if task.disrupts]
-    return decision.round.obstacles(_claim(book, working)) if working else []
+    claim = _claim(book, working)
+    return [*_closed_windows(book, claim, now), *decision.round.obstacles(claim)] if working else []
 
 
 def _decide_unit(
@@ -86,6 +87,7 @@ def _decide_unit(
     claim = book.claims.claim(unit, tasks, working, lambda: _claim(book, working))
     round_ = decision.round
     obstacles = [*round_.locations(claim), *book.claims.budgets(unit, round_), *round_.limits(claim)]
+    obstacles += _closed_windows(book, claim, now)
     settles_in_s = _settles_in_s(book, unit, working, now)
     has_taken = True
     if settles_in_s > 0 or not (obstacles or may_grant):
@@ -114,6 +116,9 @@ def _keep_waiting(
         if any(_rejects(book, obstacle) for obstacle in obstacles):
             decision.changes += [TaskChange(task.id, TaskEvent.REJECT) for task in tasks]
         keeps_place = False
+    elif WaitCause.CLOSED in waits:
+        book.stuck_since.pop(unit, None)
+        keeps_place = False
     elif WaitCause.BROKEN in waits:
         keeps_place = now - book.stuck_since.setdefault(unit, now) < book.rules.pass_s
     else:
@@ -131,6 +136,19 @@ def _barred(book: TaskLedger, tasks: Sequence[Task]) -> list[Obstacle]:
 def _rejects(book: TaskLedger, obstacle: Obstacle) -> bool:
     is_budget = obstacle.kind == "budget" and obstacle.wait is WaitCause.IMPOSSIBLE
     return is_budget and book.picture.tallies[obstacle.name].budget.rejects
+
+
+def _closed_windows(book: TaskLedger, claim: Claim, now: float) -> list[Obstacle]:
+    """The window or freeze that keeps work from beginning now, if there is one."""
+    if not book.calendar.rules:
+        return []
+    wall = now + book.wall_offset_s
+    opening = book.calendar.opening(wall, claim.services, claim.projects)
+    if not opening.why:
+        return []
+    if opening.at is None:
+        return [Obstacle("window", opening.name, WaitCause.IMPOSSIBLE, text=opening.why)]
+    return [Obstacle("window", opening.name, WaitCause.CLOSED, text=opening.why, retry_s=opening.at - wall)]
 
 
 def _claim(book: TaskLedger, tasks: Sequence[Task]) -> Claim:
@@ -164,8 +182,10 @@ def _lapses(book: TaskLedger, now: float) -> list[TaskChange]:
     return changes
 
 
-def withdrawals(book: TaskLedger) -> list[TaskChange]:
-    """Provisional oks that break a floor by now, the latest first, as many as necessary; and those without the right.
+def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
+    """Provisional oks whose window has closed, whose owner lost the right, or that break a floor by now.
+
+    The latest first, as many as necessary.
 
     What several of them hold is charged to the first one; otherwise all of them could be confirmed.
     """
@@ -175,7 +195,8 @@ def withdrawals(book: TaskLedger) -> list[TaskChange]:
     later: set[str] = set()
     for _, tasks in reversed([*book.units(State.PROVISIONAL)]):
         later |= {task.id for task in tasks}
-        if _barred(book, tasks) or not _still_fits(book, tasks, later, freed):
+        is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), now))
+        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)
@@ -228,4 +249,4 @@ def confirm(book: TaskLedger, unit: UnitKey, now: float) -> list[TaskChange] | s
     if silent:
         return f"location {silent[0]} is silent"
     # What an earlier unit holds is charged to that one: it is withdrawn first, then this one is decided.
-    return withdrawals(book) or [TaskChange(task.id, TaskEvent.CONFIRM) for task in tasks]
+    return withdrawals(book, now) or [TaskChange(task.id, TaskEvent.CONFIRM) for task in tasks]

@@ -19,6 +19,7 @@ class Site:
     dc: str = ""
     rack: str = ""
     switch: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

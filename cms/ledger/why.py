@@ -18,7 +18,7 @@ from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task
 
 _MOST_SHOWN: Final = 20
-_RETRY_S: Final = {WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
+_RETRY_S: Final = {WaitCause.CLOSED: 1, WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
 
 
 class BudgetHolder(NamedTuple):
@@ -124,15 +124,15 @@ def explain(book: TaskLedger, decision: Decision, task: Task, now: float) -> Why
         State.LAPSED: "the provisional grant lapsed because nobody asked for it; it waits again once somebody does",
         State.REJECTED: "rejected: it was impossible when it was decided",
     }[task.state]
-    obstacles = consider(book, decision, tasks) if task.state is State.REJECTED else []
+    obstacles = consider(book, decision, tasks, now) if task.state is State.REJECTED else []
     if obstacles:
         words = f"rejected: {describe(book, obstacles)}"
     return _with_facts(book, tasks, obstacles, words, 0)
 
 
-def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task]) -> tuple[list[Obstacle], Why]:
+def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> tuple[list[Obstacle], Why]:
     """The same for tasks that are not stored: what stands in their way, and why."""
-    obstacles = consider(book, decision, tasks)
+    obstacles = consider(book, decision, tasks, now)
     if book.closed and any(task.disrupts for task in tasks):
         return obstacles, _with_facts(book, tasks, obstacles, book.closed, 30)
     words = describe(book, obstacles) if obstacles else f"it could be granted now{_unknown(book, tasks)}"
@@ -157,7 +157,7 @@ def _waiting_words(book: TaskLedger, task: Task, waiting: UnitWait) -> tuple[str
 
 
 def _retry_s(obstacles: Sequence[Obstacle]) -> int:
-    return max((_RETRY_S[obstacle.wait] for obstacle in obstacles), default=0)
+    return max((max(_RETRY_S[one.wait], math.ceil(one.retry_s)) for one in obstacles), default=0)
 
 
 def _granted_words(book: TaskLedger, task: Task, now: float) -> str:
@@ -194,6 +194,8 @@ def _words(book: TaskLedger, obstacle: Obstacle) -> str:
         return obstacle.name
     if obstacle.kind == "location":
         return f"location {obstacle.name} is silent: what runs on these hosts is unknown until it answers"
+    if obstacle.kind == "window":
+        return _window_words(obstacle)
     if obstacle.kind == "limit":
         return _limit_words(book, obstacle)
     seen = view(book, obstacle.name)
@@ -204,6 +206,13 @@ def _words(book: TaskLedger, obstacle: Obstacle) -> str:
             "for fewer at a time"
         )
     return f"{rule} and would have {max(0, obstacle.left)}: {_culprits(seen)}"
+
+
+def _window_words(obstacle: Obstacle) -> str:
+    if obstacle.wait is WaitCause.IMPOSSIBLE:
+        return f"{obstacle.text}: this request cannot begin at any time. Split it, or change the windows"
+    hours, minutes = divmod(math.ceil(obstacle.retry_s / 60), 60)
+    return f"{obstacle.text}; work may begin in {hours}h{minutes:02}m"
 
 
 def _culprits(seen: BudgetView) -> str:

@@ -63,7 +63,14 @@ CMS: Final = _controller(
     "cms",
     "the CMS",
     "cmspb.storage.v1.ledger_pb2",
-    {"task": "Task", "budget": "Budget", "ended": "Ended", "ledger": "Ledger", "declared": "Declared"},
+    {
+        "task": "Task",
+        "budget": "Budget",
+        "ended": "Ended",
+        "ledger": "Ledger",
+        "declared": "Declared",
+        "windows": "Windows",
+    },
     events="order",
     reconcilers=("decide",),
     afterwards="it grants nothing until each --task-issuer has declared its running work, or you compared `hqctl "

@@ -179,7 +179,7 @@ class History:
             assert facts.closed or facts.certain != facts.locations, f"seed {self.seed}: {answer}"
             return
         if any(change.event is TaskEvent.CONFIRM for change in answer):
-            gone = {c.task_id for c in withdrawals(self.book)}
+            gone = {c.task_id for c in withdrawals(self.book, self.now)}
             later = [t for u in oracle.units(facts, "provisional") for t in u if t.order > unit[0].order]
             without = replace(facts, tasks=[t for t in facts.tasks if t not in unit and t.id not in gone])
             broken = oracle.still_breaks(without, unit, [t for t in later if t.id not in gone])

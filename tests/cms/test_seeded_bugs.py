@@ -32,7 +32,7 @@ def rounds_to_the_unsafe_side(patch: Patch) -> None:
 
 
 def never_withdraws(patch: Patch) -> None:
-    patch.setattr(decide, "withdrawals", lambda _: [])
+    patch.setattr(decide, "withdrawals", lambda *_: [])
 
 
 def decides_members_of_a_group_one_by_one(patch: Patch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from google.protobuf.message import Message
 
 from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, documents_in, texts
@@ -14,6 +15,7 @@ from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.session import complain
 
+M = TypeVar("M", bound=Message)
 _NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-READY")
 
 
@@ -94,24 +96,7 @@ def apply(cms: CmsProcesses, names: tuple[str, ...]) -> None:
     \b
     For example: {name: web, service: web, maxUnavailable: 10%}
     """
-    from google.protobuf.json_format import ParseDict, ParseError
-
-    bad: list[str] = []
-    wanted: list[pb.Budget] = []
-    try:
-        found = [one for name, text in texts(names) for one in documents_in(name, text, bad)]
-    except BadDocument as error:
-        raise click.UsageError(str(error)) from error
-    for place, value in found:
-        try:
-            wanted.append(ParseDict(_with_words(value), pb.Budget()))
-        except ParseError as error:
-            bad.append(f"{place}: {error}")
-    if bad:
-        for fault in bad:
-            complain(fault)
-        raise SystemExit(int(Exit.REFUSED))
-    cms.run(_put_budgets(cms, wanted), writing=True)
+    cms.run(_put_budgets(cms, messages_in(names, pb.Budget)), writing=True)
 
 
 @budget.command(short_help="Delete a budget.")
@@ -126,6 +111,28 @@ def delete(cms: CmsProcesses, name: str) -> None:
         return Exit.OK
 
     cms.run(work(), writing=True)
+
+
+def messages_in(names: tuple[str, ...], kind: type[M]) -> list[M]:
+    """Messages of one kind from files. Exits, and says what is wrong, if one of them cannot be read."""
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    bad: list[str] = []
+    messages: list[M] = []
+    try:
+        documents = [one for name, text in texts(names) for one in documents_in(name, text, bad)]
+    except BadDocument as error:
+        raise click.UsageError(str(error)) from error
+    for place, value in documents:
+        try:
+            messages.append(ParseDict(_with_words(value), kind()))
+        except ParseError as error:
+            bad.append(f"{place}: {error}")
+    if bad:
+        for fault in bad:
+            complain(fault)
+        raise SystemExit(int(Exit.REFUSED))
+    return messages
 
 
 async def _put_budgets(cms: CmsProcesses, wanted: list[pb.Budget]) -> Exit:
@@ -157,4 +164,6 @@ def _with_words(value: Any) -> Any:
     amounts = ("minReady", "maxUnavailable", "min_ready", "max_unavailable")
     if not isinstance(value, dict):
         return value
-    return {key: str(one) if key in amounts else one for key, one in value.items()}
+    return {
+        key: str(one) if key in amounts else _with_words(one) if key == "brief" else one for key, one in value.items()
+    }

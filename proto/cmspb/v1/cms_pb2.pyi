@@ -258,7 +258,7 @@ class Misfit(_message.Message):
     def __init__(self, host: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("name", "service", "labels", "cluster", "min_ready", "max_unavailable", "reject_impossible")
+    __slots__ = ("name", "service", "labels", "cluster", "min_ready", "max_unavailable", "reject_impossible", "brief")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,6 +273,7 @@ class Budget(_message.Message):
     MIN_READY_FIELD_NUMBER: _ClassVar[int]
     MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     REJECT_IMPOSSIBLE_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_FIELD_NUMBER: _ClassVar[int]
     name: str
     service: str
     labels: _containers.ScalarMap[str, str]
@@ -280,7 +281,16 @@ class Budget(_message.Message):
     min_ready: str
     max_unavailable: str
     reject_impossible: bool
-    def __init__(self, name: _Optional[str] = ..., service: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cluster: _Optional[_Iterable[str]] = ..., min_ready: _Optional[str] = ..., max_unavailable: _Optional[str] = ..., reject_impossible: _Optional[bool] = ...) -> None: ...
+    brief: Brief
+    def __init__(self, name: _Optional[str] = ..., service: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cluster: _Optional[_Iterable[str]] = ..., min_ready: _Optional[str] = ..., max_unavailable: _Optional[str] = ..., reject_impossible: _Optional[bool] = ..., brief: _Optional[_Union[Brief, _Mapping]] = ...) -> None: ...
+
+class Brief(_message.Message):
+    __slots__ = ("max_unavailable", "within")
+    MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    WITHIN_FIELD_NUMBER: _ClassVar[int]
+    max_unavailable: str
+    within: str
+    def __init__(self, max_unavailable: _Optional[str] = ..., within: _Optional[str] = ...) -> None: ...
 
 class PutBudgetRequest(_message.Message):
     __slots__ = ("budget",)
@@ -315,6 +325,92 @@ class DeleteBudgetRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class DeleteBudgetResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Windows(_message.Message):
+    __slots__ = ("name", "service", "project", "zone", "hours", "margin", "freeze")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    ZONE_FIELD_NUMBER: _ClassVar[int]
+    HOURS_FIELD_NUMBER: _ClassVar[int]
+    MARGIN_FIELD_NUMBER: _ClassVar[int]
+    FREEZE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    service: str
+    project: str
+    zone: str
+    hours: _containers.RepeatedCompositeFieldContainer[Hours]
+    margin: str
+    freeze: _containers.RepeatedCompositeFieldContainer[FreezePeriod]
+    def __init__(self, name: _Optional[str] = ..., service: _Optional[str] = ..., project: _Optional[str] = ..., zone: _Optional[str] = ..., hours: _Optional[_Iterable[_Union[Hours, _Mapping]]] = ..., margin: _Optional[str] = ..., freeze: _Optional[_Iterable[_Union[FreezePeriod, _Mapping]]] = ...) -> None: ...
+
+class Hours(_message.Message):
+    __slots__ = ("days", "begin", "end")
+    DAYS_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    days: str
+    begin: str
+    end: str
+    def __init__(self, days: _Optional[str] = ..., begin: _Optional[str] = ..., end: _Optional[str] = ...) -> None: ...
+
+class FreezePeriod(_message.Message):
+    __slots__ = ("begin", "end", "reason", "repairs")
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REPAIRS_FIELD_NUMBER: _ClassVar[int]
+    begin: str
+    end: str
+    reason: str
+    repairs: bool
+    def __init__(self, begin: _Optional[str] = ..., end: _Optional[str] = ..., reason: _Optional[str] = ..., repairs: _Optional[bool] = ...) -> None: ...
+
+class PutWindowsRequest(_message.Message):
+    __slots__ = ("windows",)
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    windows: Windows
+    def __init__(self, windows: _Optional[_Union[Windows, _Mapping]] = ...) -> None: ...
+
+class PutWindowsResponse(_message.Message):
+    __slots__ = ("windows",)
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    windows: Windows
+    def __init__(self, windows: _Optional[_Union[Windows, _Mapping]] = ...) -> None: ...
+
+class ListWindowsRequest(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    def __init__(self, service: _Optional[str] = ...) -> None: ...
+
+class ListWindowsResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: _containers.RepeatedCompositeFieldContainer[WindowsState]
+    def __init__(self, state: _Optional[_Iterable[_Union[WindowsState, _Mapping]]] = ...) -> None: ...
+
+class WindowsState(_message.Message):
+    __slots__ = ("windows", "is_open", "message", "open_time")
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    IS_OPEN_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    OPEN_TIME_FIELD_NUMBER: _ClassVar[int]
+    windows: Windows
+    is_open: bool
+    message: str
+    open_time: _timestamp_pb2.Timestamp
+    def __init__(self, windows: _Optional[_Union[Windows, _Mapping]] = ..., is_open: _Optional[bool] = ..., message: _Optional[str] = ..., open_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class DeleteWindowsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteWindowsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

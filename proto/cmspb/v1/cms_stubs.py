@@ -61,6 +61,21 @@ class CmsServiceStub:
         ] = channel.unary_unary(
             "/cms.v1.CmsService/DeleteBudget", cms_pb2.DeleteBudgetRequest.SerializeToString, cms_pb2.DeleteBudgetResponse.FromString
         )
+        self.PutWindows: aio.UnaryUnaryMultiCallable[
+            cms_pb2.PutWindowsRequest, cms_pb2.PutWindowsResponse
+        ] = channel.unary_unary(
+            "/cms.v1.CmsService/PutWindows", cms_pb2.PutWindowsRequest.SerializeToString, cms_pb2.PutWindowsResponse.FromString
+        )
+        self.ListWindows: aio.UnaryUnaryMultiCallable[
+            cms_pb2.ListWindowsRequest, cms_pb2.ListWindowsResponse
+        ] = channel.unary_unary(
+            "/cms.v1.CmsService/ListWindows", cms_pb2.ListWindowsRequest.SerializeToString, cms_pb2.ListWindowsResponse.FromString
+        )
+        self.DeleteWindows: aio.UnaryUnaryMultiCallable[
+            cms_pb2.DeleteWindowsRequest, cms_pb2.DeleteWindowsResponse
+        ] = channel.unary_unary(
+            "/cms.v1.CmsService/DeleteWindows", cms_pb2.DeleteWindowsRequest.SerializeToString, cms_pb2.DeleteWindowsResponse.FromString
+        )
         self.EndDeclaration: aio.UnaryUnaryMultiCallable[
             cms_pb2.EndDeclarationRequest, cms_pb2.EndDeclarationResponse
         ] = channel.unary_unary(

@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "hqctl.md").read_text()
 ELSEWHERE = {
     "token": "security.md",
     "budget": "cms.md",
+    "windows": "cms.md",
     "disruptions": "cms.md",
 }  # commands with a page of their own
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -1,3 +1,4 @@
+from cmspb.v1 import cms_pb2 as _cms_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -79,7 +80,7 @@ class Note(_message.Message):
     def __init__(self, by: _Optional[str] = ..., reason: _Optional[str] = ..., what: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("name", "service", "labels", "cluster", "min_ready", "max_unavailable", "reject_impossible", "by", "at_ms")
+    __slots__ = ("name", "service", "labels", "cluster", "min_ready", "max_unavailable", "reject_impossible", "by", "at_ms", "brief")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -96,6 +97,7 @@ class Budget(_message.Message):
     REJECT_IMPOSSIBLE_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     AT_MS_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_FIELD_NUMBER: _ClassVar[int]
     name: str
     service: str
     labels: _containers.ScalarMap[str, str]
@@ -105,7 +107,18 @@ class Budget(_message.Message):
     reject_impossible: bool
     by: str
     at_ms: int
-    def __init__(self, name: _Optional[str] = ..., service: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cluster: _Optional[_Iterable[str]] = ..., min_ready: _Optional[str] = ..., max_unavailable: _Optional[str] = ..., reject_impossible: _Optional[bool] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
+    brief: _cms_pb2.Brief
+    def __init__(self, name: _Optional[str] = ..., service: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., cluster: _Optional[_Iterable[str]] = ..., min_ready: _Optional[str] = ..., max_unavailable: _Optional[str] = ..., reject_impossible: _Optional[bool] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ..., brief: _Optional[_Union[_cms_pb2.Brief, _Mapping]] = ...) -> None: ...
+
+class Windows(_message.Message):
+    __slots__ = ("windows", "by", "at_ms")
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    windows: _cms_pb2.Windows
+    by: str
+    at_ms: int
+    def __init__(self, windows: _Optional[_Union[_cms_pb2.Windows, _Mapping]] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
     __slots__ = ("host", "instance", "at_ms")
@@ -147,7 +160,7 @@ class Declared(_message.Message):
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare", "access")
+    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare", "put_windows", "delete_windows", "access")
     class Delete(_message.Message):
         __slots__ = ("by", "is_operator", "reason", "is_wire")
         BY_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +211,8 @@ class Order(_message.Message):
     PUT_BUDGET_FIELD_NUMBER: _ClassVar[int]
     DELETE_BUDGET_FIELD_NUMBER: _ClassVar[int]
     DECLARE_FIELD_NUMBER: _ClassVar[int]
+    PUT_WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    DELETE_WINDOWS_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     delete: Order.Delete
@@ -207,5 +222,7 @@ class Order(_message.Message):
     put_budget: Budget
     delete_budget: Order.DeleteBudget
     declare: Order.Declare
+    put_windows: Windows
+    delete_windows: str
     access: str
-    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ..., put_windows: _Optional[_Union[Windows, _Mapping]] = ..., delete_windows: _Optional[str] = ..., access: _Optional[str] = ...) -> None: ...
