@@ -25,6 +25,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_PAUSED,
     SCENARIO_STAGE_REFUSED,
     SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_UNSPECIFIED,
@@ -51,6 +52,9 @@ class ScenarioEvent(StrEnum):
     DONE = "the work is done"
     HOUR_OVER = "the hour allowed for the work is over"
     CANCEL = "cancelled"
+    PAUSED = "paused"
+    CONTINUED = "continued"
+    RETRIED = "retried"
     RETURNED = "the hosts are back in automation"
 
 
@@ -73,6 +77,11 @@ TABLE: Final[Mapping[tuple[ScenarioStage, ScenarioEvent], Row]] = {
     (SCENARIO_STAGE_WORKING, ScenarioEvent.DONE): _FINISHED,
     (SCENARIO_STAGE_WORKING, ScenarioEvent.HOUR_OVER): _FINISHED,
     (SCENARIO_STAGE_WORKING, ScenarioEvent.CANCEL): _CANCELLED,
+    # Of work in waves only.
+    (SCENARIO_STAGE_WORKING, ScenarioEvent.PAUSED): (SCENARIO_STAGE_PAUSED, _NOT_YET),
+    (SCENARIO_STAGE_PAUSED, ScenarioEvent.CONTINUED): (SCENARIO_STAGE_WORKING, _NOT_YET),
+    (SCENARIO_STAGE_PAUSED, ScenarioEvent.RETRIED): (SCENARIO_STAGE_WORKING, _NOT_YET),
+    (SCENARIO_STAGE_PAUSED, ScenarioEvent.CANCEL): _CANCELLED,
     # RETURNING ends in the stage that `ending` names.
     (SCENARIO_STAGE_RETURNING, ScenarioEvent.RETURNED): (_NOT_YET, _NOT_YET),
 }
@@ -110,6 +119,7 @@ def event_by_time(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
 
 
 _KIND = OPERATION_KIND_TEMPORARY_UNREACHABLE
+_ELSEWHERE = "in scenario "
 
 
 def scenario_host(installation: str, scenario: Scenario, host: Host, project: Project, index: int) -> ScenarioHost:
@@ -117,10 +127,10 @@ def scenario_host(installation: str, scenario: Scenario, host: Host, project: Pr
 
     Hosts that are not assigned and ready need nobody's leave.
     """
+    if host.scenario:
+        return ScenarioHost(name=host.name, not_needed=f"{_ELSEWHERE}{host.scenario}")
     if host.state != HOST_STATE_ASSIGNED or host.status != HOST_STATUS_READY or host.HasField("operation"):
         return ScenarioHost(name=host.name, not_needed="not assigned and ready")
-    if host.scenario:
-        return ScenarioHost(name=host.name, not_needed=f"in scenario {host.scenario}")
     wanted = ScenarioHost(name=host.name)
     for number, cms in enumerate(project.cms):
         if is_told(cms.version, _KIND):
@@ -131,8 +141,8 @@ def scenario_host(installation: str, scenario: Scenario, host: Host, project: Pr
 
 
 def is_held(host: ScenarioHost) -> bool:
-    """The scenario keeps automation away from this host."""
-    return not host.not_needed
+    """The scenario keeps automation away from this host, asked about or not: its switch goes dark in any case."""
+    return not host.not_needed.startswith(_ELSEWHERE)
 
 
 def request_of(scenario: Scenario, host: ScenarioHost, task: Task) -> Request:

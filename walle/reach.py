@@ -18,6 +18,7 @@ from serving.rights.reach import Check
 from serving.rights.rules import AuditLevel, Role, Rule
 from wallepb.v1.host_pb2 import Host, Location
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project, Scenario
+from wallepb.v1.service_pb2 import STEERING_PAUSE
 
 ORDER: Final = Rule(
     "change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS
@@ -118,6 +119,14 @@ class WalleAccessChecks:
             what = f"end scenario {request.scenario} of somebody else"
             _check_everything(access, what, only_stops=not request.done)
 
+    def check_steering(self, request: Any, access: Access) -> None:
+        scenario = self._scenario(request.scenario)
+        if scenario is not None and scenario.by != name_of(access):
+            if not self.may_see_scenario(scenario, access):
+                raise _no_scenario(request.scenario)
+            what = f"steer scenario {request.scenario} of somebody else"
+            _check_everything(access, what, only_stops=request.steering == STEERING_PAUSE)
+
     def everything(self, request: Any, access: Access) -> None:
         stops = isinstance(request, Message) and bool(getattr(request, "frozen", False))
         _check_everything(access, "stop all of Wall-E" if stops else "start all of Wall-E", only_stops=stops)
@@ -145,6 +154,7 @@ class WalleAccessChecks:
             "add_scenario": self.check_new_scenario,
             "agree_scenario": self.check_agreement,
             "end_scenario": self.check_scenario_end,
+            "steer_scenario": self.check_steering,
             "release_tasks": self.project,
             "import_machines": self.check_machine_import,
             "remove_machine": self.check_machine_removal,

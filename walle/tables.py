@@ -159,6 +159,7 @@ class OperationEvent(StrEnum):
     COMPLETE = "the work is done, and no check waits for it"
     FUSE_OUT = "automation was switched off"
     INCIDENT = "its rack or switch fails as a whole"
+    HELD = "planned work holds its host"
     CANCEL = "somebody cancelled it"
     EXECUTED = "the work is done"
     NEXT_STEP = "it did not help, the next step begins"
@@ -178,6 +179,7 @@ STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
     (STAGE_REQUESTED, OperationEvent.RECOVERED): _CANCELLED,
     (STAGE_REQUESTED, OperationEvent.FUSE_OUT): _CANCELLED,
     (STAGE_REQUESTED, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_REQUESTED, OperationEvent.HELD): _CANCELLED,
     (STAGE_REQUESTED, OperationEvent.CANCEL): _CANCELLED,
     (STAGE_REQUESTED, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
     (STAGE_REQUESTED, OperationEvent.GAVE_UP): _FAILED,
@@ -186,6 +188,7 @@ STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
     (STAGE_APPROVAL, OperationEvent.RECOVERED): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.FUSE_OUT): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_APPROVAL, OperationEvent.HELD): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.CANCEL): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.CONFIRMED): (STAGE_RUNNING, _NOT_YET),
     (STAGE_CONFIRMING, OperationEvent.WITHDRAWN): (STAGE_APPROVAL, _NOT_YET),
@@ -193,6 +196,7 @@ STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
     (STAGE_CONFIRMING, OperationEvent.RECOVERED): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.FUSE_OUT): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.INCIDENT): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.HELD): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.CANCEL): _CANCELLED,
     # The work cannot be prepared: the approval is not kept for it.
     (STAGE_CONFIRMING, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),

@@ -66,6 +66,8 @@ def host_lines(shown: GetHostResponse) -> list[str]:
     if host.HasField("operation"):
         lines.append(f"operation {host.operation.id} by {host.operation.by}: {host.operation.message}")
         lines += [f"  task {task.id} at {task.cms}: {task.message or 'ok'}" for task in host.operation.task]
+    if host.HasField("dns_operation"):
+        lines.append(f"dns-fix {host.dns_operation.id}: {host.dns_operation.message}")
     lines += [
         f"check {c.name}: {'fails' if c.failing else 'unknown' if c.unknown else 'fine'} ({c.source}) {c.text}".rstrip()
         for c in host.check

@@ -89,6 +89,7 @@ class HostPages:
             "row": views.host_row(answer, {scenario.id: scenario}) if is_there else None,
             "steps": views.STEPS,
             "kind_of": views.kind_of,
+            "stage_of": views.stage_of,
             "outcome_of": views.outcome_of,
             "verdict_of": views.verdict_of,
             "kinds": _kind_words(),

@@ -137,8 +137,8 @@ class ProjectPages:
             "by_hand": await self._projects_to_confirm(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
             "verdict_of": views.verdict_of,
-            "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
-            "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING,
+            "is_over": ppb.SCENARIO_STAGE_RETURNING <= answer.scenario.stage <= ppb.SCENARIO_STAGE_CANCELLED,
+            "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING and bool(answer.scenario.switch),
             "may_order": await self._walle.may_order(),
             "troubles": troubles(found, *hidden_troubles(why)),
         }

@@ -37,6 +37,7 @@ _SCENARIO: Final = {
     ppb.SCENARIO_STAGE_ASKING: ("busy", "waits for approval"),
     ppb.SCENARIO_STAGE_CONFIRMING: ("busy", "confirming"),
     ppb.SCENARIO_STAGE_WORKING: ("good", "the work may be done"),
+    ppb.SCENARIO_STAGE_PAUSED: ("warn", "paused"),
     ppb.SCENARIO_STAGE_RETURNING: ("busy", "returning"),
     ppb.SCENARIO_STAGE_FINISHED: ("note", "finished"),
     ppb.SCENARIO_STAGE_REFUSED: ("bad", "refused"),

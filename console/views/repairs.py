@@ -109,6 +109,11 @@ def walle_problems(
             title = f"{one.id}: {'work on ' + one.switch if one.switch else 'planned work'} waits for approval"
             asked = f"Asked for by {one.by}. Its page says who blocks it."
             found.append(Problem("note", title, one.message, asked, url("scenarios", one.id), seconds(one.created)))
+        elif one.stage == ppb.SCENARIO_STAGE_PAUSED:
+            ways = f"`walle scenarios continue`, `retry` or `cancel {one.id}`"
+            found.append(
+                Problem("warn", f"{one.id}: planned work has stopped", one.message, ways, url("scenarios", one.id))
+            )
         elif one.stage == ppb.SCENARIO_STAGE_WORKING:
             why = f"{plural(len(one.host), 'host')}, by {one.by}: {one.reason or one.ticket}"
             found.append(Problem("note", f"{one.id}: planned work goes on", why, "", url("scenarios", one.id)))

@@ -19,6 +19,7 @@ from store.port import Batch
 from tests.checker.violation import Promise, Violation
 from walle.fuses.fuse import GLOBAL, Automation, switch_of
 from walle.fuses.limits import DEAD, DNS_FIXES, GLOBAL_COUNTERS, MAX_DEAD_HOSTS, Limits, limit_of
+from walle.healing.lanes import swap_lanes
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATUS_DEAD,
@@ -131,17 +132,20 @@ class History:
     def _host(self, name: str, host: Host) -> None:
         before = self._hosts.get(name, Host())
         self._hosts[name] = host
-        operation = host.operation
-        if operation.stage == STAGE_RUNNING:
-            self._begun[name][operation.id] = operation
-        if operation.check and host.status == HOST_STATUS_DEAD:
-            self.broken.append(
-                LEFT_ALONE.broken(f"{name} is dead and in an operation for {operation.check}", operation)
-            )
-        if operation.id and operation.id != before.operation.id and operation.check:
-            self._asked(host, is_next_step=before.HasField("operation"))
+        self._lane(host, before)
+        self._lane(swap_lanes(host), swap_lanes(before))
         if host.status == HOST_STATUS_DEAD and before.status != HOST_STATUS_DEAD:
             self._died(host)
+
+    def _lane(self, host: Host, before: Host) -> None:
+        operation = host.operation
+        if operation.stage == STAGE_RUNNING:
+            self._begun[host.name][operation.id] = operation
+        if operation.check and host.status == HOST_STATUS_DEAD:
+            what = f"{host.name} is dead and in an operation for {operation.check}"
+            self.broken.append(LEFT_ALONE.broken(what, operation))
+        if operation.id and operation.id != before.operation.id and operation.check:
+            self._asked(host, is_next_step=before.HasField("operation"))
 
     def _died(self, host: Host) -> None:
         self.deaths += 1

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from control.waves import BadAmount, parse_amount
 from serving.errors import invalid
 from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
 from walle.notices import why_not_notified
 from walle.outgoing.destinations import AllowedEndpoint, BadAddress, Destinations, not_listed, parse_address, plain_ip
+from walle.work.waves import NO_PROOF
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY, Location, Machine
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications
@@ -144,6 +146,28 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
         raise invalid("switch", "give the switch for SWITCH_MAINTENANCE, hosts for other kinds")
     if order.at_once > MAX_AT_ONCE:
         raise invalid("at_once", f"at most {MAX_AT_ONCE}")
+    for field in ("wave_size", "max_failures"):
+        _check_amount(field, getattr(order, field))
+    if order.by_domain not in ("", "rack", "switch", "dc"):
+        raise invalid("by_domain", f"{order.by_domain[:40]!r}: write rack, switch or dc")
+    if order.verify not in ("", NO_PROOF):
+        raise invalid("verify", f"{order.verify[:40]!r}: write {NO_PROOF}, or nothing")
+
+
+def _check_amount(field: str, text: str) -> None:
+    try:
+        amount = parse_amount(text) if text else None
+    except BadAmount as error:
+        raise invalid(field, str(error)) from error
+    if field == "wave_size" and amount is not None and amount.size_of(1) > MAX_AT_ONCE:
+        raise invalid(field, f"at most {MAX_AT_ONCE}")
+
+
+def check_steering(order: pb.SteerScenarioRequest) -> None:
+    if order.steering not in (pb.STEERING_PAUSE, pb.STEERING_CONTINUE, pb.STEERING_RETRY):
+        raise invalid("steering", "write PAUSE, CONTINUE or RETRY")
+    if not order.reason.strip():
+        raise invalid("reason", "is missing: say why; it is recorded")
 
 
 def check_agreement(order: pb.AgreeScenarioRequest) -> None:

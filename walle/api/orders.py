@@ -65,6 +65,13 @@ class WalleOrders:
                 only_stops=lambda request: not request.done,
             ),
             service.unary(
+                pb.SteerScenarioRequest,
+                self._steer_scenario,
+                ORDER,
+                checked_reach(Of.TASK, reach.check_steering),
+                only_stops=lambda request: request.steering == pb.STEERING_PAUSE,
+            ),
+            service.unary(
                 pb.FreezeRequest,
                 self._freeze,
                 ORDER,
@@ -146,6 +153,12 @@ class WalleOrders:
         checking.check_id("scenario", request.scenario)
         await self._order(f"scenario/{request.scenario}", pb.Order(end_scenario=request), call)
         return MessageAnswer(pb.EndScenarioResponse())
+
+    async def _steer_scenario(self, request: pb.SteerScenarioRequest, call: Call) -> Answer:
+        checking.check_id("scenario", request.scenario)
+        checking.check_steering(request)
+        await self._order(f"scenario/{request.scenario}", pb.Order(steer_scenario=request), call)
+        return MessageAnswer(pb.SteerScenarioResponse())
 
     async def _freeze(self, request: pb.FreezeRequest, call: Call) -> Answer:
         controller = self._walle.controller

@@ -17,29 +17,33 @@ from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
 from walle.healing.decision import HealingDecision, action_of, decide, next_steps
+from walle.healing.lanes import swap_lanes
 from walle.maintenance import blocking
 from walle.notices import warnings_of
 from walle.process.automaton import WalleSupervisor
 from walle.work.inventory import inventory_number
 from walle.work.restored import is_looked_at, review_items, why_untouched
+from walle.work.waves import not_back
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project, Scenario
 from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
 
-def current_decision(walle: WalleSupervisor, host: Host) -> HealingDecision:
+def current_decision(walle: WalleSupervisor, host: Host, lane: Automation) -> HealingDecision:
+    """What would be done about a host in one lane, its own or, with its lanes swapped, that of DNS."""
     project = walle.projects.get(host.project) or Project(id=host.project)
-    decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms)
+    decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms, lane)
     why = why_untouched(walle.restored.get(project.id), host, project, walle.world)
     return decision if decision.blocked or not why else replace(decision, blocked=why)
 
 
-def decisions(walle: WalleSupervisor, project: Project) -> Iterator[tuple[Host, HealingDecision]]:
-    """For all hosts of a project that something would be done about."""
+def decisions(walle: WalleSupervisor, project: Project, lane: Automation) -> Iterator[tuple[Host, HealingDecision]]:
+    """For all hosts of a project that something would be done about; for DNS with their lanes swapped."""
     for host in walle.hosts.values():
         if host.project == project.id and any(check.failing for check in host.check):
-            yield host, current_decision(walle, host)
+            view = swap_lanes(host) if lane is Automation.DNS else host
+            yield view, current_decision(walle, view, lane)
 
 
 def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetHostResponse:
@@ -47,7 +51,10 @@ def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetH
 
     `sees_all`: why the fuse of all projects is off, too.
     """
-    decision = current_decision(walle, host)
+    decision = current_decision(walle, host, Automation.HEALING)
+    if decision.step is None:
+        dns = current_decision(walle, swap_lanes(host), Automation.DNS)
+        decision = dns if dns.step is not None else decision
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
@@ -67,9 +74,11 @@ def forecast_of(
 ) -> list[WaitingHosts]:
     """What switching on would do to hosts that only wait for that, for all their checks."""
     now_ms = walle.ledger.now().ms
-    free = [(host, one) for host, one in decisions(walle, project) if one.step and not one.blocked]
+    free = [(host, one) for host, one in decisions(walle, project, automation) if one.step and not one.blocked]
     waiting = [
-        action_of(replace(one, step=step), host, "") for host, one in free for step in next_steps(host, project, now_ms)
+        action_of(replace(one, step=step), host, "")
+        for host, one in free
+        for step in next_steps(host, project, now_ms, automation)
     ]
     return forecast(_fuses(walle, project.id), waiting, automation, credits_, now_ms)
 
@@ -159,11 +168,15 @@ class WalleReads:
         lines = [line for one in wanted for line in forecast_of(self._walle, project, one, credits_)]
         answer = pb.GetForecastResponse(lines=[str(one) for one in lines], trips=any(one.trips for one in lines))
         answer.credits_needed.update({one.counter: one.credit_needed for one in lines if one.wants_credit})
-        answer.decisions.extend(str(one) for _, one in decisions(self._walle, project) if one.step is not None)
+        answer.decisions.extend(
+            str(one) for lane in wanted for _, one in decisions(self._walle, project, lane) if one.step is not None
+        )
         return MessageAnswer(answer)
 
     def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
-        shown = [str(one) for one in self._walle.world.incidents.open.values() if call.access.is_unlimited]
+        found = [str(one) for one in self._walle.world.incidents.open.values()]
+        found += [why for one in self._walle.scenarios.values() if (why := not_back(one))]
+        shown = found if call.access.is_unlimited else []
         return MessageAnswer(pb.ListIncidentsResponse(incidents=sorted(shown)))
 
     def _scenario(self, request: pb.GetScenarioRequest, call: Call) -> Answer:
@@ -283,7 +296,8 @@ def _unlisted_warnings(project: Project, hosts: Iterable[Host]) -> list[str]:
 
 
 def _matches(host: Host, request: pb.ListHostsRequest) -> bool:
-    is_troubled = any(c.failing for c in host.check) or host.HasField("operation") or host.status != HOST_STATUS_READY
+    is_busy = host.HasField("operation") or host.HasField("dns_operation")
+    is_troubled = any(c.failing for c in host.check) or is_busy or host.status != HOST_STATUS_READY
     return (
         request.project in ("", host.project)
         and request.rack in ("", host.location.rack)

@@ -21,11 +21,11 @@ def redact_host(shown: GetHostResponse, project: Project) -> None:
     """Take out of an answer what only those may see who repair the host."""
     host = shown.host
     host.ClearField("bmc")
-    if host.HasField("operation"):
-        host.operation.ClearField("message")  # an executor's
+    for doing in [getattr(host, lane) for lane in ("operation", "dns_operation") if host.HasField(lane)]:
+        doing.ClearField("message")  # an executor's
         for name in ("output", "handle", "before"):
-            host.operation.intent.ClearField(name)
-        _redact_tasks([*host.operation.task, *host.operation.old_task])
+            doing.intent.ClearField(name)
+        _redact_tasks([*doing.task, *doing.old_task])
     for over in host.history:
         over.ClearField("message")
         over.ClearField("output")

@@ -108,8 +108,11 @@ def project_counter(kind: OperationKind, check: str) -> str:
 
 def check_limits(project: Project) -> None:
     """Raises BadLimit, naming the counter."""
-    for counter, limit in project.limits.items():
+    limits = {f"limits.{counter}": limit for counter, limit in project.limits.items()}
+    if project.HasField("max_repairs_per_host"):
+        limits["max_repairs_per_host"] = project.max_repairs_per_host
+    for field, limit in limits.items():
         try:
             check_limit(limit)
         except BadLimit as error:
-            raise BadLimit(f"limits.{counter}: {error}") from error
+            raise BadLimit(f"{field}: {error}") from error

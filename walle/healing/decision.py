@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from walle.fuses.admission import AutomaticAction
+from walle.fuses.fuse import Automation
+from walle.healing.attempts import too_many_repairs
 from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
 from walle.tables import NAMES, REPAIRS
@@ -20,6 +22,7 @@ from wallepb.v1.host_pb2 import (
     HOST_STATUS_READY,
     OPERATION_KIND_CHANGE_DISK,
     OPERATION_KIND_CHANGE_MEMORY,
+    OPERATION_KIND_DEACTIVATE,
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_PROFILE,
     OPERATION_KIND_REBOOT,
@@ -34,10 +37,13 @@ from wallepb.v1.host_pb2 import (
     HostState,
     HostStatus,
     LastRepair,
+    Operation,
     OperationKind,
 )
 from wallepb.v1.project_pb2 import Project, Scheme
 
+# A host that goes, or is set up anew, has no record to mend.
+ENDS_DNS_FIX: Final = (OPERATION_KIND_REDEPLOY, OPERATION_KIND_DEACTIVATE)
 UNREACHABLE: Final = "UNREACHABLE"
 SSH: Final = "ssh"
 DNS: Final = "dns"
@@ -81,6 +87,12 @@ def scheme_of(project: Project) -> dict[str, Steps]:
     """The project's own checks in its order, then Wall-E's for those that it does not name."""
     own = {one.check: tuple(one.step) for one in project.scheme}
     return own | {check: steps for check, steps in DEFAULT_SCHEME.items() if check not in own}
+
+
+def checks_in(scheme: Mapping[str, Steps], lane: Automation) -> dict[str, Steps]:
+    """The checks that are a lane's business, in their order."""
+    is_dns = lane is Automation.DNS
+    return {check: steps for check, steps in scheme.items() if (OPERATION_KIND_DNS_FIX in steps) == is_dns}
 
 
 def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: int) -> HealingStep:
@@ -147,28 +159,39 @@ class HealingDecision:
 
 
 def decide(
-    host: Host, project: Project, incidents: Incidents, now_ms: int, settle_ms: int = SETTLE_MS
+    host: Host,
+    project: Project,
+    incidents: Incidents,
+    now_ms: int,
+    settle_ms: int = SETTLE_MS,
+    lane: Automation = Automation.HEALING,
 ) -> HealingDecision:
     """The most important failing check that the project's scheme knows, and its next step.
 
-    `settle_ms`: how long a check must have been failing before it counts.
+    Args:
+        settle_ms: how long a check must have been failing before it counts.
+        lane: whose checks; for DNS the host's lanes are swapped (lanes.py).
     """
-    scheme = scheme_of(project)
+    scheme = checks_in(scheme_of(project), lane)
     failing = {check.name: check for check in host.check if check.failing}
     first = next((name for name in scheme if name in failing), None)
     if first is None or host.HasField("operation"):
         return HealingDecision(host.name)
     step = next_step(host, first, scheme[first], now_ms)
-    blocked = _blocked_reason(host, failing[first], incidents, now_ms, settle_ms) or _pausing(
-        host, step, failing[first], now_ms
+    if lane is Automation.HEALING and (too_many := too_many_repairs(host, project, now_ms)):
+        step = HealingStep(first, None, step.number, f"{first} fails; {too_many}")
+    blocked = (
+        _blocked_reason(host, failing[first], incidents, now_ms, settle_ms)
+        or _pausing(host, step, failing[first], now_ms)
+        or (why_no_dns_fix(host.dns_operation) if lane is Automation.DNS else "")
     )
     return HealingDecision(host.name, step, blocked, _is_refused(host.last_repair, step))
 
 
-def next_steps(host: Host, project: Project, now_ms: int) -> list[HealingStep]:
+def next_steps(host: Host, project: Project, now_ms: int, lane: Automation = Automation.HEALING) -> list[HealingStep]:
     """The next step of every failing check: after the first is repaired, the others still request theirs."""
-    failing = {check.name for check in host.check if check.failing}
-    return [next_step(host, name, steps, now_ms) for name, steps in scheme_of(project).items() if name in failing]
+    failing, scheme = {check.name for check in host.check if check.failing}, checks_in(scheme_of(project), lane)
+    return [next_step(host, name, steps, now_ms) for name, steps in scheme.items() if name in failing]
 
 
 def action_of(decision: HealingDecision, host: Host, operation_id: str) -> AutomaticAction:
@@ -192,6 +215,11 @@ def _blocked_reason(host: Host, check: Check, incidents: Incidents, now_ms: int,
     # The process that stored these times may have been ahead of us.
     failing_ms = max(0, now_ms - max(check.since_ms, incidents.ended_for(host), host.released_ms))
     return f"failing for {failing_ms // 1000} s, counts from {settle_ms // 1000} s" if failing_ms < settle_ms else ""
+
+
+def why_no_dns_fix(repair: Operation) -> str:
+    """Why no DNS fix begins beside what is being done in the other lane; empty: it may."""
+    return f"{NAMES[repair.kind]} is under way" if repair.kind in ENDS_DNS_FIX else ""
 
 
 def _is_refused(last: LastRepair, step: HealingStep) -> bool:

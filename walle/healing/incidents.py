@@ -103,12 +103,13 @@ class Incidents:
 def count(hosts: Iterable[Host]) -> dict[FailureDomain, tuple[int, int]]:
     """How many hosts of each place fail, of how many in use.
 
-    Those given up or under manual work do not count, and those in a scenario neither: they fail as planned.
+    Those given up or under manual work do not count, and those under planned work neither: they fail as planned.
     """
     counted: dict[FailureDomain, tuple[int, int]] = {}
     for host in hosts:
         is_used = host.state in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) and host.status != HOST_STATUS_DEAD
-        if host.scenario or not is_used:
+        is_planned = bool(host.scenario) or (host.operation.intent.executor and not host.operation.check)
+        if is_planned or not is_used:
             continue
         for place in places_of(host.location):
             failing, total = counted.get(place, (0, 0))

@@ -52,6 +52,7 @@ LONGEST_MS: Final = {
 }
 ISSUER: Final = "wall-e"
 VERIFY_MS: Final = 900_000  # if the check still fails this long after the work, the work did not help
+JUDGED_MS: Final = 1_800_000  # planned work that nobody judges any more must not keep its approval
 _KEPT: Final = 20
 _ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
 
@@ -137,16 +138,36 @@ def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
 
 
 def event_now(
-    operation: Operation, *, is_fine: bool, is_off: bool, in_incident: bool, now_ms: int
+    operation: Operation,
+    *,
+    is_fine: bool,
+    is_off: bool,
+    in_incident: bool,
+    now_ms: int,
+    is_held: bool = False,
+    checks_count_from_ms: int = 0,
 ) -> OperationEvent | None:
     """The event that has happened by now; None: it waits.
 
-    `is_fine`: no check asks for it any more. `is_off`: its automation is off. `in_incident`: the host's rack or switch
-    fails as a whole. CONFIRMED is not among the events: the
-    caller stores it with a look at the fuses in the same transaction, when `is_confirmed`.
+    CONFIRMED is not among the events: the caller stores it with a look at the fuses in the same transaction, when
+    `is_confirmed`.
+
+    Args:
+        is_fine: no check asks for it any more.
+        is_off: its automation is off.
+        in_incident: the host's rack or switch fails as a whole.
+        is_held: by planned work that is not the operation's own: checks show nothing meanwhile.
+        checks_count_from_ms: when planned work on the host ended.
     """
-    if operation.check and operation.stage in _ASKING and (is_fine or is_off or in_incident):
-        return OperationEvent.RECOVERED if is_fine else OperationEvent.FUSE_OUT if is_off else OperationEvent.INCIDENT
+    if operation.check and operation.stage in _ASKING:
+        reasons = {
+            OperationEvent.RECOVERED: is_fine,
+            OperationEvent.FUSE_OUT: is_off,
+            OperationEvent.HELD: is_held,
+            OperationEvent.INCIDENT: in_incident,
+        }
+        if event := next((one for one, holds in reasons.items() if holds), None):
+            return event
     if operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING) and operation.failures >= MAX_FAILURES:
         return OperationEvent.GAVE_UP
     if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
@@ -154,7 +175,8 @@ def event_now(
     if operation.stage == STAGE_RUNNING:
         return _from_work(operation, now_ms)
     if operation.stage == STAGE_VERIFYING:
-        return _from_check(operation, is_fine=is_fine, now_ms=now_ms)
+        waited_ms = now_ms - max(operation.since_ms, checks_count_from_ms)
+        return _from_check(operation, waited_ms, is_fine=is_fine, is_held=is_held)
     return _from_tasks(operation, now_ms)
 
 
@@ -181,13 +203,13 @@ def _from_verdicts(operation: Operation) -> OperationEvent | None:
     return None if said == VERDICT_OK else OperationEvent.WITHDRAWN
 
 
-def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> OperationEvent | None:
-    """Planned work needs no check afterwards. GAVE_UP may become NEXT_STEP: the caller decides."""
+def _from_check(operation: Operation, waited_ms: int, *, is_fine: bool, is_held: bool) -> OperationEvent | None:
+    """Planned work has no check; its scenario says when the host is back. GAVE_UP may become NEXT_STEP."""
     if not operation.check:
-        return OperationEvent.COMPLETE
+        return None if operation.scenario and waited_ms < JUDGED_MS else OperationEvent.COMPLETE
     if is_fine:
         return OperationEvent.RECOVERED
-    return OperationEvent.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
+    return OperationEvent.GAVE_UP if waited_ms >= VERIFY_MS and not is_held else None
 
 
 def is_confirmed(operation: Operation) -> bool:

@@ -18,8 +18,9 @@ from control.order_rights import OrderRights
 from serving.rights.access import Access
 from walle.approval.protocol import DEFAULT, CmsFailure
 from walle.approval.tasks import Collector, is_ahead, new_id
-from walle.fuses.fuse import Moment
+from walle.fuses.fuse import Automation, Moment
 from walle.fuses.limits import Limits
+from walle.healing.backoff import Backoff
 from walle.healing.incidents import Incidents
 from walle.maintenance import tasks
 from walle.notices import Outbox
@@ -85,6 +86,7 @@ class Handling:
             "cancel_operation": lambda: orders.cancel_operation(change, order.cancel_operation, by, now),
             "add_scenario": lambda: self._add_scenario(change, order),
             "agree_scenario": lambda: scenarios.agree_scenario(change, order.agree_scenario, by, now),
+            "steer_scenario": lambda: scenarios.steer_scenario(change, order.steer_scenario, by, now),
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
             "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
             "checks": lambda: orders.take_checks(change, order.checks, now),
@@ -169,19 +171,31 @@ class WalleSupervisor:
         self.world.look_near = self._look_at_places
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
+        self._collecting = Backoff(rng)
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
         planner = Planner(
-            self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, self._unclear, outbox.send
+            self.storing,
+            self.scenarios.get,
+            parts,
+            silence,
+            self.world,
+            self.ledger.now,
+            self._unclear,
+            outbox.send,
+            rng,
         )
         handling = Handling(self.hosts, self.machines, self.world, self.ledger.now, self._unclear)
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
+        dns = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send, Automation.DNS)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
+        self._dns = controller.reconcile("dns", dns.reconcile, lambda: filter(self._may_need_dns, list(self.hosts)))
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
         looking = controller.reconcile("garbage", self._look_at_tasks, lambda: list(self.projects), while_closed=True)
         # Existing ones are checked when this process begins to act; new ones have nothing to collect yet.
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
+        self.hosts.listen(self._trigger_dns)
         self.scenarios.listen(planning.trigger)
 
     async def run(self) -> None:
@@ -193,6 +207,14 @@ class WalleSupervisor:
     async def close(self) -> None:
         """After `run` has ended."""
         await self.parts.close()
+
+    def _may_need_dns(self, name: str) -> bool:
+        host = self.hosts.get(name)
+        return host is not None and (host.HasField("dns_operation") or any(check.failing for check in host.check))
+
+    def _trigger_dns(self, name: str) -> None:
+        if self._may_need_dns(name):
+            self._dns.trigger(name)
 
     def machine_named(self, text: str) -> str:
         """The name of a machine by its inventory number; anything else is a name."""
@@ -239,10 +261,12 @@ class WalleSupervisor:
         for one in setting.cms:
             try:
                 # The default one's tasks are deleted with their operations, in the same store.
-                listed = {} if one.url == DEFAULT else await self.parts.cms(project, one.url).tasks()
-                await self._compare(project, one.url, listed)
+                if self._collecting.may_try(project, one.url, self.ledger.now().ms):
+                    listed = {} if one.url == DEFAULT else await self.parts.cms(project, one.url).tasks()
+                    await self._compare(project, one.url, listed)
+                    self._collecting.note(project, one.url, self.ledger.now().ms, failed=False)
             except CmsFailure:
-                continue  # its owners were notified; the next run tries again
+                self._collecting.note(project, one.url, self.ledger.now().ms, failed=True)
         if is_looked_at(self.restored.get(project), epoch):
             self._looks.pop(project, None)
             return COLLECT_EVERY_S

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from walle.executors.port import Executor, ExecutorFailure, PollResult, Unfit, WorkProgress
-from walle.fuses.fuse import Moment
+from walle.fuses.fuse import Automation, Moment
 from walle.healing.backoff import Backoff, pause_ms
 from walle.healing.operation import MAX_FAILURES, UNSEEN_MS, Do, effects, is_confirmed
+from walle.process.lanes import DnsLane
 from walle.process.leave import REFUSED, HostApprovals
 from walle.process.ports import MayBegin, Providers, TransactionStore
 from walle.work.book import Notice, World
@@ -31,10 +32,13 @@ class Healer:
         now: Callable[[], Moment],
         rng: random.Random,
         notify: Callable[[Sequence[Notice]], None],
+        lane: Automation = Automation.HEALING,
     ) -> None:
-        self._store, self._parts, self._world = store, parts, world
+        """`lane`: DNS has a healer of its own, over a store that swaps the hosts' lanes."""
+        self._lane = lane
+        self._store, self._parts, self._world = (DnsLane(store) if lane is Automation.DNS else store), parts, world
         self._now, self._notify, self._backoff = now, notify, Backoff(rng)
-        self._leave = HostApprovals(store, parts, world, now, rng, self._backoff)
+        self._leave = HostApprovals(self._store, parts, world, now, rng, self._backoff)
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
@@ -53,7 +57,9 @@ class Healer:
     async def _consider(self, name: str) -> None:
         is_agreed, now = await self._leave.ask_again(name), self._now()
         self._notify(
-            await self._store.transact(lambda book: consider(book, name, self._world, now, is_agreed=is_agreed))
+            await self._store.transact(
+                lambda book: consider(book, name, self._world, now, lane=self._lane, is_agreed=is_agreed)
+            )
         )
 
     async def _settle(self, name: str) -> None:

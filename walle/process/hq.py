@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from hqclient import Client, HqApiError
-from hqpb.v1.instance_pb2 import Instance
-from hqpb.v1.service_pb2 import Source
+from hqpb.v1.instance_pb2 import REVISION_TARGET_READY, Instance
+from hqpb.v1.service_pb2 import (
+    READINESS_FILTER_NOT_READY,
+    READINESS_FILTER_READY,
+    InstanceFilter,
+    ReadinessFilter,
+    Source,
+)
 from serving.errors import ServiceError, StoreUnavailable
 from walle.checks import FROM_HQ, reports, why_not_believed
+from walle.work.waves import HqView
 from wallepb.v1.service_pb2 import HostChecks
 
 log = logging.getLogger(__name__)
@@ -42,6 +49,28 @@ class Hq:
     async def resume(self, node: str, reason: str) -> None:
         for client in self._of(node):
             await _translate_errors(client.admin.resume_node(node))
+
+    async def view(self, coming: Sequence[str], returning: Sequence[str]) -> HqView | None:
+        """Never raises: what HQ does not say is a problem of the view."""
+        try:
+            ready = await self._instances(coming, READINESS_FILTER_READY)
+            missing = await self._instances(returning, READINESS_FILTER_NOT_READY)
+        except (HqApiError, ServiceError) as error:
+            return HqView(problem=f"HQ does not answer: {error}")
+        return HqView(ready, missing)
+
+    async def _instances(self, nodes: Sequence[str], readiness: ReadinessFilter) -> dict[str, set[str]]:
+        """Those that are wanted ready, by node, of all locations."""
+        found: dict[str, set[str]] = {}
+        if not nodes:
+            return found
+        where = InstanceFilter(node_name=nodes, readiness=readiness)
+        for client in self._clients.values():
+            async for page in client.find(where, fields=("meta.id", "spec.node_name", "spec.revision")):
+                for one in page.instances:
+                    if any(revision.target == REVISION_TARGET_READY for revision in one.spec.revision):
+                        found.setdefault(one.spec.node_name, set()).add(one.meta.id)
+        return found
 
     def _of(self, node: str) -> list[Client]:
         """The locations where the node has instances; all of them while that is unknown."""
@@ -83,6 +112,9 @@ class Hq:
 
 class NoHq:
     """Without an HQ: nobody's silence is counted, so there is nothing to suspend."""
+
+    async def view(self, coming: Sequence[str], returning: Sequence[str]) -> HqView | None:
+        return None
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None:
         """Nothing to do."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from serving.telemetry.metrics import Declared
 from walle.fuses.fuse import Automation, switch_of
 from walle.process.automaton import WalleSupervisor
 from walle.tables import NAMES
-from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HostState, HostStatus, Stage
+from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HostState, HostStatus, Operation, Stage
 from wallepb.v1.project_pb2 import ScenarioStage
 
 Counted = Mapping[tuple[str, ...], float]
@@ -37,11 +37,15 @@ def _hosts(walle: WalleSupervisor) -> Counted:
 
 
 def _operations(walle: WalleSupervisor) -> Counted:
-    return Counter(
-        (NAMES[host.operation.kind], Stage.Name(host.operation.stage).removeprefix("STAGE_").lower())
-        for host in walle.hosts.values()
-        if host.HasField("operation")
-    )
+    return Counter((NAMES[one.kind], Stage.Name(one.stage).removeprefix("STAGE_").lower()) for one in _under_way(walle))
+
+
+def _under_way(walle: WalleSupervisor) -> Iterator[Operation]:
+    for host in walle.hosts.values():
+        if host.HasField("operation"):
+            yield host.operation
+        if host.HasField("dns_operation"):
+            yield host.dns_operation
 
 
 def _failing(walle: WalleSupervisor) -> Counted:
@@ -56,7 +60,7 @@ def _failing(walle: WalleSupervisor) -> Counted:
 
 def _oldest_s(walle: WalleSupervisor) -> float:
     now_ms = walle.ledger.now().ms
-    since = [host.operation.since_ms for host in walle.hosts.values() if host.HasField("operation")]
+    since = [one.since_ms for one in _under_way(walle)]
     return (now_ms - min(since)) / 1000 if since else 0.0
 
 

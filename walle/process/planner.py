@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from serving.errors import ServiceError
 from walle.approval.protocol import CmsAnswer, CmsFailure, CmsPort, UnknownTask
 from walle.fuses.fuse import Moment
+from walle.healing.backoff import Backoff
 from walle.healing.operation import Do, Effect
 from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, request_of
 from walle.process.ports import Providers
 from walle.process.storing import Storing
 from walle.work.book import Notice, WalleTransaction, World
+from walle.work.scenario_kinds import kind_traits
 from walle.work.scenarios import (
     may_begin,
     settle_scenario,
@@ -21,10 +24,9 @@ from walle.work.scenarios import (
     take_scenario_answer,
     take_scenario_failure,
 )
-from walle.work.waves import step_wave
+from walle.work.waves import HqView, hosts_to_ask_hq_about, step_waves
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
-    SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_RETURNING,
     Scenario,
     ScenarioHost,
@@ -43,6 +45,10 @@ class SuspensionPort(Protocol):
 
     async def resume(self, node: str, reason: str) -> None: ...
 
+    async def view(self, coming: Sequence[str], returning: Sequence[str]) -> HqView | None:
+        """What is ready on nodes before work, and not ready on nodes after it; None: there is no HQ."""
+        ...
+
 
 class Planner:
     """`reconcile` may be called for a scenario at any time, by one task at a time."""
@@ -57,21 +63,33 @@ class Planner:
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
         notify: Callable[[Sequence[Notice]], None],
+        rng: random.Random,
     ) -> None:
         self._storing, self._scenario, self._parts, self._silence = storing, scenario, parts, silence
+        self._backoff = Backoff(rng)
         self._world, self._now, self._unclear, self._notify = world, now, unclear, notify
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now; returns after how many seconds to look again."""
         scenario = self._scenario(name)
         if scenario is None or scenario.stage in OVER:
+            self._backoff.forget(name)
             return None
-        if scenario.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
-            await self._switch(name, scenario)
+        if kind_traits(scenario.kind).in_waves:
+            await self._waves(name, scenario)
         else:
-            self._notify(await self._storing.transact(lambda book: step_wave(book, name, self._world, self._now())))
+            await self._switch(name, scenario)
         await self._settle(name)
         return POLL_S
+
+    async def _waves(self, name: str, scenario: Scenario) -> None:
+        """While nothing may begin no wave does."""
+        if why := self._storing.why_nothing_begins():
+            await self._storing.transact(lambda book: show_waiting(book, name, why))
+            return
+        coming, returning = hosts_to_ask_hq_about(scenario)
+        hq = await self._silence.view(coming, returning)
+        self._notify(await self._storing.transact(lambda book: step_waves(book, name, self._world, self._now(), hq)))
 
     async def _switch(self, name: str, scenario: Scenario) -> None:
         held = [host.name for host in scenario.host if is_held(host)]
@@ -110,8 +128,12 @@ class Planner:
     async def _ask_all(self, name: str, scenario: Scenario) -> None:
         """Ask all, a few in parallel, and store the answers in one transaction: a rack has minutes, not an hour."""
         room = asyncio.Semaphore(AT_ONCE)
-        answers = await asyncio.gather(*(self._ask(room, scenario, *pair) for pair in effects(scenario)))
+        now_ms = self._now().ms
+        due = [pair for pair in effects(scenario) if self._backoff.may_try(name, _call_name(pair[1]), now_ms)]
+        answers = await asyncio.gather(*(self._ask(room, scenario, *pair) for pair in due))
         now = self._now()
+        for effect, answer in answers:
+            self._backoff.note(name, _call_name(effect), now.ms, failed=isinstance(answer, CmsFailure))
 
         def take(book: WalleTransaction) -> None:
             for effect, answer in answers:
@@ -135,6 +157,10 @@ class Planner:
     def _project_of(self, name: str) -> str:
         host: Host | None = self._storing.host(name)
         return host.project if host is not None else ""
+
+
+def _call_name(effect: Effect) -> str:
+    return f"{effect.do} {effect.task.id}"
 
 
 async def _call(cms: CmsPort, scenario: Scenario, host: ScenarioHost, effect: Effect) -> CmsAnswer | None:

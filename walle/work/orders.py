@@ -8,6 +8,8 @@ from control.errors import Refused
 from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
 from walle.healing.check_sources import changed_check
+from walle.healing.decision import ENDS_DNS_FIX
+from walle.healing.lanes import end_dns_fix
 from walle.tables import (
     NAMES,
     MembershipChange,
@@ -28,6 +30,7 @@ from wallepb.v1.host_pb2 import (
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_TEMPORARY_UNREACHABLE,
     STAGE_REQUESTED,
+    STAGE_VERIFYING,
     After,
     Check,
     Host,
@@ -83,6 +86,8 @@ def change_host(book: WalleTransaction, given: Order, world: World, now: Moment)
         check_permitted(book, host.name, order.project, may_import=given.may_import)
     tells = _membership_rule(_CHANGES[order.change, order.release], host.state)
     is_gone = order.change == HOST_CHANGE_REMOVE
+    if is_gone or order.change == HOST_CHANGE_MOVE:
+        end_dns_fix(host, f"{given.by} moved or removed the host", now)
     if tells.operation:
         _check_not_busy(book, host)
         _begin(host, project, tells, given.by, order.reason, world, now, ignore_cms=order.ignore_cms)
@@ -106,7 +111,9 @@ def set_host_state(book: WalleTransaction, order: SetHostStateRequest, by: str) 
         host.state, host.state_reason = order.state, f"{by}: {order.reason}"
     if order.status:
         host.status, host.status_reason = order.status, f"{by}: {order.reason}"
-        host.ClearField("last_repair")  # a person has looked at it: the scheme starts over
+        # A person has looked at it: the scheme starts over.
+        host.ClearField("last_repair")
+        host.ClearField("attempt")
     book.put(HOST, host.name, host)
 
 
@@ -120,6 +127,8 @@ def start_operation(book: WalleTransaction, order: StartOperationRequest, by: st
     tells = MembershipRule(order.kind, None)
     _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
     host.operation.group_id = order.group_id
+    if order.kind in ENDS_DNS_FIX:
+        end_dns_fix(host, f"{NAMES[order.kind]} begins", now)
     book.put(HOST, host.name, host)
 
 
@@ -139,6 +148,8 @@ def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None
     host = _host(book, report.host)
     if report.boot_id:
         host.boot_id = report.boot_id
+    if _is_awaited(host):
+        host.heard_ms = now.ms
     for one in report.check:
         changed = changed_check(_check_named(host, one.name), one, now)
         if changed is not None:
@@ -149,7 +160,14 @@ def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None
 def says_news(host: Host, report: HostChecks, now: Moment) -> bool:
     """Whether the report is news. Most are not, and cost no write."""
     is_news = any(changed_check(_check_named(host, one.name), one, now) is not None for one in report.check)
-    return is_news or report.boot_id not in ("", host.boot_id)
+    return is_news or _is_awaited(host) or report.boot_id not in ("", host.boot_id)
+
+
+def _is_awaited(host: Host) -> bool:
+    """Planned work on it was done, and nobody has reported anything of it since."""
+    operation = host.operation
+    is_done = bool(operation.scenario) and operation.stage == STAGE_VERIFYING
+    return is_done and host.heard_ms < operation.since_ms
 
 
 def _check_named(host: Host, name: str) -> Check | None:

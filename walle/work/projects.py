@@ -54,6 +54,7 @@ def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str)
         if is_set:
             project.ClearField(name)
             getattr(project, name).extend(getattr(order, name))
+    _change_repairs(project, order)
     if order.set_notifications:
         project.notifications.CopyFrom(order.notifications)
     _check(project)
@@ -102,6 +103,13 @@ def _credits(order: SwitchAutomationRequest, automation: Automation, now: Moment
     until_ms = now.ms + order.credit_time.ToMilliseconds()
     mine = _credited_counters(order, automation)
     return [Credit(counter=name, left=n, until_ms=until_ms) for name, n in order.credits.items() if name in mine]
+
+
+def _change_repairs(project: Project, order: UpdateProjectRequest) -> None:
+    if order.HasField("max_repairs_per_host"):
+        project.ClearField("max_repairs_per_host")
+        if order.max_repairs_per_host.pair:
+            project.max_repairs_per_host.CopyFrom(order.max_repairs_per_host)
 
 
 def _change_cms(project: Project, order: UpdateProjectRequest) -> None:

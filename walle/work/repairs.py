@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from walle.fuses.admission import Fuses, admit, switched_off
 from walle.fuses.fuse import Automation, Moment
+from walle.healing.attempts import recent_attempts, set_attempts
 from walle.healing.check_sources import expired_check
-from walle.healing.decision import HealingDecision, action_of, decide
+from walle.healing.decision import ENDS_DNS_FIX, HealingDecision, action_of, decide
+from walle.healing.lanes import end_dns_fix
 from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
 from walle.tables import NAMES, OperationEvent, advance
 from walle.work.book import HOST, PROJECT, RESTORED, Notice, WalleTransaction, World, fuses_of, put_fuses
@@ -28,6 +30,7 @@ from wallepb.v1.host_pb2 import (
     STAGE_UNSPECIFIED,
     Host,
     Operation,
+    RepairAttempt,
 )
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, SEVERITY_INFO, SEVERITY_WARNING, Project
 
@@ -35,16 +38,26 @@ Notices = list[Notice]
 _NEXT = "the next step begins"
 
 
-def consider(book: WalleTransaction, name: str, world: World, now: Moment, *, is_agreed: bool = False) -> Notices:
+def consider(
+    book: WalleTransaction,
+    name: str,
+    world: World,
+    now: Moment,
+    *,
+    lane: Automation = Automation.HEALING,
+    is_agreed: bool = False,
+) -> Notices:
     """Begin the due operation of a host that has none, if both fuses allow it.
 
-    `is_agreed`: no dry run of `refused_operation` was rejected any more.
+    Args:
+        lane: whose operation; for DNS the book swaps the host's lanes.
+        is_agreed: no dry run of `refused_operation` was rejected any more.
     """
     host, project = _host_and_project(book, name)
     if host is None or project is None:
         return []
     _expire(book, host, now)
-    decision = decide(host, project, world.incidents, now.ms, world.settle_ms)
+    decision = decide(host, project, world.incidents, now.ms, world.settle_ms, lane)
     if decision.step is None or decision.blocked or (decision.is_refused and not is_agreed):
         return []
     return _act(book, host, project, decision, world, now, continues=False)
@@ -69,13 +82,15 @@ def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Noti
     host, project = _host_and_project(book, name)
     if host is None or project is None or not host.HasField("operation"):
         return []
-    operation = host.operation
+    operation, is_held = host.operation, is_held_by_others(host)
     event = event_now(
         operation,
         is_fine=is_fine(host),
         is_off=bool(switched_off(fuses_of(book, project, world), automation_of(operation))),
         in_incident=world.incidents.incident_of(host) is not None,
+        is_held=is_held,
         now_ms=now.ms,
+        checks_count_from_ms=host.released_ms,
     )
     if event is None:
         return []
@@ -111,11 +126,19 @@ def start_work(book: WalleTransaction, name: str, executor: str, before: str, wo
     operation = host.operation
     is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
     is_pointless = is_off or is_fine(host) or world.incidents.incident_of(host) is not None
-    if (operation.check and is_pointless) or why_busy(book.get(RESTORED, project.id), name):
+    if (operation.check and is_pointless) or is_held_by_others(host) or why_busy(book.get(RESTORED, project.id), name):
         return False
     host.operation.CopyFrom(run(operation, executor, before, now.ms))
+    if operation.check and automation_of(operation) is Automation.HEALING:
+        begun = RepairAttempt(kind=operation.kind, check=operation.check, at_ms=now.ms)
+        set_attempts(host, [*recent_attempts(host, project, now.ms), begun])
     book.put(HOST, name, host)
     return True
+
+
+def is_held_by_others(host: Host) -> bool:
+    """Planned work holds the host, and its operation is not a part of that."""
+    return bool(host.scenario) and host.operation.scenario != host.scenario
 
 
 def is_fine(host: Host) -> bool:
@@ -158,8 +181,11 @@ def _act(
         return _tripped_notices(fuses, admission.tripped, admission.reason)
     assert decision.step is not None
     if decision.step.kind is None:
+        end_dns_fix(host, "the host is dead", now)
         return _declare_dead(book, host, decision.step.why)
     host.operation.CopyFrom(begin(decision.step, host, project, world.installation, operation_id, now))
+    if decision.step.kind in ENDS_DNS_FIX:
+        end_dns_fix(host, f"{NAMES[decision.step.kind]} begins", now)
     book.put(HOST, host.name, host)
     return []
 
@@ -172,7 +198,8 @@ def _next_or_give_up(book: WalleTransaction, host: Host, project: Project, world
     bare = Host()
     bare.CopyFrom(host)
     bare.ClearField("operation")
-    decision = decide(bare, project, world.incidents, now.ms, world.settle_ms)
+    lane = automation_of(before.operation)
+    decision = decide(bare, project, world.incidents, now.ms, world.settle_ms, lane)
     if decision.step is None or decision.blocked or decision.step.kind is None:
         return move(book, before, OperationEvent.GAVE_UP, now, _why(before.operation))
     why = _why(before.operation)

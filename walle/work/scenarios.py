@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from control.errors import Refused
+from control.waves import Progress
 from walle.fuses.fuse import Moment
 from walle.healing.operation import Effect
 from walle.maintenance import (
@@ -25,11 +26,12 @@ from walle.maintenance import (
 from walle.texts import truncate_text
 from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
 from walle.work.results import Result, changed_task
+from walle.work.scenario_kinds import kind_traits
+from walle.work.waves import progress_of, release_host
 from wallepb.v1.host_pb2 import (
     Host,
 )
 from wallepb.v1.project_pb2 import (
-    SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_RETURNING,
@@ -40,9 +42,23 @@ from wallepb.v1.project_pb2 import (
     Scenario,
     ScenarioHost,
 )
-from wallepb.v1.service_pb2 import AgreeScenarioRequest, EndScenarioRequest, Order
+from wallepb.v1.service_pb2 import (
+    STEERING_CONTINUE,
+    STEERING_PAUSE,
+    STEERING_RETRY,
+    AgreeScenarioRequest,
+    EndScenarioRequest,
+    Order,
+    SteerScenarioRequest,
+)
 
+_STEERED: Final = {
+    STEERING_PAUSE: ScenarioEvent.PAUSED,
+    STEERING_CONTINUE: ScenarioEvent.CONTINUED,
+    STEERING_RETRY: ScenarioEvent.RETRIED,
+}
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
+MAX_IN_WAVES: Final = 1000  # they are in one record
 
 
 def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], world: World, now: Moment) -> None:
@@ -50,25 +66,54 @@ def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], wor
     order = given.add_scenario
     if book.get(SCENARIO, order.scenario) is not None:
         raise Refused(f"scenario {order.scenario} already exists", "ALREADY_EXISTS")
-    if not 0 < len(names) <= MAX_HOSTS:
-        raise Refused(f"scenario {order.scenario}: {len(names)} hosts; a scenario has 1 to {MAX_HOSTS}")
+    traits = kind_traits(order.kind)
+    most = MAX_IN_WAVES if traits.in_waves else MAX_HOSTS
+    if not 0 < len(names) <= most:
+        raise Refused(f"scenario {order.scenario}: {len(names)} hosts; such a scenario has 1 to {most}")
     scenario = Scenario(id=order.scenario, kind=order.kind, switch=order.switch, dc=order.dc, ticket=order.ticket)
     scenario.by, scenario.reason, scenario.at_once = given.by, order.reason, order.at_once or 1
     scenario.access = given.access
     scenario.created.CopyFrom(now.wall)
     scenario.group_id, scenario.since_ms = world.new_id(), now.ms
-    if order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
+    scenario.wave_size, scenario.by_domain = order.wave_size, order.by_domain
+    scenario.max_failures, scenario.verify = order.max_failures, order.verify
+    if not traits.in_waves:
         scenario.stage = SCENARIO_STAGE_ASKING
         _hold_all(book, scenario, names, world)
     else:
         scenario.stage = SCENARIO_STAGE_WORKING
-        scenario.host.extend(ScenarioHost(name=_host(book, name).name) for name in names)
+        hosts = (_host(book, name) for name in names)
+        scenario.host.extend(ScenarioHost(name=one.name, domain=_domain(one, order.by_domain)) for one in hosts)
     book.put(SCENARIO, scenario.id, scenario)
+
+
+def _domain(host: Host, kind: str) -> str:
+    place = host.location
+    return {"rack": f"{place.dc}/{place.rack}", "switch": f"{place.dc}/{place.switch}", "dc": place.dc}.get(kind, "")
+
+
+def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str, now: Moment) -> None:
+    """Pause work in waves; or go on with it, with the hosts that failed accepted or tried again."""
+    scenario = _scenario(book, order.scenario)
+    event = _STEERED[order.steering]
+    if not kind_traits(scenario.kind).in_waves or not is_possible(scenario, event):
+        raise Refused(f"scenario {scenario.id}: it cannot be {event.value} now ({scenario.message})")
+    for wanted in scenario.host:
+        if progress_of(wanted) is Progress.FAILED and event is not ScenarioEvent.PAUSED:
+            release_host(book, scenario, wanted.name, now.ms)
+            if event is ScenarioEvent.CONTINUED:
+                wanted.accepted = True
+            else:
+                wanted.CopyFrom(ScenarioHost(name=wanted.name, domain=wanted.domain))
+    message = f"{event.value} by {by}: {order.reason}".removesuffix(": ")
+    book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, message))
 
 
 def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now: Moment) -> None:
     scenario = _scenario(book, order.scenario)
     event = ScenarioEvent.DONE if order.done else ScenarioEvent.CANCEL
+    if order.done and kind_traits(scenario.kind).in_waves:
+        raise Refused(f"scenario {order.scenario}: Wall-E does this work, and ends it; cancel it to end it now")
     if not is_possible(scenario, event):
         raise Refused(
             f"scenario {order.scenario}: its work has not been allowed to begin, or is over ({scenario.message})"
@@ -100,9 +145,10 @@ def settle_scenario(book: WalleTransaction, name: str, now: Moment) -> list[Noti
     scenario = book.get(SCENARIO, name)
     if scenario is None or scenario.stage in OVER:
         return []
-    event = event_now(scenario, now.ms) if scenario.kind == SCENARIO_KIND_SWITCH_MAINTENANCE else None
-    if scenario.stage == SCENARIO_STAGE_RETURNING and scenario.kind != SCENARIO_KIND_SWITCH_MAINTENANCE:
-        event = ScenarioEvent.RETURNED
+    if kind_traits(scenario.kind).in_waves:
+        event = ScenarioEvent.RETURNED if scenario.stage == SCENARIO_STAGE_RETURNING else None
+    else:
+        event = event_now(scenario, now.ms)
     if event is None:
         return []
     who = "; ".join(blocking(scenario)[:5]) if event in (ScenarioEvent.REJECTED, ScenarioEvent.TOO_LATE) else ""

@@ -1,76 +1,216 @@
-"""Mass reboots and firmware work: a wave of hosts begins once every host of the wave before is back."""
+"""Mass reboots and firmware work: a wave of hosts begins once every host of the wave before is back.
+
+How the work goes on is control/waves.py's; here are the hosts, their operations, and what is seen of them. A host is
+held, and its approval kept, until it is back; one that does not come back is held until a person has decided.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from control.errors import Refused
-from walle.fuses.fuse import Moment
+from control.waves import Evidence, Part, Progress, WaveLimits, judge, list_problems, next_step, next_wave, parse_amount
+from walle.fuses.admission import switched_off
+from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incident
-from walle.tables import NAMES
-from walle.work.book import HOST, SCENARIO, Notice, WalleTransaction, World
+from walle.tables import NAMES, OperationEvent
+from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World, fuses_of
 from walle.work.orders import start_operation
+from walle.work.repairs import move
+from walle.work.scenario_kinds import kind_traits
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_READY,
-    OPERATION_KIND_PROFILE,
-    OPERATION_KIND_REBOOT,
+    OUTCOME_CANCELLED,
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_UNSPECIFIED,
+    STAGE_VERIFYING,
     Host,
     HostStatus,
-    Outcome,
 )
 from wallepb.v1.project_pb2 import (
-    SCENARIO_KIND_PROFILE,
-    SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_PAUSED,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
+    Project,
     Scenario,
     ScenarioHost,
 )
 from wallepb.v1.service_pb2 import StartOperationRequest
 
 RETURN_MS: Final = 900_000  # a host that is not back this long after its work has failed
-_SHOWN: Final = 10
+NO_PROOF: Final = "none"  # `verify`: silence is as good as an answer
 
 
-def step_wave(book: WalleTransaction, name: str, world: World, now: Moment) -> list[Notice]:
-    """Look at the hosts that were in work; once all are back begin the next wave, or stop if one is not."""
+@dataclass(frozen=True, slots=True)
+class HqView:
+    """What HQ says of the hosts of a scenario, by host.
+
+    Attributes:
+        ready: instances that are ready there.
+        missing: instances that are wanted ready there, and are not.
+        problem: why HQ does not say; empty: it does.
+    """
+
+    ready: Mapping[str, Collection[str]] = field(default_factory=dict)
+    missing: Mapping[str, Collection[str]] = field(default_factory=dict)
+    problem: str = ""
+
+
+def step_waves(book: WalleTransaction, name: str, world: World, now: Moment, hq: HqView | None = None) -> list[Notice]:
+    """Look at the hosts that were in work; once all are back begin the next wave, or stop if one is not.
+
+    `hq` None: there is none, hosts are judged by their checks alone.
+    """
     scenario = book.get(SCENARIO, name)
-    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
+    if scenario is None or scenario.stage not in (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED):
         return []
     for wanted in scenario.host:
         if wanted.operation_id:
-            _look_at(wanted, book.get(HOST, wanted.name), world, now.ms)
+            _look_at(book, scenario, wanted, world, now, hq)
     notices: list[Notice] = []
-    if all(one.outcome for one in scenario.host if one.operation_id):
-        left = [one for one in scenario.host if not one.outcome]
-        if left and not _failed_hosts(scenario):
-            _begin_wave(book, scenario, left, world, now)
-        else:
-            notices = _end(scenario, left)
+    if scenario.stage == SCENARIO_STAGE_WORKING:
+        notices = _go_on(book, scenario, world, now, hq)
     book.put(SCENARIO, name, scenario)
     return notices
 
 
-def state_after_work(
-    host: Host | None, incident: Incident | None, ended_ms: int, settle_ms: int, now_ms: int
-) -> tuple[Outcome, str]:
-    """Whether a host is back, and what is wrong with it. Pure.
+def _go_on(book: WalleTransaction, scenario: Scenario, world: World, now: Moment, hq: HqView | None) -> list[Notice]:
+    step = next_step(parts_of(scenario), limits_of(scenario), _obstacle(book, scenario, world))
+    if step.stop:
+        return stop_waves(scenario, step.stop)
+    if step.is_done:
+        return _finish(scenario)
+    if step.begin and hq is not None and hq.problem:
+        scenario.message = f"waits: {hq.problem}"
+        return []
+    for wanted in scenario.host:
+        if wanted.name in step.begin:
+            _begin(book, scenario, wanted, world, now, hq)
+    if step.begin:
+        scenario.message = f"{_count(scenario)}" + ("" if hq is not None else "; without HQ: judged by checks alone")
+    return []
 
-    It is back once nothing has been wrong for the settle time. After RETURN_MS it is judged as it is.
-    """
-    problem = _problem(host, incident)
-    if now_ms - ended_ms >= RETURN_MS:
-        return OUTCOME_FAILED if problem else OUTCOME_DONE, problem
-    quiet_ms = now_ms - max([ended_ms, *(check.since_ms for check in (host.check if host is not None else ()))])
-    return OUTCOME_DONE if not problem and quiet_ms >= settle_ms else OUTCOME_UNSPECIFIED, problem
+
+def stop_waves(scenario: Scenario, why: str) -> list[Notice]:
+    """Nothing more begins until a person goes on, tries the failed hosts again, or ends it."""
+    scenario.stage = SCENARIO_STAGE_PAUSED
+    scenario.message = f"stopped: {why}; {_count(scenario)}"
+    steps = " | ".join(f"walle scenarios {verb} {scenario.id}" for verb in ("continue", "retry", "cancel"))
+    return [Notice(SEVERITY_ERROR, "", f"scenario {scenario.id} ({_ticket(scenario)}): {scenario.message}; {steps}")]
 
 
-def _problem(host: Host | None, incident: Incident | None) -> str:
+def _finish(scenario: Scenario) -> list[Notice]:
+    failed = [part for part in parts_of(scenario) if part.progress in (Progress.FAILED, Progress.ACCEPTED)]
+    skipped = [part for part in parts_of(scenario) if part.progress is Progress.SKIPPED]
+    text = f"failed: {list_problems(failed) or 'none'}" + (f"; not done: {list_problems(skipped)}" if skipped else "")
+    scenario.stage, scenario.message = SCENARIO_STAGE_FINISHED, f"done; {text}"
+    if not failed:
+        return []
+    return [Notice(SEVERITY_ERROR, "", f"scenario {scenario.id} ({_ticket(scenario)}): {scenario.message}")]
+
+
+def parts_of(scenario: Scenario) -> list[Part]:
+    return [Part(one.name, progress_of(one), one.domain, one.problem) for one in scenario.host]
+
+
+def progress_of(host: ScenarioHost) -> Progress:
+    if host.accepted:
+        return Progress.ACCEPTED
+    if host.outcome == OUTCOME_UNSPECIFIED:
+        return Progress.WAITING if not host.operation_id else Progress.RETURNING if host.ended_ms else Progress.WORKING
+    if host.outcome == OUTCOME_DONE:
+        return Progress.BACK
+    return Progress.FAILED if host.outcome == OUTCOME_FAILED and host.operation_id else Progress.SKIPPED
+
+
+def limits_of(scenario: Scenario) -> WaveLimits:
+    most = parse_amount(scenario.max_failures) if scenario.max_failures else None
+    size = scenario.wave_size or str(scenario.at_once or 1)
+    return WaveLimits(parse_amount(size), bool(scenario.by_domain), most)
+
+
+def hosts_to_ask_hq_about(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Those that come next, and those that have to come back."""
+    returning = [one.name for one in scenario.host if progress_of(one) in (Progress.WORKING, Progress.RETURNING)]
+    watched = [one.name for one in scenario.host if progress_of(one) is Progress.BACK and one.ready_before]
+    coming = [] if returning else list(next_wave(parts_of(scenario), limits_of(scenario)))
+    return coming, returning + watched
+
+
+def _look_at(
+    book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment, hq: HqView | None
+) -> None:
+    """Until RETURN_MS a host that came back may fail again."""
+    host = book.get(HOST, wanted.name)
+    is_back = wanted.outcome == OUTCOME_DONE and now.ms - wanted.ended_ms < RETURN_MS
+    if wanted.outcome and not is_back:
+        return
+    if not wanted.ended_ms:
+        _note_end(book, wanted, host, scenario)
+    if not wanted.ended_ms:
+        return
+    incident = world.incidents.incident_of(host) if host is not None else None
+    evidence = evidence_of(scenario, wanted, host, incident, hq)
+    progress, wanted.problem = judge(evidence, now.ms, world.settle_ms, RETURN_MS)
+    outcomes = {Progress.BACK: OUTCOME_DONE, Progress.FAILED: OUTCOME_FAILED}
+    wanted.outcome = outcomes.get(progress, OUTCOME_UNSPECIFIED)
+    if host is not None and wanted.outcome:
+        _end_operation(book, wanted, now)
+        if wanted.outcome == OUTCOME_DONE:
+            release_host(book, scenario, wanted.name, now.ms)
+
+
+def _note_end(book: WalleTransaction, wanted: ScenarioHost, host: Host | None, scenario: Scenario) -> None:
+    """The work is done, or its operation is over without it."""
+    if host is not None and host.operation.id == wanted.operation_id:
+        wanted.ended_ms = host.operation.since_ms if host.operation.stage == STAGE_VERIFYING else 0
+        return
+    ended = next((one for one in (host.history if host is not None else ()) if one.id == wanted.operation_id), None)
+    if ended is None:
+        wanted.outcome, wanted.problem = OUTCOME_FAILED, "its operation is not known any more"
+        return
+    wanted.outcome, wanted.problem = ended.outcome, ended.message
+    if wanted.outcome != OUTCOME_FAILED:
+        release_host(book, scenario, wanted.name, 0)
+
+
+def _end_operation(book: WalleTransaction, wanted: ScenarioHost, now: Moment) -> None:
+    """Its approval was kept until now."""
+    host = book.get(HOST, wanted.name)
+    if host is None or host.operation.id != wanted.operation_id or host.operation.stage != STAGE_VERIFYING:
+        return
+    is_back = wanted.outcome == OUTCOME_DONE
+    move(
+        book,
+        host,
+        OperationEvent.COMPLETE if is_back else OperationEvent.GAVE_UP,
+        now,
+        "" if is_back else wanted.problem,
+    )
+
+
+def evidence_of(
+    scenario: Scenario, wanted: ScenarioHost, host: Host | None, incident: Incident | None, hq: HqView | None
+) -> Evidence:
+    since = [check.since_ms for check in (host.check if host is not None else ())]
+    problem = _problem(host, wanted.operation_id, incident) or (_hq_problem(wanted, hq) if hq is not None else "")
+    needs_no_proof = scenario.verify == NO_PROOF or not kind_traits(scenario.kind).is_verified
+    is_heard = needs_no_proof or (host is not None and host.heard_ms >= wanted.ended_ms)
+    return Evidence(wanted.ended_ms, problem, max(since, default=0), is_heard)
+
+
+def _hq_problem(wanted: ScenarioHost, hq: HqView) -> str:
+    if hq.problem:
+        return hq.problem
+    missing = sorted(set(wanted.ready_before) & set(hq.missing.get(wanted.name, ())))
+    return f"{', '.join(missing[:3])} {'is' if len(missing) == 1 else 'are'} not ready in HQ" if missing else ""
+
+
+def _problem(host: Host | None, operation_id: str, incident: Incident | None) -> str:
     if host is None:
         return "it was removed"
     failing = ", ".join(check.name for check in host.check if check.failing)
@@ -80,83 +220,68 @@ def _problem(host: Host | None, incident: Incident | None) -> str:
         return f"{unknown} is unknown"
     if host.status != HOST_STATUS_READY:
         return HostStatus.Name(host.status).removeprefix("HOST_STATUS_").lower()
-    if host.HasField("operation"):
+    if host.HasField("operation") and host.operation.id != operation_id:
         return f"{NAMES[host.operation.kind]} is under way"
     return str(incident) if incident is not None else ""
 
 
-def _look_at(wanted: ScenarioHost, host: Host | None, world: World, now_ms: int) -> None:
-    """Until RETURN_MS a host that came back may fail again."""
-    if not wanted.ended_ms and not wanted.outcome:
-        _note_end(wanted, host, now_ms)
-    may_change = not wanted.outcome or (wanted.outcome == OUTCOME_DONE and now_ms - wanted.ended_ms < RETURN_MS)
-    if wanted.ended_ms and may_change:
-        incident = world.incidents.incident_of(host) if host is not None else None
-        state = state_after_work(host, incident, wanted.ended_ms, world.settle_ms, now_ms)
-        wanted.outcome, wanted.problem = state
+def _obstacle(book: WalleTransaction, scenario: Scenario, world: World) -> str:
+    """Why no wave begins where much fails already, or where people have switched off what would mend it."""
+    wave = next_wave(parts_of(scenario), limits_of(scenario))
+    hosts = [host for name in wave if (host := book.get(HOST, name)) is not None]
+    for host in hosts:
+        if incident := world.incidents.incident_of(host):
+            return str(incident)
+    for name in sorted({host.project for host in hosts}):
+        fuses = fuses_of(book, book.get(PROJECT, name) or Project(id=name), world)
+        if why := switched_off(fuses, Automation.HEALING):
+            return why
+    return ""
 
 
-def _note_end(wanted: ScenarioHost, host: Host | None, now_ms: int) -> None:
-    if host is not None and host.operation.id == wanted.operation_id:
-        return
-    ended = next((one for one in (host.history if host is not None else ()) if one.id == wanted.operation_id), None)
-    if ended is None:
-        wanted.outcome, wanted.problem = OUTCOME_FAILED, "its operation is not known any more"
-    elif ended.outcome == OUTCOME_DONE:
-        wanted.ended_ms = now_ms
-    else:
-        wanted.outcome, wanted.problem = ended.outcome, ended.message
-
-
-def _begin_wave(
-    book: WalleTransaction, scenario: Scenario, left: Sequence[ScenarioHost], world: World, now: Moment
+def _begin(
+    book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment, hq: HqView | None
 ) -> None:
-    """Nothing is taken down where much fails already."""
-    wave = [(one, book.get(HOST, one.name)) for one in left[: scenario.at_once]]
-    incidents = [
-        str(incident) for _, host in wave if host is not None and (incident := world.incidents.incident_of(host))
-    ]
-    scenario.message = f"waits: {incidents[0]}" if incidents else ""
-    if not incidents:
-        for wanted, _ in wave:
-            _begin(book, scenario, wanted, world, now)
-
-
-def _begin(book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment) -> None:
-    kind = OPERATION_KIND_PROFILE if scenario.kind == SCENARIO_KIND_PROFILE else OPERATION_KIND_REBOOT
+    traits = kind_traits(scenario.kind)
+    kind = traits.operation
     order = StartOperationRequest(host=wanted.name, kind=kind, group_id="", reason=f"{scenario.id}: {NAMES[kind]}")
     try:
         world.check_reach(book, "start_operation", order, scenario.access)
         start_operation(book, order, scenario.by or "scenario", world, now)
     except Refused as error:
-        wanted.problem, wanted.outcome = str(error), OUTCOME_FAILED
+        wanted.problem, wanted.outcome = str(error), OUTCOME_CANCELLED
         return
     host = book.get(HOST, wanted.name)
     assert host is not None
+    host.scenario = host.operation.scenario = scenario.id
+    if traits.state_after:
+        host.operation.after.state = traits.state_after
     wanted.operation_id = host.operation.id
+    wanted.ready_before.extend(sorted(hq.ready.get(wanted.name, ())) if hq is not None else ())
+    book.put(HOST, host.name, host)
 
 
-def _failed_hosts(scenario: Scenario) -> list[ScenarioHost]:
-    """Hosts that the work has harmed, or that it could not be done on; those that were not begun are not among them."""
-    return [one for one in scenario.host if one.operation_id and one.outcome == OUTCOME_FAILED]
+def release_host(book: WalleTransaction, scenario: Scenario, name: str, now_ms: int) -> None:
+    """Automation may repair it again. `now_ms`: its checks count from then; 0: nothing was done to it."""
+    host = book.get(HOST, name)
+    if host is not None and host.scenario == scenario.id:
+        host.scenario, host.released_ms = "", max(now_ms, host.released_ms)
+        book.put(HOST, name, host)
 
 
-def _end(scenario: Scenario, left: Sequence[ScenarioHost]) -> list[Notice]:
-    failed = _failed_hosts(scenario)
-    skipped = [
-        one for one in scenario.host if one.outcome not in (OUTCOME_UNSPECIFIED, OUTCOME_DONE) and one not in failed
-    ]
-    text = f"failed: {_format_hosts(failed) or 'none'}" + (f"; not done: {_format_hosts(skipped)}" if skipped else "")
-    scenario.stage = SCENARIO_STAGE_CANCELLED if left else SCENARIO_STAGE_FINISHED
-    scenario.message = f"stopped after a bad wave; {text}; not begun: {len(left)}" if left else f"done; {text}"
-    if not failed:
-        return []
-    return [
-        Notice(SEVERITY_ERROR, "", f"scenario {scenario.id} ({scenario.ticket or 'no ticket'}): {scenario.message}")
-    ]
+def not_back(scenario: Scenario) -> str:
+    """The hosts that did not come back, as one incident; empty: there are none, or a person has decided."""
+    failed = [part for part in parts_of(scenario) if part.progress is Progress.FAILED]
+    is_open = scenario.stage in (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
+    return f"scenario {scenario.id}: not back: {list_problems(failed)}" if failed and is_open else ""
 
 
-def _format_hosts(hosts: Iterable[ScenarioHost]) -> str:
-    texts = [f"{one.name} ({one.problem})" for one in hosts]
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + more
+def _count(scenario: Scenario) -> str:
+    parts = parts_of(scenario)
+    counted = {progress: sum(part.progress is progress for part in parts) for progress in Progress}
+    in_work = counted[Progress.WORKING] + counted[Progress.RETURNING]
+    return f"{counted[Progress.BACK]} of {len(parts)} back, {in_work} in work, {counted[Progress.WAITING]} not begun"
+
+
+def _ticket(scenario: Scenario) -> str:
+    return scenario.ticket or "no ticket"

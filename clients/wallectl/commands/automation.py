@@ -8,7 +8,7 @@ import click
 from google.protobuf.duration_pb2 import Duration
 
 from wallectl.asking import call
-from wallectl.options import Period, credit_options, credit_words, credits_in, limit_options, limits_in
+from wallectl.options import Period, credit_options, credit_words, credits_in, limit_options, limits_in, pair
 from wallepb.v1 import service_pb2 as pb
 
 
@@ -90,11 +90,21 @@ def limits() -> None:
 @limits.command("set")
 @click.argument("project")
 @limit_options
+@click.option(
+    "--repairs-per-host", multiple=True, metavar="PERIOD:COUNT", help="Repairs of one host, over all checks; 1d:3."
+)
 @click.option("-m", "--reason", default="", help="Why; recorded.")
-def set_limits(project: str, reason: str, other: tuple[tuple[str, str], ...], **given: Any) -> None:
+def set_limits(
+    project: str, reason: str, other: tuple[tuple[str, str], ...], repairs_per_host: tuple[str, ...], **given: Any
+) -> None:
     """Set limits as PERIOD:COUNT (--ssh 2h:5 --dns-fixes 1d:5 -o CHECK 1d:10); others stay."""
     wanted = limits_in(given, other)
-    if not wanted:
+    if not wanted and not repairs_per_host:
         raise click.UsageError("give at least one limit")
-    call("UpdateProject", pb.UpdateProjectRequest(project=project, limits=wanted, reason=reason))
-    click.echo(f"project {project}: limits of {', '.join(sorted(wanted))} set")
+    order = pb.UpdateProjectRequest(project=project, limits=wanted, reason=reason)
+    order.max_repairs_per_host.pair.extend(map(pair, repairs_per_host))
+    if not repairs_per_host:
+        order.ClearField("max_repairs_per_host")
+    call("UpdateProject", order)
+    names = [*sorted(wanted), *(["repairs per host"] if repairs_per_host else [])]
+    click.echo(f"project {project}: limits of {', '.join(names)} set")

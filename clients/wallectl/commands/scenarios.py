@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from wallectl.asking import call
 from wallectl.output import scenario_row, table
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.project_pb2 import SCENARIO_KIND_PROFILE, SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE
+from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_DECOMMISSION,
+    SCENARIO_KIND_PROFILE,
+    SCENARIO_KIND_REBOOT,
+    SCENARIO_KIND_SWITCH_MAINTENANCE,
+    ScenarioKind,
+)
+from wallepb.v1.service_pb2 import Steering
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _HEAD = ("SCENARIO", "STAGE", "TICKET", "HOSTS", "MESSAGE")
 _reason = click.option("-m", "--reason", default="", help="Why.")
+_why = click.option("-m", "--reason", required=True, help="Why; recorded.")
 
 
 @click.group()
@@ -40,24 +53,52 @@ def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason:
     click.echo(f"scenario {name}: asking for approval; see `walle scenarios get {name}`")
 
 
+def _wave_options(function: F) -> F:
+    """What all work in waves has in common."""
+    most = "More failed hosts stop it: 3, or 10%. Default: none in the first wave, then 10%."
+    options = (
+        click.argument("scenario"),
+        click.argument("host", nargs=-1, required=True),
+        click.option("--at-once", "wave_size", default="1", show_default=True, help="Hosts in a wave: 5, or 10%."),
+        click.option("--by", "by_domain", type=click.Choice(["rack", "switch", "dc"]), help="One of these in a wave."),
+        click.option("--max-failures", default="", metavar="AMOUNT", help=most),
+        click.option("--ticket", default="", help="The work's reference in an issue tracker."),
+        _reason,
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @add.command("mass-reboot")
-@click.argument("scenario")
-@click.argument("host", nargs=-1, required=True)
-@click.option("--at-once", default=1, show_default=True, help="Hosts in a wave.")
+@_wave_options
 @click.option("--firmware", is_flag=True, help="Profile the hosts instead of rebooting them.")
-@click.option("--ticket", default="", help="The work's reference in an issue tracker.")
-@_reason
-def mass_reboot(scenario: str, host: tuple[str, ...], at_once: int, firmware: bool, ticket: str, reason: str) -> None:
+@click.option("--verify", type=click.Choice(["none"]), help="none: hosts that nobody reports count as back.")
+def mass_reboot(scenario: str, host: tuple[str, ...], firmware: bool, verify: str | None, **given: Any) -> None:
     """Reboot hosts in waves, each with its CMSs' approval.
 
-    A wave begins once every host of the one before is back, that is, none of its checks fails. If one is not back
-    15 min after its reboot, no more hosts are rebooted.
+    A wave begins once every host of the one before is back: none of its checks has failed for a while, somebody has
+    reported something of it since, and what was ready there in HQ is ready again. Hosts that are not back 15 min after
+    their reboot have failed. Too many of them stop the work: see continue, retry and cancel.
     """
     kind = SCENARIO_KIND_PROFILE if firmware else SCENARIO_KIND_REBOOT
-    order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=host, at_once=at_once)
-    order.ticket, order.reason = ticket, reason
+    _add_waves(scenario, kind, host, verify=verify or "", **given)
+
+
+@add.command()
+@_wave_options
+def decommission(scenario: str, host: tuple[str, ...], **given: Any) -> None:
+    """Take hosts out of use in waves, each with its CMSs' approval; they are free then."""
+    _add_waves(scenario, SCENARIO_KIND_DECOMMISSION, host, **given)
+
+
+def _add_waves(scenario: str, kind: ScenarioKind, hosts: tuple[str, ...], **given: Any) -> None:
+    order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=hosts)
+    for name, value in given.items():
+        setattr(order, name, value or "")
     call("AddScenario", order)
-    click.echo(f"scenario {scenario}: {len(host)} hosts, {at_once} at a time; see `walle scenarios get {scenario}`")
+    size = order.wave_size
+    click.echo(f"scenario {scenario}: {len(hosts)} hosts, {size} at a time; see `walle scenarios get {scenario}`")
 
 
 @scenarios.command("list")
@@ -116,3 +157,32 @@ def cancel(scenario: str, reason: str) -> None:
     """Cancel the work."""
     call("EndScenario", pb.EndScenarioRequest(scenario=scenario, done=False, reason=reason))
     click.echo(f"scenario {scenario}: cancelled")
+
+
+@scenarios.command()
+@click.argument("scenario")
+@_why
+def pause(scenario: str, reason: str) -> None:
+    """Begin no further wave; what is in work ends."""
+    _steer(scenario, pb.STEERING_PAUSE, reason, "paused")
+
+
+@scenarios.command("continue")
+@click.argument("scenario")
+@_why
+def continue_(scenario: str, reason: str) -> None:
+    """Begin the next wave; hosts that failed go back to automation."""
+    _steer(scenario, pb.STEERING_CONTINUE, reason, "goes on")
+
+
+@scenarios.command()
+@click.argument("scenario")
+@_why
+def retry(scenario: str, reason: str) -> None:
+    """Do the work again on the hosts that failed, then go on."""
+    _steer(scenario, pb.STEERING_RETRY, reason, "tries the failed hosts again")
+
+
+def _steer(scenario: str, steering: Steering, reason: str, done: str) -> None:
+    call("SteerScenario", pb.SteerScenarioRequest(scenario=scenario, steering=steering, reason=reason))
+    click.echo(f"scenario {scenario}: {done}")

@@ -105,7 +105,7 @@ VERDICT_IN_PROCESS: Verdict
 VERDICT_REJECTED: Verdict
 
 class Host(_message.Message):
-    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address", "released_ms", "listed")
+    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address", "released_ms", "listed", "dns_operation", "last_dns_repair", "attempt", "heard_ms")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -124,6 +124,10 @@ class Host(_message.Message):
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     RELEASED_MS_FIELD_NUMBER: _ClassVar[int]
     LISTED_FIELD_NUMBER: _ClassVar[int]
+    DNS_OPERATION_FIELD_NUMBER: _ClassVar[int]
+    LAST_DNS_REPAIR_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    HEARD_MS_FIELD_NUMBER: _ClassVar[int]
     name: str
     inventory: int
     project: str
@@ -142,7 +146,21 @@ class Host(_message.Message):
     address: _containers.RepeatedScalarFieldContainer[str]
     released_ms: int
     listed: bool
-    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., released_ms: _Optional[int] = ..., listed: _Optional[bool] = ...) -> None: ...
+    dns_operation: Operation
+    last_dns_repair: LastRepair
+    attempt: _containers.RepeatedCompositeFieldContainer[RepairAttempt]
+    heard_ms: int
+    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ..., released_ms: _Optional[int] = ..., listed: _Optional[bool] = ..., dns_operation: _Optional[_Union[Operation, _Mapping]] = ..., last_dns_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., attempt: _Optional[_Iterable[_Union[RepairAttempt, _Mapping]]] = ..., heard_ms: _Optional[int] = ...) -> None: ...
+
+class RepairAttempt(_message.Message):
+    __slots__ = ("kind", "check", "at_ms")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    kind: OperationKind
+    check: str
+    at_ms: int
+    def __init__(self, kind: _Optional[_Union[OperationKind, str]] = ..., check: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Machine(_message.Message):
     __slots__ = ("name", "inventory", "bmc", "address", "location", "project")
@@ -207,7 +225,7 @@ class CheckSource(_message.Message):
     def __init__(self, name: _Optional[str] = ..., fingerprint: _Optional[str] = ..., failing: _Optional[bool] = ..., text: _Optional[str] = ..., starts_ms: _Optional[int] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("id", "kind", "check", "step", "stage", "since_ms", "task", "old_task", "ignore_cms", "group_id", "by", "reason", "created", "message", "intent", "outcome", "after", "failures")
+    __slots__ = ("id", "kind", "check", "step", "stage", "since_ms", "task", "old_task", "ignore_cms", "group_id", "by", "reason", "created", "message", "intent", "outcome", "after", "failures", "scenario")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     CHECK_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +244,7 @@ class Operation(_message.Message):
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
+    SCENARIO_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: OperationKind
     check: str
@@ -244,7 +263,8 @@ class Operation(_message.Message):
     outcome: Outcome
     after: After
     failures: int
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[OperationKind, str]] = ..., check: _Optional[str] = ..., step: _Optional[int] = ..., stage: _Optional[_Union[Stage, str]] = ..., since_ms: _Optional[int] = ..., task: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., old_task: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., ignore_cms: _Optional[bool] = ..., group_id: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[str] = ..., intent: _Optional[_Union[Intent, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., after: _Optional[_Union[After, _Mapping]] = ..., failures: _Optional[int] = ...) -> None: ...
+    scenario: str
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[OperationKind, str]] = ..., check: _Optional[str] = ..., step: _Optional[int] = ..., stage: _Optional[_Union[Stage, str]] = ..., since_ms: _Optional[int] = ..., task: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., old_task: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., ignore_cms: _Optional[bool] = ..., group_id: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[str] = ..., intent: _Optional[_Union[Intent, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., after: _Optional[_Union[After, _Mapping]] = ..., failures: _Optional[int] = ..., scenario: _Optional[str] = ...) -> None: ...
 
 class After(_message.Message):
     __slots__ = ("state", "project", "remove")

@@ -25,6 +25,7 @@ class ScenarioKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SCENARIO_KIND_SWITCH_MAINTENANCE: _ClassVar[ScenarioKind]
     SCENARIO_KIND_REBOOT: _ClassVar[ScenarioKind]
     SCENARIO_KIND_PROFILE: _ClassVar[ScenarioKind]
+    SCENARIO_KIND_DECOMMISSION: _ClassVar[ScenarioKind]
 
 class ScenarioStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -36,6 +37,7 @@ class ScenarioStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SCENARIO_STAGE_FINISHED: _ClassVar[ScenarioStage]
     SCENARIO_STAGE_REFUSED: _ClassVar[ScenarioStage]
     SCENARIO_STAGE_CANCELLED: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_PAUSED: _ClassVar[ScenarioStage]
 SEVERITY_UNSPECIFIED: Severity
 SEVERITY_INFO: Severity
 SEVERITY_WARNING: Severity
@@ -45,6 +47,7 @@ SCENARIO_KIND_UNSPECIFIED: ScenarioKind
 SCENARIO_KIND_SWITCH_MAINTENANCE: ScenarioKind
 SCENARIO_KIND_REBOOT: ScenarioKind
 SCENARIO_KIND_PROFILE: ScenarioKind
+SCENARIO_KIND_DECOMMISSION: ScenarioKind
 SCENARIO_STAGE_UNSPECIFIED: ScenarioStage
 SCENARIO_STAGE_ASKING: ScenarioStage
 SCENARIO_STAGE_CONFIRMING: ScenarioStage
@@ -53,9 +56,10 @@ SCENARIO_STAGE_RETURNING: ScenarioStage
 SCENARIO_STAGE_FINISHED: ScenarioStage
 SCENARIO_STAGE_REFUSED: ScenarioStage
 SCENARIO_STAGE_CANCELLED: ScenarioStage
+SCENARIO_STAGE_PAUSED: ScenarioStage
 
 class Project(_message.Message):
-    __slots__ = ("id", "name", "owners", "cms", "limits", "scheme", "notifications", "limits_reason", "limits_by")
+    __slots__ = ("id", "name", "owners", "cms", "limits", "scheme", "notifications", "limits_reason", "limits_by", "max_repairs_per_host")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -72,6 +76,7 @@ class Project(_message.Message):
     NOTIFICATIONS_FIELD_NUMBER: _ClassVar[int]
     LIMITS_REASON_FIELD_NUMBER: _ClassVar[int]
     LIMITS_BY_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPAIRS_PER_HOST_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     owners: _containers.RepeatedScalarFieldContainer[str]
@@ -81,7 +86,8 @@ class Project(_message.Message):
     notifications: Notifications
     limits_reason: str
     limits_by: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owners: _Optional[_Iterable[str]] = ..., cms: _Optional[_Iterable[_Union[Cms, _Mapping]]] = ..., limits: _Optional[_Mapping[str, Limit]] = ..., scheme: _Optional[_Iterable[_Union[Scheme, _Mapping]]] = ..., notifications: _Optional[_Union[Notifications, _Mapping]] = ..., limits_reason: _Optional[str] = ..., limits_by: _Optional[str] = ...) -> None: ...
+    max_repairs_per_host: Limit
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owners: _Optional[_Iterable[str]] = ..., cms: _Optional[_Iterable[_Union[Cms, _Mapping]]] = ..., limits: _Optional[_Mapping[str, Limit]] = ..., scheme: _Optional[_Iterable[_Union[Scheme, _Mapping]]] = ..., notifications: _Optional[_Union[Notifications, _Mapping]] = ..., limits_reason: _Optional[str] = ..., limits_by: _Optional[str] = ..., max_repairs_per_host: _Optional[_Union[Limit, _Mapping]] = ...) -> None: ...
 
 class Cms(_message.Message):
     __slots__ = ("url", "version", "tvm_app_id", "max_busy_hosts")
@@ -206,7 +212,7 @@ class Switching(_message.Message):
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., automation: _Optional[str] = ..., off: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., marks_cleared: _Optional[int] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...) -> None: ...
 
 class Scenario(_message.Message):
-    __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending", "access")
+    __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending", "access", "wave_size", "by_domain", "max_failures", "verify")
     ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +229,10 @@ class Scenario(_message.Message):
     CREATED_FIELD_NUMBER: _ClassVar[int]
     ENDING_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
+    WAVE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    BY_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_FIELD_NUMBER: _ClassVar[int]
     id: str
     kind: ScenarioKind
     switch: str
@@ -239,10 +249,14 @@ class Scenario(_message.Message):
     created: _timestamp_pb2.Timestamp
     ending: ScenarioStage
     access: str
-    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ..., access: _Optional[str] = ...) -> None: ...
+    wave_size: str
+    by_domain: str
+    max_failures: str
+    verify: str
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ..., access: _Optional[str] = ..., wave_size: _Optional[str] = ..., by_domain: _Optional[str] = ..., max_failures: _Optional[str] = ..., verify: _Optional[str] = ...) -> None: ...
 
 class ScenarioHost(_message.Message):
-    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed", "ended_ms", "problem")
+    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed", "ended_ms", "problem", "ready_before", "accepted", "domain")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     NOT_NEEDED_FIELD_NUMBER: _ClassVar[int]
@@ -252,6 +266,9 @@ class ScenarioHost(_message.Message):
     AGREED_FIELD_NUMBER: _ClassVar[int]
     ENDED_MS_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    READY_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     name: str
     task: _containers.RepeatedCompositeFieldContainer[_host_pb2.Task]
     not_needed: str
@@ -261,7 +278,10 @@ class ScenarioHost(_message.Message):
     agreed: _containers.RepeatedCompositeFieldContainer[HandAgreement]
     ended_ms: int
     problem: str
-    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ..., agreed: _Optional[_Iterable[_Union[HandAgreement, _Mapping]]] = ..., ended_ms: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    ready_before: _containers.RepeatedScalarFieldContainer[str]
+    accepted: bool
+    domain: str
+    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ..., agreed: _Optional[_Iterable[_Union[HandAgreement, _Mapping]]] = ..., ended_ms: _Optional[int] = ..., problem: _Optional[str] = ..., ready_before: _Optional[_Iterable[str]] = ..., accepted: _Optional[bool] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class HandAgreement(_message.Message):
     __slots__ = ("cms", "by", "reason", "time")

@@ -26,6 +26,13 @@ class HostChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HOST_CHANGE_PREPARE: _ClassVar[HostChange]
     HOST_CHANGE_MOVE: _ClassVar[HostChange]
     HOST_CHANGE_REMOVE: _ClassVar[HostChange]
+
+class Steering(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STEERING_UNSPECIFIED: _ClassVar[Steering]
+    STEERING_PAUSE: _ClassVar[Steering]
+    STEERING_CONTINUE: _ClassVar[Steering]
+    STEERING_RETRY: _ClassVar[Steering]
 CHANGE_MODE_UNSPECIFIED: ChangeMode
 CHANGE_MODE_REPLACE: ChangeMode
 CHANGE_MODE_ADD: ChangeMode
@@ -34,9 +41,13 @@ HOST_CHANGE_UNSPECIFIED: HostChange
 HOST_CHANGE_PREPARE: HostChange
 HOST_CHANGE_MOVE: HostChange
 HOST_CHANGE_REMOVE: HostChange
+STEERING_UNSPECIFIED: Steering
+STEERING_PAUSE: Steering
+STEERING_CONTINUE: Steering
+STEERING_RETRY: Steering
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "may_import", "access")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "steer_scenario", "may_import", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +65,7 @@ class Order(_message.Message):
     RELEASE_TASKS_FIELD_NUMBER: _ClassVar[int]
     IMPORT_MACHINES_FIELD_NUMBER: _ClassVar[int]
     REMOVE_MACHINE_FIELD_NUMBER: _ClassVar[int]
+    STEER_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     MAY_IMPORT_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     by: str
@@ -73,9 +85,10 @@ class Order(_message.Message):
     release_tasks: ReleaseTasksRequest
     import_machines: ImportMachinesRequest
     remove_machine: RemoveMachineRequest
+    steer_scenario: SteerScenarioRequest
     may_import: bool
     access: str
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., steer_scenario: _Optional[_Union[SteerScenarioRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
@@ -264,7 +277,7 @@ class CreateProjectResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class UpdateProjectRequest(_message.Message):
-    __slots__ = ("project", "cms_mode", "cms", "limits", "reason", "set_scheme", "scheme", "set_owners", "owners", "set_notifications", "notifications")
+    __slots__ = ("project", "cms_mode", "cms", "limits", "reason", "set_scheme", "scheme", "set_owners", "owners", "set_notifications", "notifications", "max_repairs_per_host")
     class LimitsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -283,6 +296,7 @@ class UpdateProjectRequest(_message.Message):
     OWNERS_FIELD_NUMBER: _ClassVar[int]
     SET_NOTIFICATIONS_FIELD_NUMBER: _ClassVar[int]
     NOTIFICATIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPAIRS_PER_HOST_FIELD_NUMBER: _ClassVar[int]
     project: str
     cms_mode: ChangeMode
     cms: _containers.RepeatedCompositeFieldContainer[_project_pb2.Cms]
@@ -294,7 +308,8 @@ class UpdateProjectRequest(_message.Message):
     owners: _containers.RepeatedScalarFieldContainer[str]
     set_notifications: bool
     notifications: _project_pb2.Notifications
-    def __init__(self, project: _Optional[str] = ..., cms_mode: _Optional[_Union[ChangeMode, str]] = ..., cms: _Optional[_Iterable[_Union[_project_pb2.Cms, _Mapping]]] = ..., limits: _Optional[_Mapping[str, _project_pb2.Limit]] = ..., reason: _Optional[str] = ..., set_scheme: _Optional[bool] = ..., scheme: _Optional[_Iterable[_Union[_project_pb2.Scheme, _Mapping]]] = ..., set_owners: _Optional[bool] = ..., owners: _Optional[_Iterable[str]] = ..., set_notifications: _Optional[bool] = ..., notifications: _Optional[_Union[_project_pb2.Notifications, _Mapping]] = ...) -> None: ...
+    max_repairs_per_host: _project_pb2.Limit
+    def __init__(self, project: _Optional[str] = ..., cms_mode: _Optional[_Union[ChangeMode, str]] = ..., cms: _Optional[_Iterable[_Union[_project_pb2.Cms, _Mapping]]] = ..., limits: _Optional[_Mapping[str, _project_pb2.Limit]] = ..., reason: _Optional[str] = ..., set_scheme: _Optional[bool] = ..., scheme: _Optional[_Iterable[_Union[_project_pb2.Scheme, _Mapping]]] = ..., set_owners: _Optional[bool] = ..., owners: _Optional[_Iterable[str]] = ..., set_notifications: _Optional[bool] = ..., notifications: _Optional[_Union[_project_pb2.Notifications, _Mapping]] = ..., max_repairs_per_host: _Optional[_Union[_project_pb2.Limit, _Mapping]] = ...) -> None: ...
 
 class UpdateProjectResponse(_message.Message):
     __slots__ = ()
@@ -464,7 +479,7 @@ class CancelOperationResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class AddScenarioRequest(_message.Message):
-    __slots__ = ("scenario", "kind", "switch", "dc", "hosts", "at_once", "ticket", "reason")
+    __slots__ = ("scenario", "kind", "switch", "dc", "hosts", "at_once", "ticket", "reason", "wave_size", "by_domain", "max_failures", "verify")
     SCENARIO_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
@@ -473,6 +488,10 @@ class AddScenarioRequest(_message.Message):
     AT_ONCE_FIELD_NUMBER: _ClassVar[int]
     TICKET_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    WAVE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    BY_DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_FIELD_NUMBER: _ClassVar[int]
     scenario: str
     kind: _project_pb2.ScenarioKind
     switch: str
@@ -481,7 +500,11 @@ class AddScenarioRequest(_message.Message):
     at_once: int
     ticket: str
     reason: str
-    def __init__(self, scenario: _Optional[str] = ..., kind: _Optional[_Union[_project_pb2.ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., at_once: _Optional[int] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    wave_size: str
+    by_domain: str
+    max_failures: str
+    verify: str
+    def __init__(self, scenario: _Optional[str] = ..., kind: _Optional[_Union[_project_pb2.ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., at_once: _Optional[int] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ..., wave_size: _Optional[str] = ..., by_domain: _Optional[str] = ..., max_failures: _Optional[str] = ..., verify: _Optional[str] = ...) -> None: ...
 
 class AddScenarioResponse(_message.Message):
     __slots__ = ()
@@ -514,6 +537,20 @@ class EndScenarioRequest(_message.Message):
     def __init__(self, scenario: _Optional[str] = ..., done: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class EndScenarioResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SteerScenarioRequest(_message.Message):
+    __slots__ = ("scenario", "steering", "reason")
+    SCENARIO_FIELD_NUMBER: _ClassVar[int]
+    STEERING_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    scenario: str
+    steering: Steering
+    reason: str
+    def __init__(self, scenario: _Optional[str] = ..., steering: _Optional[_Union[Steering, str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SteerScenarioResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -136,6 +136,11 @@ class WalleServiceStub:
         ] = channel.unary_unary(
             "/walle.v1.WalleService/EndScenario", service_pb2.EndScenarioRequest.SerializeToString, service_pb2.EndScenarioResponse.FromString
         )
+        self.SteerScenario: aio.UnaryUnaryMultiCallable[
+            service_pb2.SteerScenarioRequest, service_pb2.SteerScenarioResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/SteerScenario", service_pb2.SteerScenarioRequest.SerializeToString, service_pb2.SteerScenarioResponse.FromString
+        )
         self.ReportChecks: aio.UnaryUnaryMultiCallable[
             service_pb2.ReportChecksRequest, service_pb2.ReportChecksResponse
         ] = channel.unary_unary(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from tests.support.walle.book import DictBook
 from walle.fuses.fuse import Automation
 from walle.fuses.limits import DEAD, DNS_FIXES, GLOBAL_COUNTERS, MAX_DEAD_HOSTS, limit_of
+from walle.healing.lanes import swap_lanes
 from walle.work.book import World
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
@@ -44,12 +45,12 @@ class Auditor:
 
     def look(self, host: Host, now_ms: int, world: World) -> None:
         """After each reconcile of a host."""
-        operation = host.operation
-        if host.HasField("operation"):
-            self.longest_ms = max(self.longest_ms, now_ms - operation.since_ms)
-            if operation.id not in self._seen:
-                self._seen.add(operation.id)
-                self._asked(host, now_ms, world)
+        for lane in (host, swap_lanes(host)):
+            if lane.HasField("operation"):
+                self.longest_ms = max(self.longest_ms, now_ms - lane.operation.since_ms)
+                if lane.operation.id not in self._seen:
+                    self._seen.add(lane.operation.id)
+                    self._asked(lane, now_ms, world)
         if host.status == HOST_STATUS_DEAD and host.name not in self._dead:
             self._dead.add(host.name)
             self._use(host.project, DEAD, host.name, now_ms, {})

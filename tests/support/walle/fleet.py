@@ -76,7 +76,10 @@ class Fleet:
             for name in names:
                 self._add(name, rack)
         self.auditor = Auditor(self.book, max_busy)
-        self.healer = Healer(_Store(self), _Parts(self), self.world, self.now, self.rng, self.notices.extend)
+        self.healers = [
+            Healer(_Store(self), _Parts(self), self.world, self.now, self.rng, self.notices.extend, lane)
+            for lane in Automation
+        ]
         self.active: set[str] = set()
 
     def _add(self, name: str, rack: str) -> None:
@@ -132,7 +135,8 @@ class Fleet:
         racks = {self.host(name).location.rack for name in self.active} | {p.name for p in self.world.incidents.open}
         self.world.incidents.observe((self.host(n) for rack in racks for n in self.racks[rack]), self.now().ms)
         for name in sorted(self.active):
-            at_once(self.healer.reconcile(name))
+            for healer in self.healers:
+                at_once(healer.reconcile(name))
             self.auditor.look(self.host(name), self.now().ms, self.world)
         self.auditor.check_budgets(self.host(name) for name in self.active)
         self.active = {name for name in self.active if self._is_in_need(name)}
@@ -141,7 +145,10 @@ class Fleet:
         host = self.host(name)
         waits = host.status == HOST_STATUS_READY and bool(self.truth.failing(name))
         return (
-            waits or host.HasField("operation") or any(c.failing for c in host.check) != bool(self.truth.failing(name))
+            waits
+            or host.HasField("operation")
+            or host.HasField("dns_operation")
+            or any(c.failing for c in host.check) != bool(self.truth.failing(name))
         )
 
     def _report(self, name: str) -> None:

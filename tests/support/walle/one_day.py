@@ -13,7 +13,7 @@ from tests.support.walle.fleet import at_once
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.approval.protocol import CmsAnswer, CmsEventSink, CmsFailure, CmsPort, Request, UnknownTask, event_of
 from walle.executors.port import Executor, PollResult, WorkProgress
-from walle.fuses.fuse import Moment
+from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incidents
 from walle.process.healer import Healer
 from walle.process.parts import CmsEvents
@@ -119,7 +119,10 @@ class OneDay:
     def restart(self) -> None:
         """Another process takes over: what is not stored is gone."""
         self.world = World("i", {}, self._new_id, Incidents())
-        self.healer = Healer(_Store(self), _Parts(self), self.world, self.now, random.Random(1), self.notices.extend)
+        self.healers = [
+            Healer(_Store(self), _Parts(self), self.world, self.now, random.Random(1), self.notices.extend, lane)
+            for lane in Automation
+        ]
 
     @property
     def host(self) -> Host:
@@ -135,8 +138,8 @@ class OneDay:
         began_ms = self.now_ms
         while self.now_ms < began_ms + longest_ms and not until():
             writes = self.writes
-            after_s = at_once(self.healer.reconcile("h1"))
-            self.now_ms += 10 if self.writes > writes else round(1000 * (10.0 if after_s is None else after_s))
+            after_s = [at_once(healer.reconcile("h1")) or 10.0 for healer in self.healers]
+            self.now_ms += 10 if self.writes > writes else round(1000 * min(after_s))
         return self.now_ms - began_ms
 
     def transact(self, decide: Callable[[WalleTransaction], T]) -> T:

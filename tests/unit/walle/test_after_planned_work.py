@@ -10,11 +10,13 @@ from tests.support.walle.one_day import OneDay
 from walle.approval.tasks import tasks_for
 from walle.healing.decision import SETTLE_MS, decide
 from walle.healing.incidents import FailureDomain, Incident, Incidents, places_of
-from walle.healing.operation import finish
+from walle.healing.operation import VERIFY_MS, finish
+from walle.tables import OperationEvent
 from walle.work.book import HOST, PROJECT, SCENARIO, World
 from walle.work.repairs import consider, settle, start_work
-from walle.work.scenarios import settle_scenario
+from walle.work.scenarios import add_scenario, settle_scenario
 from wallepb.v1.host_pb2 import (
+    HOST_STATE_PROBATION,
     OPERATION_KIND_REBOOT,
     OUTCOME_CANCELLED,
     OUTCOME_DONE,
@@ -23,6 +25,7 @@ from wallepb.v1.host_pb2 import (
     STAGE_ENDING,
     STAGE_REQUESTED,
     STAGE_RUNNING,
+    STAGE_VERIFYING,
     VERDICT_OK,
     Host,
     Operation,
@@ -35,6 +38,7 @@ from wallepb.v1.project_pb2 import (
     Scenario,
     ScenarioHost,
 )
+from wallepb.v1.service_pb2 import AddScenarioRequest, Order
 
 NAMES = [f"h{i}" for i in range(8)]
 WORLD_IDS = iter(f"op{i}" for i in range(10_000))
@@ -183,3 +187,61 @@ def test_places_are_looked_at_again_just_before_the_work() -> None:
     assert not day.calls["begin"]
     assert not day.host.HasField("operation")
     assert not any(cms.tasks_ for cms in day.cms.values())
+
+
+def place_under_work(*hosts: Host) -> tuple[DictBook, World]:
+    """A switch whose maintenance has just been ordered."""
+    book, world = DictBook(), World("i", {}, lambda: next(WORLD_IDS), Incidents())
+    book.put(PROJECT, "web", a_project())
+    for host in hosts:
+        book.put(HOST, host.name, host)
+    order = AddScenarioRequest(scenario="net-7", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
+    add_scenario(book, Order(by="alice", add_scenario=order), [host.name for host in hosts], world, at())
+    return book, world
+
+
+def test_planned_work_holds_every_host_of_the_place_also_those_that_nobody_is_asked_about() -> None:
+    asked, tried = a_host("h1", "ssh", switch="s1"), a_host("h2", "ssh", switch="s1", state=HOST_STATE_PROBATION)
+    book, world = place_under_work(asked, tried)
+    for name in ("h1", "h2"):
+        assert not consider(book, name, world, at())
+        host = book.get(HOST, name) or Host()
+        assert (host.scenario, host.HasField("operation")) == ("net-7", False)
+    scenario = book.get(SCENARIO, "net-7") or Scenario()
+    assert [one.not_needed for one in scenario.host] == ["", "not assigned and ready"]
+
+
+@pytest.mark.parametrize("stage", [STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING])
+def test_a_repair_that_has_not_begun_gives_its_approval_back_when_planned_work_holds_its_host(stage: Stage) -> None:
+    host = a_host("h1", "UNREACHABLE", switch="s1")
+    host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check="UNREACHABLE", stage=stage))
+    book, world = place_under_work(host)
+    assert not start_work(book, "h1", "bmc", "", world, at())
+    settle(book, "h1", world, at())
+    after = (book.get(HOST, "h1") or Host()).operation
+    assert (after.stage, after.outcome, after.message) == (STAGE_ENDING, OUTCOME_CANCELLED, OperationEvent.HELD.value)
+
+
+def test_a_repair_that_runs_behind_a_switch_under_work_is_judged_when_that_is_over() -> None:
+    host = a_host("h1", "UNREACHABLE", switch="s1")
+    host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check="UNREACHABLE", stage=STAGE_VERIFYING))
+    host.operation.since_ms = NOW_MS
+    book, world = place_under_work(host)
+    settle(book, "h1", world, at(NOW_MS + 10 * VERIFY_MS))
+    held = book.get(HOST, "h1") or Host()
+    assert held.operation.stage == STAGE_VERIFYING
+    held.scenario, held.released_ms = "", NOW_MS + 10 * VERIFY_MS
+    book.put(HOST, "h1", held)
+    settle(book, "h1", world, at(NOW_MS + 11 * VERIFY_MS - 1))
+    assert (book.get(HOST, "h1") or Host()).operation.stage == STAGE_VERIFYING
+    settle(book, "h1", world, at(NOW_MS + 11 * VERIFY_MS))
+    assert (book.get(HOST, "h1") or Host()).operation.kind != OPERATION_KIND_REBOOT
+
+
+def test_hosts_that_people_work_on_count_in_no_incident() -> None:
+    hosts = switch_of(failing=8)
+    for host in hosts:
+        host.operation.CopyFrom(Operation(kind=OPERATION_KIND_REBOOT, by="alice", stage=STAGE_RUNNING))
+        host.operation.intent.executor = "bmc"
+    incidents = Incidents()
+    assert not incidents.observe(hosts, NOW_MS)

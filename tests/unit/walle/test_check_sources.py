@@ -10,8 +10,9 @@ from walle.healing.check_sources import EXPIRES_MS, MOST, MOST_FINE, changed_che
 from walle.healing.incidents import Incidents
 from walle.work.book import HOST, PROJECT, World
 from walle.work.repairs import consider, is_fine
-from walle.work.waves import state_after_work
+from walle.work.waves import evidence_of
 from wallepb.v1.host_pb2 import Check
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Scenario, ScenarioHost
 from wallepb.v1.service_pb2 import CheckReport
 
 
@@ -98,7 +99,8 @@ def test_an_unknown_check_begins_no_repair_and_ends_none_well() -> None:
     assert not host.HasField("operation")
     host.operation.check = "disk"
     assert not is_fine(host)
-    assert state_after_work(host, None, 0, 0, EXPIRES_MS)[1] == "disk is unknown"
+    scenario = Scenario(kind=SCENARIO_KIND_REBOOT)
+    assert evidence_of(scenario, ScenarioHost(), host, None, None).problem == "disk is unknown"
 
 
 def test_fine_alerts_do_not_pile_up() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, repaired
+from walle.fuses.fuse import Automation
 from walle.healing.decision import AGAIN_WITHIN_MS, SETTLE_MS, BadScheme, check_scheme, decide
 from walle.healing.incidents import Incidents
 from wallepb.v1.host_pb2 import (
@@ -72,7 +73,8 @@ def test_a_check_that_was_fine_for_a_day_begins_at_the_first_step_again() -> Non
 
 def test_a_host_is_never_given_up_for_its_dns() -> None:
     host = repaired(a_host("h1", "dns"), "dns", 0, OPERATION_KIND_DNS_FIX, OUTCOME_FAILED, NOW_MS - 1000)
-    assert decided(host).startswith("h1: dns-fix")
+    decision = decide(host, a_project(), Incidents(), NOW_MS, lane=Automation.DNS)
+    assert str(decision).startswith("h1: dns-fix")
 
 
 def test_a_projects_own_scheme_comes_before_walles() -> None:

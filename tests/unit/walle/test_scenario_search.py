@@ -34,6 +34,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_PAUSED,
     SCENARIO_STAGE_REFUSED,
     SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_UNSPECIFIED,
@@ -78,13 +79,15 @@ def test_no_scenario_is_over_before_everything_was_given_back() -> None:
 
 def test_the_work_begins_only_after_a_confirmation() -> None:
     assert {stage for stage, after in reachable().items() if SCENARIO_STAGE_WORKING in after} == {
-        SCENARIO_STAGE_CONFIRMING
+        SCENARIO_STAGE_CONFIRMING,
+        SCENARIO_STAGE_PAUSED,  # of work in waves, whose operations are confirmed one by one
     }
 
 
 def test_it_can_be_stopped_at_every_step_before_it_is_given_back() -> None:
     stoppable = {stage for stage, event in TABLE if event is ScenarioEvent.CANCEL}
-    assert stoppable == {SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING, SCENARIO_STAGE_WORKING}
+    stages = (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING, SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
+    assert stoppable == set(stages)
 
 
 def test_after_thirty_minutes_without_everybodys_leave_the_work_is_forbidden() -> None:

@@ -8,37 +8,61 @@ import pytest
 from google.protobuf.message import Message
 
 from control import Refused
+from control.waves import Progress
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
+from walle.fuses.fuse import GLOBAL, Automation, switch_off
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
-from walle.healing.operation import finish
-from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
-from walle.work.repairs import consider
-from walle.work.scenarios import add_scenario
-from walle.work.waves import RETURN_MS, step_wave
+from walle.healing.operation import JUDGED_MS, finish
+from walle.tables import OperationEvent
+from walle.work.book import FUSE, HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
+from walle.work.orders import take_checks
+from walle.work.repairs import consider, move, settle
+from walle.work.scenarios import add_scenario, end_scenario, settle_scenario, steer_scenario
+from walle.work.waves import RETURN_MS, HqView, progress_of, step_waves
 from wallepb.v1.host_pb2 import (
+    HOST_STATE_FREE,
     HOST_STATUS_DEAD,
+    OPERATION_KIND_DEACTIVATE,
+    OPERATION_KIND_REBOOT,
     OPERATION_KIND_REDEPLOY,
     OUTCOME_CANCELLED,
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
     OUTCOME_UNSPECIFIED,
+    STAGE_ENDING,
+    STAGE_REQUESTED,
+    STAGE_VERIFYING,
     Check,
     Host,
     Operation,
     Outcome,
 )
 from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_DECOMMISSION,
     SCENARIO_KIND_REBOOT,
     SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_PAUSED,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
+    Fuse,
     Scenario,
+    ScenarioKind,
 )
-from wallepb.v1.service_pb2 import AddScenarioRequest, Order
+from wallepb.v1.service_pb2 import (
+    STEERING_CONTINUE,
+    STEERING_PAUSE,
+    STEERING_RETRY,
+    AddScenarioRequest,
+    EndScenarioRequest,
+    HostChecks,
+    Order,
+    Steering,
+    SteerScenarioRequest,
+)
 
 NAMES = [f"h{i}" for i in range(10)]
 STEP_MS = 60_000
@@ -47,15 +71,22 @@ STEP_MS = 60_000
 class MassReboot:
     """Ten hosts, some at a time, a look every minute."""
 
-    def __init__(self, at_once: int = 2, names: Sequence[str] = NAMES) -> None:
+    def __init__(
+        self,
+        at_once: int = 2,
+        names: Sequence[str] = NAMES,
+        kind: ScenarioKind = SCENARIO_KIND_REBOOT,
+        racks: Sequence[str] = ("r1",),
+        **more: str,
+    ) -> None:
         ids = iter(f"op{i}" for i in range(1000))
         self.book, self.now_ms = DictBook(), NOW_MS
         self.world = World("i", {}, lambda: next(ids), Incidents())
         self.notices: list[Notice] = []
         self.book.put(PROJECT, "web", a_project())
-        for name in NAMES:
-            self.book.put(HOST, name, a_host(name, rack="r1"))
-        order = AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=names, at_once=at_once)
+        for number, name in enumerate(NAMES):
+            self.book.put(HOST, name, a_host(name, rack=racks[number % len(racks)]))
+        order = AddScenarioRequest(scenario="kernel", kind=kind, hosts=names, at_once=at_once, **more)
         add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, at())
 
     @property
@@ -71,17 +102,33 @@ class MassReboot:
     def outcomes(self) -> list[Outcome]:
         return [one.outcome for one in self.scenario.host]
 
-    def step(self, minutes: int = 1) -> None:
+    def step(self, minutes: int = 1, hq: HqView | None = None) -> None:
         for _ in range(minutes):
             self.now_ms += STEP_MS
-            self.notices += step_wave(self.book, "kernel", self.world, at(self.now_ms))
+            self.notices += step_waves(self.book, "kernel", self.world, at(self.now_ms), hq)
+            for name in NAMES:
+                host = self.host(name)
+                if host.operation.stage == STAGE_ENDING:
+                    move(self.book, host, OperationEvent.TASKS_DELETED, at(self.now_ms))
 
-    def end(self, name: str, outcome: Outcome = OUTCOME_DONE, message: str = "the work is done") -> None:
-        """The operation of a host is over."""
+    def done(self, name: str, *, is_heard: bool = True) -> None:
+        """The machine was rebooted, and somebody reports it."""
+        host = self.host(name)
+        host.operation.stage, host.operation.since_ms = STAGE_VERIFYING, self.now_ms
+        host.operation.intent.executor = "bmc"
+        self.book.put(HOST, name, host)
+        if is_heard:
+            take_checks(self.book, HostChecks(host=name, boot_id=f"boot {self.now_ms}"), at(self.now_ms))
+
+    def end(self, name: str, outcome: Outcome, message: str) -> None:
+        """The operation of a host is over without its work."""
         host = self.host(name)
         host.operation.outcome, host.operation.message = outcome, message
-        host.operation.intent.executor = "bmc"
         self.book.put(HOST, name, finish(host, at(self.now_ms)))
+
+    def steer(self, steering: Steering, reason: str = "looked") -> None:
+        order = SteerScenarioRequest(scenario="kernel", steering=steering, reason=reason)
+        steer_scenario(self.book, order, "alice", at(self.now_ms))
 
     def check(self, name: str, *, failing: bool) -> None:
         host = self.host(name)
@@ -94,8 +141,8 @@ class MassReboot:
         for _ in range(120):
             self.step()
             for name in self.begun():
-                if self.host(name).HasField("operation"):
-                    self.end(name)
+                if self.host(name).operation.stage == STAGE_REQUESTED:
+                    self.done(name)
                     if name in bad:
                         self.check(name, failing=True)
             if self.scenario.stage != SCENARIO_STAGE_WORKING:
@@ -106,12 +153,14 @@ def test_a_mass_reboot_after_which_every_host_fails_stops_at_the_first_wave_and_
     work = MassReboot()
     work.reboot_all(*NAMES)
     assert work.begun() == ["h0", "h1"]
-    assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
-    failed = "h0 (UNREACHABLE fails), h1 (UNREACHABLE fails)"
-    assert work.scenario.message == f"stopped after a bad wave; failed: {failed}; not begun: 8"
+    assert work.scenario.stage == SCENARIO_STAGE_PAUSED
+    failed = "2 of 2 failed: h0 (UNREACHABLE fails), h1 (UNREACHABLE fails)"
+    assert work.scenario.message == f"stopped: {failed}; 0 of 10 back, 0 in work, 8 not begun"
+    assert [name for name in NAMES if work.host(name).scenario] == ["h0", "h1"], "a person decides about these"
     (notice,) = work.notices
     assert notice.severity == SEVERITY_ERROR
     assert failed in notice.text
+    assert "walle scenarios continue kernel | walle scenarios retry kernel | walle scenarios cancel" in notice.text
 
 
 def test_a_mass_reboot_goes_on_while_hosts_come_back_and_stops_at_the_first_that_does_not() -> None:
@@ -138,11 +187,11 @@ def test_when_all_hosts_are_back_nothing_failed() -> None:
 def test_the_next_wave_begins_once_all_of_the_one_before_were_well_for_the_settle_time() -> None:
     work = MassReboot()
     work.step()
-    work.end("h0")
+    work.done("h0")
     work.step(SETTLE_MS // STEP_MS + 1)
     assert work.begun() == ["h0", "h1"]  # h1 is still in work
-    work.end("h1")
-    work.step(SETTLE_MS // STEP_MS)
+    work.done("h1")
+    work.step(SETTLE_MS // STEP_MS - 1)
     assert work.begun() == ["h0", "h1"]
     work.step()
     assert work.begun() == NAMES[:4]
@@ -152,7 +201,7 @@ def test_a_host_that_fails_for_some_minutes_after_its_reboot_has_come_back() -> 
     work = MassReboot()
     work.step()
     for name in ("h0", "h1"):
-        work.end(name)
+        work.done(name)
         work.check(name, failing=True)
     work.step(5)
     for name in ("h0", "h1"):
@@ -166,23 +215,23 @@ def test_a_host_that_fails_for_some_minutes_after_its_reboot_has_come_back() -> 
 def test_a_host_that_came_back_and_fails_again_within_the_deadline_stops_the_next_wave() -> None:
     work = MassReboot(at_once=1)
     work.step()
-    work.end("h0")
+    work.done("h0")
     work.step(SETTLE_MS // STEP_MS + 1)
     assert work.begun() == ["h0", "h1"]
     work.check("h0", failing=True)
-    work.end("h1")
+    work.done("h1")
     work.step(RETURN_MS // STEP_MS)
     assert work.begun() == ["h0", "h1"]
-    assert "failed: h0 (UNREACHABLE fails); not begun: 8" in work.scenario.message
+    assert "1 of 2 failed: h0 (UNREACHABLE fails); 1 of 10 back, 0 in work, 8 not begun" in work.scenario.message
 
 
 def test_what_fails_long_after_a_reboot_is_not_its_fault() -> None:
     work = MassReboot(at_once=1)
     work.step()
-    work.end("h0")
+    work.done("h0")
     work.step(RETURN_MS // STEP_MS + 2)
     work.check("h0", failing=True)
-    work.end("h1")
+    work.done("h1")
     work.step(SETTLE_MS // STEP_MS + 2)
     assert work.begun() == ["h0", "h1", "h2"]
 
@@ -202,7 +251,7 @@ def test_a_host_whose_reboot_failed_stops_it() -> None:
     work.end("h0", OUTCOME_FAILED, "given up: bmc: connection refused")
     work.reboot_all()
     assert work.begun() == ["h0", "h1"]
-    assert "failed: h0 (given up: bmc: connection refused); not begun: 8" in work.scenario.message
+    assert "1 of 2 failed: h0 (given up: bmc: connection refused)" in work.scenario.message
 
 
 def test_a_host_that_cannot_be_begun_is_listed_with_the_reason() -> None:
@@ -219,7 +268,7 @@ def test_a_host_that_cannot_be_begun_is_listed_with_the_reason() -> None:
 def test_a_host_that_is_dead_or_gone_is_not_back(why: str) -> None:
     work = MassReboot(at_once=1)
     work.step()
-    work.end("h0")
+    work.done("h0")
     work.step()
     host = work.host("h0")
     host.status = HOST_STATUS_DEAD
@@ -231,27 +280,172 @@ def test_a_host_that_is_dead_or_gone_is_not_back(why: str) -> None:
     assert f"failed: h0 ({why})" in work.scenario.message
 
 
-def test_in_a_rack_that_fails_as_a_whole_no_wave_begins_and_it_says_what_it_waits_for() -> None:
+def test_in_a_rack_that_fails_as_a_whole_no_wave_begins_and_a_person_goes_on() -> None:
     work = MassReboot()
     others = [a_host(f"x{i}", "ssh", rack="r1") for i in range(20)]
     work.world.incidents.observe(others, NOW_MS)
     work.step(5)
     assert not work.begun()
-    assert work.scenario.message.startswith("waits: rack r1: 20 of 20 hosts fail together")
+    assert work.scenario.message.startswith("stopped: rack r1: 20 of 20 hosts fail together")
+    assert len(work.notices) == 1
     work.world.incidents.observe([a_host("x1", rack="r1")], NOW_MS)
+    work.steer(STEERING_CONTINUE)
     work.step()
     assert work.begun() == ["h0", "h1"]
 
 
+@pytest.mark.parametrize("owner", ["web", GLOBAL])
+def test_while_automation_is_off_no_further_wave_begins(owner: str) -> None:
+    work = MassReboot()
+    work.step()
+    fuse = switch_off(Fuse(id=owner), Automation.HEALING, "automation", "limit ssh 1d:10 would be exceeded", at())
+    work.book.put(FUSE, owner, fuse)
+    work.reboot_all()
+    assert work.begun() == ["h0", "h1"]
+    assert work.outcomes()[:2] == [OUTCOME_DONE] * 2, "what was begun is looked at"
+    assert "limit ssh 1d:10 would be exceeded" in work.scenario.message
+
+
+def test_a_host_is_held_and_its_approval_kept_until_it_is_back() -> None:
+    work = MassReboot()
+    work.step()
+    work.done("h0")
+    work.step(SETTLE_MS // STEP_MS - 1)
+    settle(work.book, "h0", work.world, at(work.now_ms))
+    assert work.host("h0").operation.stage == STAGE_VERIFYING
+    work.check("h0", failing=True)
+    consider(work.book, "h0", work.world, at(work.now_ms + SETTLE_MS))
+    assert work.host("h0").operation.kind == OPERATION_KIND_REBOOT, "planned work, and no repair"
+    work.check("h0", failing=False)
+    work.step(SETTLE_MS // STEP_MS + 1)
+    assert not work.host("h0").HasField("operation")
+    assert not work.host("h0").scenario
+
+
+def test_an_approval_of_work_that_nobody_judges_any_more_is_not_kept_for_ever() -> None:
+    work = MassReboot()
+    work.step()
+    work.done("h0")
+    settle(work.book, "h0", work.world, at(work.now_ms + JUDGED_MS - 1))
+    assert work.host("h0").operation.stage == STAGE_VERIFYING
+    settle(work.book, "h0", work.world, at(work.now_ms + JUDGED_MS))
+    assert work.host("h0").operation.stage == STAGE_ENDING
+
+
+def test_a_host_of_which_nobody_says_anything_is_not_back_unless_that_was_said_to_do() -> None:
+    for verify, progress in (("", Progress.FAILED), ("none", Progress.BACK)):
+        work = MassReboot(verify=verify)
+        work.step()
+        for name in ("h0", "h1"):
+            work.done(name, is_heard=False)
+        work.step(RETURN_MS // STEP_MS)
+        assert {progress_of(one) for one in work.scenario.host[:2]} == {progress}
+
+
+def test_what_was_ready_in_hq_and_is_still_wanted_has_to_be_ready_again() -> None:
+    work = MassReboot(at_once=1)
+    work.step(hq=HqView(ready={"h0": {"web-1", "db-1"}}))
+    assert list(work.scenario.host[0].ready_before) == ["db-1", "web-1"]
+    work.done("h0")
+    work.step(RETURN_MS // STEP_MS - 1, hq=HqView(missing={"h0": {"web-1", "new-1"}}))
+    assert work.scenario.host[0].problem == "web-1 is not ready in HQ"
+    work.step(hq=HqView(missing={"h0": {"new-1"}}))
+    assert progress_of(work.scenario.host[0]) is Progress.BACK
+
+
+def test_while_hq_does_not_answer_no_wave_begins_and_no_host_is_back() -> None:
+    work = MassReboot(at_once=1)
+    away = HqView(problem="HQ does not answer: etcd is away")
+    work.step(3, hq=away)
+    assert not work.begun()
+    assert work.scenario.message == "waits: HQ does not answer: etcd is away"
+    work.step(hq=HqView())
+    work.done("h0")
+    work.step(RETURN_MS // STEP_MS, hq=away)
+    assert "h0 (HQ does not answer: etcd is away)" in work.scenario.message
+
+
+def test_without_hq_it_says_that_checks_alone_decide() -> None:
+    work = MassReboot()
+    work.step()
+    assert work.scenario.message.endswith("without HQ: judged by checks alone")
+
+
+def test_a_person_pauses_and_goes_on() -> None:
+    work = MassReboot()
+    work.step()
+    work.steer(STEERING_PAUSE, "lunch")
+    work.reboot_all()
+    assert work.begun() == ["h0", "h1"]
+    assert (work.scenario.stage, work.scenario.message) == (SCENARIO_STAGE_PAUSED, "paused by alice: lunch")
+    work.step(30)
+    work.steer(STEERING_CONTINUE)
+    work.reboot_all()
+    assert work.scenario.message == "done; failed: none"
+
+
+def test_who_goes_on_accepts_what_failed_and_gives_these_hosts_back() -> None:
+    work = MassReboot()
+    work.reboot_all("h0")
+    work.steer(STEERING_CONTINUE)
+    assert not work.host("h0").scenario
+    work.reboot_all()
+    assert work.begun() == NAMES
+    assert work.scenario.message == "done; failed: h0 (UNREACHABLE fails)"
+
+
+def test_who_tries_again_has_the_failed_hosts_rebooted_first() -> None:
+    work = MassReboot(at_once=1)
+    work.reboot_all("h0")
+    work.steer(STEERING_RETRY)
+    work.check("h0", failing=False)
+    work.reboot_all()
+    assert work.scenario.message == "done; failed: none"
+    assert sum(one.kind == OPERATION_KIND_REBOOT for one in work.host("h0").history) == 2
+
+
+def test_who_ends_it_gives_all_hosts_back() -> None:
+    work = MassReboot()
+    work.reboot_all("h0", "h1")
+    end_scenario(work.book, EndScenarioRequest(scenario="kernel", reason="bad kernel"), "alice", at(work.now_ms))
+    settle_scenario(work.book, "kernel", at(work.now_ms))
+    assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
+    assert not any(work.host(name).scenario for name in NAMES)
+
+
+def test_what_wall_e_does_itself_nobody_reports_as_done() -> None:
+    work = MassReboot()
+    with pytest.raises(Refused, match="Wall-E does this work"):
+        end_scenario(work.book, EndScenarioRequest(scenario="kernel", done=True), "alice", at())
+
+
+def test_a_wave_is_of_one_rack_and_its_size_may_be_per_cent() -> None:
+    work = MassReboot(wave_size="30%", by_domain="rack", racks=("r1", "r2"))
+    work.step()
+    assert work.begun() == ["h0", "h2", "h4"]
+
+
+def test_who_takes_hosts_out_of_use_asks_nobody_whether_they_came_back() -> None:
+    work = MassReboot(kind=SCENARIO_KIND_DECOMMISSION, at_once=10)
+    work.step()
+    assert work.host("h0").operation.kind == OPERATION_KIND_DEACTIVATE
+    for name in NAMES:
+        work.done(name, is_heard=False)
+    work.step(SETTLE_MS // STEP_MS + 1)
+    assert work.scenario.message == "done; failed: none"
+    assert {work.host(name).state for name in NAMES} == {HOST_STATE_FREE}
+
+
 def test_automation_lets_a_rebooted_host_come_back_before_it_repairs_it() -> None:
     work = MassReboot()
-    work.check("h0", failing=True)
-    work.now_ms += SETTLE_MS
     work.step()
-    work.end("h0")
-    consider(work.book, "h0", work.world, at(work.now_ms + SETTLE_MS - 1))
+    work.done("h0")
+    work.step(SETTLE_MS // STEP_MS)
+    work.check("h0", failing=True)
+    released_ms = work.host("h0").released_ms
+    consider(work.book, "h0", work.world, at(released_ms + SETTLE_MS - 1))
     assert not work.host("h0").HasField("operation")
-    consider(work.book, "h0", work.world, at(work.now_ms + SETTLE_MS))
+    consider(work.book, "h0", work.world, at(released_ms + SETTLE_MS))
     assert work.host("h0").HasField("operation")
 
 

@@ -1,0 +1,172 @@
+"""Work in waves: which parts begin next, whether one is back, and when the work has to stop. Pure: time comes in.
+
+A wave begins once every part of the one before is back, so that a change that breaks machines breaks one wave of them.
+Planned work on hosts uses it; what a part is, and how it is looked at, is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+LATER_FAILURES_PERCENT: Final = 10  # of the parts that were begun, after the first wave; in that one none
+
+
+class Progress(StrEnum):
+    """How far a part is."""
+
+    WAITING = "not begun"
+    WORKING = "in work"
+    RETURNING = "the work is done, it is not back yet"
+    BACK = "back"
+    FAILED = "not back in time, or the work failed"
+    SKIPPED = "the work was not done"
+    ACCEPTED = "failed, and a person went on"
+
+
+_IN_WORK: Final = (Progress.WORKING, Progress.RETURNING)
+
+
+class BadAmount(ValueError):
+    """Neither a number nor per cent; the message says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of parts, or per cent of them."""
+
+    count: int
+    is_percent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.count} %" if self.is_percent else str(self.count)
+
+    def size_of(self, total: int) -> int:
+        """How many parts of a wave that is: at least one."""
+        return max(1, total * self.count // 100) if self.is_percent else max(1, self.count)
+
+
+def parse_amount(text: str) -> Amount:
+    """`5` or `10%`. Raises BadAmount."""
+    number = text.strip().removesuffix("%").strip()
+    is_percent = text.strip().endswith("%")
+    if not (number.isascii() and number.isdigit()) or len(number) > 6 or (is_percent and int(number) > 100):
+        raise BadAmount(f"{text[:20]!r} is not a valid amount: write a number (5) or per cent (10%)")
+    return Amount(int(number), is_percent)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is worked on as one. `domain`: what fails together with it, e.g. its rack; empty: nothing does."""
+
+    name: str
+    progress: Progress
+    domain: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaveLimits:
+    """How much at a time, and how much may fail.
+
+    Attributes:
+        by_domain: a wave has parts of one domain only.
+        max_failures: None: none in the first wave, later 10 % of the parts that were begun.
+    """
+
+    size: Amount = Amount(1)
+    by_domain: bool = False
+    max_failures: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do now; nothing of it: wait.
+
+    Attributes:
+        begin: names of the parts of the next wave.
+        stop: why a person has to look at it.
+        is_done: nothing is left to begin, and nothing is in work.
+    """
+
+    begin: tuple[str, ...] = ()
+    stop: str = ""
+    is_done: bool = False
+
+
+def next_step(parts: Sequence[Part], limits: WaveLimits, obstacle: str = "") -> Step:
+    """What planned work does now. `obstacle`: why no further wave may begin, e.g. a fuse that has tripped.
+
+    A part that fails while others are still in work stops it at once: what is in work is not interrupted.
+    """
+    wave, is_in_work = next_wave(parts, limits), any(part.progress in _IN_WORK for part in parts)
+    if not wave and not is_in_work:
+        return Step(is_done=True)
+    if too_many := _too_many_failures(parts, limits):
+        return Step(stop=too_many)
+    if is_in_work:
+        return Step()
+    return Step(stop=obstacle) if obstacle else Step(begin=wave)
+
+
+def next_wave(parts: Sequence[Part], limits: WaveLimits) -> tuple[str, ...]:
+    """The parts that come next, in their order; by domain those of the first one's domain."""
+    waiting = [part for part in parts if part.progress is Progress.WAITING]
+    if limits.by_domain and waiting:
+        waiting = [part for part in waiting if part.domain == waiting[0].domain]
+    return tuple(part.name for part in waiting[: limits.size.size_of(len(parts))])
+
+
+def _too_many_failures(parts: Sequence[Part], limits: WaveLimits) -> str:
+    failed = [part for part in parts if part.progress is Progress.FAILED]
+    begun = sum(part.progress is not Progress.WAITING for part in parts)
+    if len(failed) <= allowed_failures(begun, limits, len(parts)):
+        return ""
+    return f"{len(failed)} of {begun} failed: {list_problems(failed)}"
+
+
+def allowed_failures(begun: int, limits: WaveLimits, total: int) -> int:
+    """How many parts may fail once so many were begun."""
+    if limits.max_failures is not None:
+        most = limits.max_failures
+        return begun * most.count // 100 if most.is_percent else most.count
+    return 0 if begun <= limits.size.size_of(total) else begun * LATER_FAILURES_PERCENT // 100
+
+
+def list_problems(parts: Iterable[Part], most: int = 10) -> str:
+    """`h1 (ssh fails), h2 (dead) and 3 more`."""
+    texts = [f"{part.name} ({part.problem})" for part in parts]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is seen of a part whose work is done; times in ms of the caller's clock.
+
+    Attributes:
+        ended_ms: when the work was done.
+        problem: what is wrong with it now; empty: nothing.
+        quiet_since_ms: since when nothing has been wrong with it.
+        is_heard: somebody has said since that it is well. Silence shows nothing.
+    """
+
+    ended_ms: int
+    problem: str = ""
+    quiet_since_ms: int = 0
+    is_heard: bool = True
+
+
+def judge(evidence: Evidence, now_ms: int, settle_ms: int, deadline_ms: int) -> tuple[Progress, str]:
+    """BACK, FAILED or RETURNING, and what is wrong.
+
+    It is back once nothing has been wrong for the settle time, and somebody said so after the work. After the deadline
+    it is judged as it is.
+    """
+    problem = evidence.problem or ("" if evidence.is_heard else "nobody has said since that it is well")
+    if now_ms - evidence.ended_ms >= deadline_ms:
+        return (Progress.FAILED if problem else Progress.BACK), problem
+    is_quiet = now_ms - max(evidence.ended_ms, evidence.quiet_since_ms) >= settle_ms
+    return (Progress.BACK if is_quiet and not problem else Progress.RETURNING), problem
