@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,13 @@ from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import Running, running
 from walle.process.hq import NoHq
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, OUTCOME_CANCELLED, Location
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_MAINTENANCE,
+    OPERATION_KIND_REBOOT,
+    OUTCOME_CANCELLED,
+    STAGE_VERIFYING,
+    Location,
+)
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_REBOOT,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -23,6 +30,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_PAUSED,
     SCENARIO_STAGE_REFUSED,
     SCENARIO_STAGE_WORKING,
     Cms,
@@ -190,9 +198,32 @@ async def test_a_mass_reboot_stops_after_a_host_that_does_not_come_back(monkeypa
         await walle.report("h0", "kernel-panic")
         order = pb.AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=["h0", "h1"])
         await walle.call(order)
-        await walle.until(lambda: walle.scenario("kernel").stage == SCENARIO_STAGE_CANCELLED, "it has stopped")
-        assert "failed: h0 (kernel-panic fails); not begun: 1" in walle.scenario("kernel").message
+        await walle.until(lambda: walle.scenario("kernel").stage == SCENARIO_STAGE_PAUSED, "it has stopped")
+        assert "1 of 1 failed: h0 (kernel-panic fails)" in walle.scenario("kernel").message
         assert not any(one.kind == OPERATION_KIND_REBOOT for one in walle.of("h1").history)
+        incidents = (await walle.call(pb.ListIncidentsRequest()))["incidents"]
+        assert incidents == ["scenario kernel: not back: h0 (kernel-panic fails)"]
+
+
+def is_rebooted(walle: Running, name: str) -> bool:
+    return walle.of(name).operation.stage == STAGE_VERIFYING
+
+
+async def test_the_next_wave_begins_once_somebody_has_reported_the_hosts_of_the_one_before() -> None:
+    async with running() as walle:
+        await walle.project(Project(id="web"))
+        for name in ("h0", "h1"):
+            await walle.host(name)
+        order = pb.AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=["h0", "h1"])
+        await walle.call(order)
+        for name in ("h0", "h1"):
+            await walle.until(partial(is_rebooted, walle, name), f"{name} is rebooted")
+            assert walle.of(name).scenario == "kernel"
+            await walle.report(name, "ssh", failing=False)
+        await walle.until(lambda: walle.scenario("kernel").stage == SCENARIO_STAGE_FINISHED, "both are back")
+        assert walle.scenario("kernel").message == "done; failed: none"
+        steer = pb.SteerScenarioRequest(scenario="kernel", steering=pb.STEERING_RETRY, reason="again")
+        assert "cannot be retried now" in (await walle.call(steer, 400))["message"]
 
 
 @pytest.mark.long
@@ -204,7 +235,9 @@ async def test_hosts_are_rebooted_a_few_at_a_time() -> None:
                 await walle.host(f"h{i}")
             hosts = [f"h{i}" for i in range(3)]
             await walle.call(
-                pb.AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=hosts, at_once=2)
+                pb.AddScenarioRequest(
+                    scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=hosts, at_once=2, verify="none"
+                )
             )
             most = 0
 

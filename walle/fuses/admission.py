@@ -83,6 +83,16 @@ class FuseAdmission:
     tripped: str = ""
 
 
+def stops_approved(fuses: Fuses, automation: Automation, state: HostState) -> bool:
+    """Whether an operation that was allowed before may not begin any more.
+
+    A person who switched off means all of it. A limit that tripped means what came after it: what the limit and its
+    credits had covered begins. Hosts that use no limits were covered by none.
+    """
+    switches = [switch_of(fuse, automation) for fuse in (fuses.everywhere, fuses.project)]
+    return any(one.off and not (one.tripped_by and state == HOST_STATE_ASSIGNED) for one in switches)
+
+
 def switched_off(fuses: Fuses, automation: Automation, *, sees_all: bool = True) -> str:
     """Why this automation is switched off; empty: it is on. `sees_all` False: without by whose hosts, if everywhere."""
     for fuse in (fuses.everywhere, fuses.project):

@@ -84,10 +84,24 @@ def charge(fuse: Fuse, limits: Limits, use: LimitUse, now: Moment) -> Fuse | Non
     credit = credit_for(charged, use.counter, now.ms)
     if credit is not None:
         credit.left -= 1
-        return _add_mark(charged, use, now, by_credit=True)
+        return _add_mark(charged, use, now, by_credit=True, credit_until_ms=credit.until_ms)
     if exceeded_limit(fuse, limits, use, now.ms):
         return None
     return _add_mark(charged, use, now, by_credit=False)
+
+
+def return_credit(fuse: Fuse, operation_id: str, now_ms: int) -> Fuse | None:
+    """The fuse with the credit back that paid for an operation which never began; None: none did, or it is over."""
+    mark = next((one for one in fuse.mark if one.by_credit and one.operation_id == operation_id), None)
+    if mark is None or now_ms >= mark.credit_until_ms:
+        return None
+    returned = copy_of(fuse)
+    for credit in returned.credit:
+        if (credit.counter, credit.until_ms) == (mark.counter, mark.credit_until_ms):
+            credit.left += 1
+            returned.mark.remove(mark)
+            return returned
+    return None
 
 
 def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
@@ -156,7 +170,7 @@ def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: LimitUse, now_ms: in
     return all(use.host in hosts_in_window(fuse, use.counter, pair.period_s, now_ms) for pair in pairs)
 
 
-def _add_mark(fuse: Fuse, use: LimitUse, now: Moment, *, by_credit: bool) -> Fuse:
+def _add_mark(fuse: Fuse, use: LimitUse, now: Moment, *, by_credit: bool, credit_until_ms: int = 0) -> Fuse:
     """A window needs only a host's newest mark, as it expires last."""
     for mark in [m for m in fuse.mark if (m.counter, m.host, m.by_credit) == (use.counter, use.host, by_credit)]:
         fuse.mark.remove(mark)
@@ -168,6 +182,7 @@ def _add_mark(fuse: Fuse, use: LimitUse, now: Moment, *, by_credit: bool) -> Fus
             time=now.wall,
             by_credit=by_credit,
             operation_id=use.operation_id,
+            credit_until_ms=credit_until_ms,
         )
     )
     return fuse

@@ -6,12 +6,13 @@ Also computed after a fuse has tripped: then it is shown but not done.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from walle.fuses.admission import AutomaticAction
 from walle.fuses.fuse import Automation
+from walle.fuses.limits import DEAD, project_counter
 from walle.healing.attempts import too_many_repairs
 from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
@@ -133,6 +134,7 @@ def check_scheme(schemes: Sequence[Scheme]) -> None:
 
 
 SETTLE_MS: Final = 300_000
+MOST_AHEAD: Final = 200  # more are not looked for at once
 _HEALED_STATES: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)
 
 
@@ -186,6 +188,35 @@ def decide(
         or (why_no_dns_fix(host.dns_operation) if lane is Automation.DNS else "")
     )
     return HealingDecision(host.name, step, blocked, _is_refused(host.last_repair, step))
+
+
+def hosts_ahead(
+    host: Host, hosts: Iterable[Host], project: Project, incidents: Incidents, now_ms: int, settle_ms: int
+) -> list[str]:
+    """The hosts of a project that broke before this one, and wait for the same limit; the first ones first."""
+    mine = decide(host, project, incidents, now_ms, settle_ms)
+    if mine.step is None or mine.blocked or host.state != HOST_STATE_ASSIGNED:
+        return []
+    place, found = _place_in_line(host, mine.step), list[tuple[int, str]]()
+    for other in hosts:
+        if other.project != project.id or other.name == host.name or other.HasField("operation"):
+            continue
+        if not any(check.failing and check.since_ms <= place[0] for check in other.check):
+            continue
+        theirs = decide(other, project, incidents, now_ms, settle_ms)
+        if theirs.step is None or theirs.blocked or theirs.is_refused or other.state != HOST_STATE_ASSIGNED:
+            continue
+        if _counter(theirs.step) == _counter(mine.step) and (ahead := _place_in_line(other, theirs.step)) < place:
+            found.append(ahead)
+    return [name for _, name in sorted(found)[:MOST_AHEAD]]
+
+
+def _place_in_line(host: Host, step: HealingStep) -> tuple[int, str]:
+    return next(check.since_ms for check in host.check if check.name == step.check), host.name
+
+
+def _counter(step: HealingStep) -> str:
+    return DEAD if step.kind is None else project_counter(step.kind, step.check)
 
 
 def next_steps(host: Host, project: Project, now_ms: int, lane: Automation = Automation.HEALING) -> list[HealingStep]:

@@ -21,6 +21,7 @@ from walle.approval.tasks import Collector, is_ahead, new_id
 from walle.fuses.fuse import Automation, Moment
 from walle.fuses.limits import Limits
 from walle.healing.backoff import Backoff
+from walle.healing.decision import hosts_ahead
 from walle.healing.incidents import Incidents
 from walle.maintenance import tasks
 from walle.notices import Outbox
@@ -169,6 +170,7 @@ class WalleSupervisor:
         self.world.epoch = lambda: controller.restored_epoch
         self.world.check_reach = _make_reach_check(controller.rights)
         self.world.look_near = self._look_at_places
+        self.world.hosts_ahead = self._hosts_ahead
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
         self._collecting = Backoff(rng)
@@ -207,6 +209,14 @@ class WalleSupervisor:
     async def close(self) -> None:
         """After `run` has ended."""
         await self.parts.close()
+
+    def _hosts_ahead(self, host: Host) -> list[str]:
+        project, fuse = self.projects.get(host.project), self.fuses.get(host.project)
+        is_off = any(one is not None and one.healing.off for one in (fuse, self.fuses.get(GLOBAL)))
+        if project is None or is_off or not any(check.failing for check in host.check):
+            return []
+        now_ms, world = self.ledger.now().ms, self.world
+        return hosts_ahead(host, self.hosts.values(), project, world.incidents, now_ms, world.settle_ms)
 
     def _may_need_dns(self, name: str) -> bool:
         host = self.hosts.get(name)

@@ -55,7 +55,15 @@ class Healer:
         return _within_bounds((self._now().ms - host.operation.since_ms) / 2000)
 
     async def _consider(self, name: str) -> None:
-        is_agreed, now = await self._leave.ask_again(name), self._now()
+        """Those that broke before it come first: limits and credits are used up in that order."""
+        host = self._store.host(name)
+        if self._lane is Automation.HEALING and host is not None and not host.HasField("operation"):
+            for other in self._world.hosts_ahead(host):
+                await self._begin_due(other, is_agreed=False)
+        await self._begin_due(name, is_agreed=await self._leave.ask_again(name))
+
+    async def _begin_due(self, name: str, *, is_agreed: bool) -> None:
+        now = self._now()
         self._notify(
             await self._store.transact(
                 lambda book: consider(book, name, self._world, now, lane=self._lane, is_agreed=is_agreed)

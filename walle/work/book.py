@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -67,6 +67,8 @@ class World:
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
         check_reach: raises Refused unless what an order (by its field in `Order`) is about is still within the reach of
             its author, whose stored access follows.
+        hosts_ahead: of a host that is to be repaired: those of its project that broke earlier and wait for the same
+            limit. Limits and credits are used up in this order.
         look_near: update `incidents` from the hosts as they are now, for the places of one of them.
     """
 
@@ -78,6 +80,7 @@ class World:
     epoch: Callable[[], str] = lambda: ""
     check_reach: Callable[[WalleTransaction, str, Message, str], None] = lambda *_: None
     look_near: Callable[[Host], object] = lambda host: None
+    hosts_ahead: Callable[[Host], Sequence[str]] = lambda host: ()
 
 
 def fuses_of(book: WalleTransaction, project: Project, world: World) -> Fuses:

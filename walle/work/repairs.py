@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from walle.fuses.admission import Fuses, admit, switched_off
-from walle.fuses.fuse import Automation, Moment
+from walle.fuses.admission import Fuses, admit, stops_approved, switched_off
+from walle.fuses.fuse import Automation, Moment, return_credit
 from walle.healing.attempts import recent_attempts, set_attempts
 from walle.healing.check_sources import expired_check
 from walle.healing.decision import ENDS_DNS_FIX, HealingDecision, action_of, decide
 from walle.healing.lanes import end_dns_fix
 from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
 from walle.tables import NAMES, OperationEvent, advance
-from walle.work.book import HOST, PROJECT, RESTORED, Notice, WalleTransaction, World, fuses_of, put_fuses
+from walle.work.book import FUSE, HOST, PROJECT, RESTORED, Notice, WalleTransaction, World, fuses_of, put_fuses
 from walle.work.restored import why_busy, why_untouched
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
@@ -86,7 +86,7 @@ def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Noti
     event = event_now(
         operation,
         is_fine=is_fine(host),
-        is_off=bool(switched_off(fuses_of(book, project, world), automation_of(operation))),
+        is_off=stops_approved(fuses_of(book, project, world), automation_of(operation), host.state),
         in_incident=world.incidents.incident_of(host) is not None,
         is_held=is_held,
         now_ms=now.ms,
@@ -104,6 +104,8 @@ def move(book: WalleTransaction, host: Host, event: OperationEvent, now: Moment,
     operation = advance(host.operation, event, now.ms, message)
     if host.operation.stage == STAGE_REQUESTED and operation.stage == STAGE_ENDING:
         del operation.task[:]  # none was created yet
+    if operation.stage == STAGE_ENDING and not operation.intent.executor:
+        _return_credit(book, host, now)
     if operation.stage != STAGE_UNSPECIFIED:
         host.operation.CopyFrom(operation)
         book.put(HOST, host.name, host)
@@ -115,6 +117,14 @@ def move(book: WalleTransaction, host: Host, event: OperationEvent, now: Moment,
     return _end_notices(host)
 
 
+def _return_credit(book: WalleTransaction, host: Host, now: Moment) -> None:
+    """Its work never began."""
+    fuse = book.get(FUSE, host.project)
+    returned = return_credit(fuse, host.operation.id, now.ms) if fuse is not None else None
+    if returned is not None:
+        book.put(FUSE, host.project, returned)
+
+
 def start_work(book: WalleTransaction, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
     """CONFIRMED: store the intent, unless the check is fine, a fuse has tripped or the host's place has an incident.
 
@@ -124,7 +134,7 @@ def start_work(book: WalleTransaction, name: str, executor: str, before: str, wo
     if host is None or project is None or not host.listed or not is_confirmed(host.operation):
         return False
     operation = host.operation
-    is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
+    is_off = stops_approved(fuses_of(book, project, world), automation_of(operation), host.state)
     is_pointless = is_off or is_fine(host) or world.incidents.incident_of(host) is not None
     if (operation.check and is_pointless) or is_held_by_others(host) or why_busy(book.get(RESTORED, project.id), name):
         return False

@@ -168,20 +168,22 @@ class Switch(_message.Message):
     def __init__(self, off: _Optional[bool] = ..., tripped_by: _Optional[str] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Mark(_message.Message):
-    __slots__ = ("counter", "host", "at_ms", "time", "by_credit", "operation_id")
+    __slots__ = ("counter", "host", "at_ms", "time", "by_credit", "operation_id", "credit_until_ms")
     COUNTER_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     AT_MS_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     BY_CREDIT_FIELD_NUMBER: _ClassVar[int]
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
     counter: str
     host: str
     at_ms: int
     time: _timestamp_pb2.Timestamp
     by_credit: bool
     operation_id: str
-    def __init__(self, counter: _Optional[str] = ..., host: _Optional[str] = ..., at_ms: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., by_credit: _Optional[bool] = ..., operation_id: _Optional[str] = ...) -> None: ...
+    credit_until_ms: int
+    def __init__(self, counter: _Optional[str] = ..., host: _Optional[str] = ..., at_ms: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., by_credit: _Optional[bool] = ..., operation_id: _Optional[str] = ..., credit_until_ms: _Optional[int] = ...) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("counter", "left", "until_ms")

@@ -162,6 +162,7 @@ WALLE: Final[dict[str, Body]] = {
     "AddScenario of a switch": {"scenario": "work-n1", "kind": "SCENARIO_KIND_SWITCH_MAINTENANCE", "switch": "s1"},
     "AgreeScenario": {"scenario": "work-n1", "project": "web", "reason": "test"},
     "EndScenario": {"scenario": "work-n1", "done": True, "reason": "test"},
+    "SteerScenario": {"scenario": "work-n1", "steering": "STEERING_CONTINUE", "reason": "test"},
     "ReportChecks": _CHECKS,
     "TakeAlerts": {
         "version": "4",
@@ -237,7 +238,7 @@ CHANGES: Final = (
         "StopService",
         "SetControl",
     ),
-    *("DeleteProject", "EndScenario", "ChangeHost to mail"),
+    *("DeleteProject", "EndScenario", "SteerScenario", "ChangeHost to mail"),
 )
 
 # --- what stands before the servers -----------------------------------------------------------------------------------

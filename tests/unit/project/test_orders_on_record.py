@@ -58,6 +58,8 @@ def test_reports_go_on_while_they_cannot_be_recorded_or_a_full_disk_would_hide_w
         ("CancelOperation", walle_pb.CancelOperationRequest(), True),
         ("EndScenario", walle_pb.EndScenarioRequest(done=False), True),
         ("EndScenario", walle_pb.EndScenarioRequest(done=True), False),
+        ("SteerScenario", walle_pb.SteerScenarioRequest(steering=walle_pb.STEERING_PAUSE), True),
+        ("SteerScenario", walle_pb.SteerScenarioRequest(steering=walle_pb.STEERING_RETRY), False),
     ],
 )
 def test_what_only_stops_is_carried_out_in_any_case(name: str, request_: Any, only_stops: bool) -> None:
