@@ -160,6 +160,7 @@ class OperationEvent(StrEnum):
     FUSE_OUT = "automation was switched off"
     INCIDENT = "its rack or switch fails as a whole"
     HELD = "planned work holds its host"
+    STOPPED = "nothing begins now"
     CANCEL = "somebody cancelled it"
     EXECUTED = "the work is done"
     NEXT_STEP = "it did not help, the next step begins"
@@ -189,6 +190,7 @@ STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
     (STAGE_APPROVAL, OperationEvent.FUSE_OUT): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.INCIDENT): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.HELD): _CANCELLED,
+    (STAGE_APPROVAL, OperationEvent.STOPPED): _CANCELLED,
     (STAGE_APPROVAL, OperationEvent.CANCEL): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.CONFIRMED): (STAGE_RUNNING, _NOT_YET),
     (STAGE_CONFIRMING, OperationEvent.WITHDRAWN): (STAGE_APPROVAL, _NOT_YET),
@@ -197,6 +199,7 @@ STAGES: Final[Mapping[tuple[Stage, OperationEvent], Row]] = {
     (STAGE_CONFIRMING, OperationEvent.FUSE_OUT): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.INCIDENT): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.HELD): _CANCELLED,
+    (STAGE_CONFIRMING, OperationEvent.STOPPED): _CANCELLED,
     (STAGE_CONFIRMING, OperationEvent.CANCEL): _CANCELLED,
     # The work cannot be prepared: the approval is not kept for it.
     (STAGE_CONFIRMING, OperationEvent.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),

@@ -14,7 +14,7 @@ from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, store
 from serving.rights.rules import READ
 from walle.api.redaction import redact_host, redact_project, redact_scenario, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
-from walle.fuses.fuse import GLOBAL, Automation, hosts_in_window
+from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
 from walle.healing.decision import HealingDecision, action_of, decide, next_steps
 from walle.healing.lanes import swap_lanes
@@ -25,7 +25,14 @@ from walle.work.inventory import inventory_number
 from walle.work.restored import is_looked_at, review_items, why_untouched
 from walle.work.waves import not_back
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_PROBATION,
+    HOST_STATUS_READY,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
+    STAGE_REQUESTED,
+    Host,
+)
 from wallepb.v1.project_pb2 import Credit, Fuse, Project, Scenario
 from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
@@ -58,10 +65,21 @@ def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetH
     shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
-        shown.blocked = switched_off(_fuses(walle, host.project), automation, sees_all=sees_all) or refusal_reason(
-            decision
-        )
+        off = switched_off(_fuses(walle, host.project), automation, sees_all=sees_all)
+        shown.blocked = stop_reason(walle) or off or refusal_reason(decision)
+    if host.operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING):
+        shown.blocked = stop_reason(walle) or shown.blocked
     return shown
+
+
+def stop_reason(walle: WalleSupervisor) -> str:
+    """Why nothing begins anywhere; empty: it may."""
+    controller = walle.controller
+    if stopped := walle.stop_order():
+        return stopped
+    if not controller.is_open:
+        return "the store was restored or replaced: nothing begins until `walle open-epoch`"
+    return controller.why_nothing_begins() if controller.is_acting else ""
 
 
 def refusal_reason(decision: HealingDecision) -> str:
@@ -252,6 +270,10 @@ class WalleReads:
     def _project_response(self, project: Project, call: Call) -> pb.GetProjectResponse:
         mine = [host for host in self._walle.hosts.values() if host.project == project.id]
         warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted_warnings(project, mine)]
+        if stopped := stop_reason(self._walle):
+            warnings.append(stopped)
+        off = (one for one in Automation if switch_of(self._fuse(GLOBAL), one).off)
+        warnings += [f"{one} is off for {ALL_PROJECTS}: nothing is done here, either" for one in off]
         if self._walle.reaches.may_address(project.id, "", call.access):
             warnings += review_items(self._walle.restored.get(project.id))  # they name CMSs
         restored = self._walle.restored.get(project.id)

@@ -33,6 +33,7 @@ def redact_host(shown: GetHostResponse, project: Project) -> None:
         if one.url:
             shown.decision = shown.decision.replace(one.url, A_CMS)
             shown.blocked = shown.blocked.replace(one.url, A_CMS)
+            host.status_reason = host.status_reason.replace(one.url, A_CMS)
 
 
 def redact_project(shown: GetProjectResponse) -> None:

@@ -105,7 +105,8 @@ def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: in
     if last.check != check or now_ms - last.at_ms >= AGAIN_WITHIN_MS:
         return _step(check, steps, 0, f"{check} fails")
     if last.outcome == OUTCOME_REJECTED:
-        return HealingStep(check, None, last.step, f"a CMS rejected {NAMES[last.kind]}")
+        said = next((one.message for one in host.history if one.outcome == OUTCOME_REJECTED), "")
+        return HealingStep(check, None, last.step, f"{NAMES[last.kind]}: {said or 'a CMS rejected it'}")
     if last.outcome in (OUTCOME_FAILED, OUTCOME_DONE):
         return _step(check, steps, last.step + 1, f"{check} fails again after {NAMES[last.kind]}")
     return _step(check, steps, last.step, f"{check} still fails")

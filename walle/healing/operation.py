@@ -127,6 +127,13 @@ def effects(operation: Operation, now_ms: int) -> list[Effect]:
     return wanted
 
 
+def effects_when_stopped(operation: Operation) -> list[Effect]:
+    """What to do while nothing begins: approvals that are not used yet are returned, work under way goes on."""
+    if operation.stage not in (STAGE_APPROVAL, STAGE_CONFIRMING):
+        return effects(operation, 0)
+    return [Effect(Do.GIVE_BACK, task) for task in operation.task if task.verdict == VERDICT_OK]
+
+
 def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
     if not task.created:
         return Effect(Do.CREATE, task) if now_ms >= task.not_before_ms else None

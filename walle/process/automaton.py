@@ -171,6 +171,7 @@ class WalleSupervisor:
         self.world.check_reach = _make_reach_check(controller.rights)
         self.world.look_near = self._look_at_places
         self.world.hosts_ahead = self._hosts_ahead
+        self.world.why_stopped = self.stop_order
         self.parts = parts = make_parts(self.storing, self.projects)
         self._collector = Collector(installation)
         self._collecting = Backoff(rng)
@@ -209,6 +210,11 @@ class WalleSupervisor:
     async def close(self) -> None:
         """After `run` has ended."""
         await self.parts.close()
+
+    def stop_order(self) -> str:
+        """Who stopped everything (`walle kill`), and why; empty: nobody did."""
+        frozen = self.controller.frozen
+        return f"Wall-E was stopped by {frozen.by}: {frozen.reason} (`walle unkill`)" if frozen is not None else ""
 
     def _hosts_ahead(self, host: Host) -> list[str]:
         project, fuse = self.projects.get(host.project), self.fuses.get(host.project)

@@ -9,12 +9,12 @@ from typing import Final
 from walle.executors.port import Executor, ExecutorFailure, PollResult, Unfit, WorkProgress
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.backoff import Backoff, pause_ms
-from walle.healing.operation import MAX_FAILURES, UNSEEN_MS, Do, effects, is_confirmed
+from walle.healing.operation import MAX_FAILURES, UNSEEN_MS, Do, effects, effects_when_stopped, is_confirmed
 from walle.process.lanes import DnsLane
 from walle.process.leave import REFUSED, HostApprovals
 from walle.process.ports import MayBegin, Providers, TransactionStore
 from walle.work.book import Notice, World
-from walle.work.repairs import consider, settle, start_work
+from walle.work.repairs import consider, settle, start_work, stop_waiting
 from walle.work.results import take_attempt, take_handle, take_seen, take_work_failure
 from wallepb.v1.host_pb2 import STAGE_REQUESTED, STAGE_RUNNING, Host
 
@@ -42,6 +42,8 @@ class Healer:
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
+        if stopped := self._world.why_stopped():
+            self._notify(await self._store.transact(lambda book: stop_waiting(book, name, stopped, self._now())))
         if not self._store.why_nothing_begins():
             await self._consider(name)
         await self._settle(name)
@@ -77,7 +79,8 @@ class Healer:
         if host.operation.stage == STAGE_REQUESTED:
             await self._request(host)
             return
-        for effect in effects(host.operation, self._now().ms):
+        is_stopped, now_ms = bool(self._world.why_stopped()), self._now().ms
+        for effect in effects_when_stopped(host.operation) if is_stopped else effects(host.operation, now_ms):
             if effect.do is not Do.EXECUTE:
                 await self._leave.ask(host, effect)
         fresh = self._store.host(host.name)

@@ -69,6 +69,7 @@ class World:
             its author, whose stored access follows.
         hosts_ahead: of a host that is to be repaired: those of its project that broke earlier and wait for the same
             limit. Limits and credits are used up in this order.
+        why_stopped: who stopped everything, and why (`walle kill`); empty: nobody did.
         look_near: update `incidents` from the hosts as they are now, for the places of one of them.
     """
 
@@ -79,6 +80,7 @@ class World:
     settle_ms: int = SETTLE_MS
     epoch: Callable[[], str] = lambda: ""
     check_reach: Callable[[WalleTransaction, str, Message, str], None] = lambda *_: None
+    why_stopped: Callable[[], str] = lambda: ""
     look_near: Callable[[Host], object] = lambda host: None
     hosts_ahead: Callable[[Host], Sequence[str]] = lambda host: ()
 

@@ -24,10 +24,13 @@ from wallepb.v1.host_pb2 import (
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
     STAGE_ENDING,
     STAGE_REQUESTED,
     STAGE_RUNNING,
     STAGE_UNSPECIFIED,
+    VERDICT_REJECTED,
     Host,
     Operation,
     RepairAttempt,
@@ -77,6 +80,14 @@ def refused_operation(book: WalleTransaction, name: str, world: World, now: Mome
     return begin(decision.step, host, project, world.installation, world.new_id(), now)
 
 
+def stop_waiting(book: WalleTransaction, name: str, why: str, now: Moment) -> Notices:
+    """Nothing begins, perhaps for long: a repair that has not begun is cancelled, and its approval returned."""
+    host = book.get(HOST, name)
+    if host is None or not host.operation.check or host.operation.stage not in (STAGE_APPROVAL, STAGE_CONFIRMING):
+        return []
+    return move(book, host, OperationEvent.STOPPED, now, f"{OperationEvent.STOPPED}: {why}")
+
+
 def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Notices:
     """Advance a host's operation by what is known; end it, or begin the next step."""
     host, project = _host_and_project(book, name)
@@ -96,7 +107,8 @@ def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Noti
         return []
     if event is OperationEvent.GAVE_UP and operation.check:
         return _next_or_give_up(book, host, project, world, now)
-    return move(book, host, event, now, _why(operation) if event is OperationEvent.GAVE_UP else "")
+    reasons = {OperationEvent.GAVE_UP: _why, OperationEvent.REJECTED: rejection_message}
+    return move(book, host, event, now, reasons[event](operation) if event in reasons else "")
 
 
 def move(book: WalleTransaction, host: Host, event: OperationEvent, now: Moment, message: str = "") -> Notices:
@@ -227,6 +239,14 @@ def _next_or_give_up(book: WalleTransaction, host: Host, project: Project, world
         text = f"{host.name}: {NAMES[before.operation.kind]}: {why}; {_NEXT}: {NAMES[host.operation.kind]}"
         notices.append(Notice(SEVERITY_ERROR, host.project, text, host.name))
     return notices
+
+
+def rejection_message(operation: Operation) -> str:
+    """Which CMS rejected the task, in its words."""
+    said = [
+        f"{one.cms}: {one.message or 'no reason given'}" for one in operation.task if one.verdict == VERDICT_REJECTED
+    ]
+    return f"{OperationEvent.REJECTED}: {'; '.join(said)}"
 
 
 def _why(operation: Operation) -> str:

@@ -52,6 +52,8 @@ def enable(
         order.credit_time.CopyFrom(credit_time)
     call("SwitchAutomation", order)
     click.echo(f"project {project}: {only or 'healing and dns'} on")
+    for warning in call("GetProject", pb.GetProjectRequest(project=project)).warnings:
+        click.echo(f"but: {warning}")
 
 
 @automation.command()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+import time
+from typing import Any, Final
 
 import click
 
 from hqcli.exits import Exit
+from hqcli.options import DurationParam
 from wallectl.asking import call, complain
 from wallectl.options import kind_named
 from wallectl.output import HOST_HEAD, host_lines, host_row, print_json, table
@@ -19,9 +21,12 @@ from wallepb.v1.host_pb2 import (
     HOST_STATE_MAINTENANCE,
     HOST_STATE_PROBATION,
     HOST_STATUS_READY,
+    OUTCOME_DONE,
+    Finished,
     Location,
 )
 
+_LOOK_EVERY_S: Final = 0.5
 _STATES = {
     "free": HOST_STATE_FREE,
     "assigned": HOST_STATE_ASSIGNED,
@@ -165,14 +170,37 @@ def set_ready(host: str, reason: str) -> None:
 @click.argument("host", nargs=-1, required=True)
 @click.option("--group", default="", help="Id shared by these operations.")
 @_ignore_cms
+@click.option(
+    "--wait", type=DurationParam(1.0), metavar="SPAN", help="Wait for the end; exits with 1 if it was not done."
+)
 @_reason
-def run(operation: str, host: tuple[str, ...], group: str, ignore_cms: bool, reason: str) -> None:
+def run(operation: str, host: tuple[str, ...], group: str, ignore_cms: bool, wait: float | None, reason: str) -> None:
     """Begin an operation: reboot, profile, redeploy, power-off, change-disk, change-memory, repair-link."""
     kind = kind_named(operation)
     for one in host:
+        before = {over.id for over in call("GetHost", pb.GetHostRequest(host=one)).host.history}
         order = pb.StartOperationRequest(host=one, kind=kind, ignore_cms=ignore_cms, reason=reason, group_id=group)
         call("StartOperation", order)
         click.echo(f"host {one}: {operation} requested")
+        shown = call("GetHost", pb.GetHostRequest(host=one))
+        if shown.host.HasField("operation") and shown.blocked:
+            complain(f"host {one}: not begun: {shown.blocked}")
+        if wait is not None:
+            _wait_for_end(one, before, wait)
+
+
+def _wait_for_end(host: str, before: set[str], longest_s: float) -> None:
+    """Exits with the code of a refusal if the operation was not done."""
+    until = time.monotonic() + longest_s
+    while (shown := call("GetHost", pb.GetHostRequest(host=host)).host).HasField("operation"):
+        if time.monotonic() >= until:
+            complain(f"host {host}: not over within {longest_s:g} s: {shown.operation.message or 'no answer yet'}")
+            sys.exit(Exit.TIMEOUT)
+        time.sleep(_LOOK_EVERY_S)
+    ended = next((one for one in shown.history if one.id not in before), Finished())
+    click.echo(f"host {host}: {ended.message or 'over'}")
+    if ended.outcome != OUTCOME_DONE:
+        sys.exit(Exit.REFUSED)
 
 
 @hosts.command()

@@ -12,6 +12,7 @@ from tests.support.walle.book import DictBook
 from tests.support.walle.fleet import at_once
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from walle.approval.protocol import CmsAnswer, CmsEventSink, CmsFailure, CmsPort, Request, UnknownTask, event_of
+from walle.approval.tasks import tasks_for
 from walle.executors.port import Executor, PollResult, WorkProgress
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incidents
@@ -21,6 +22,7 @@ from walle.process.ports import MayBegin
 from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World
 from wallepb.v1.host_pb2 import VERDICT_OK, Host, OperationKind
 from wallepb.v1.project_pb2 import Cms as CmsSetting
+from wallepb.v1.project_pb2 import Project
 
 T = TypeVar("T")
 DAY_MS = 86_400_000
@@ -107,6 +109,7 @@ class OneDay:
     def __init__(self, check: str = "UNREACHABLE") -> None:
         self.book, self.now_ms, self.calls, self.writes = DictBook(), NOW_MS, Counter[str](), 0
         self.notices: list[Notice] = []
+        self.nothing_begins = ""
         events = CmsEvents(lambda: self.now_ms / 1000, self.notices.extend)
         self.cms = {url: FailingCms(url, events, self.calls) for url in URLS}
         self.machine = FailingMachine(self.calls)
@@ -129,6 +132,12 @@ class OneDay:
         found = self.book.get(HOST, "h1")
         assert found is not None
         return found
+
+    def order(self, host: Host) -> None:
+        """Store a host whose operation a person has ordered."""
+        settings = (self.book.get(PROJECT, "web") or Project()).cms
+        host.operation.task.extend(tasks_for("i", host.operation.id, 0, host.operation.kind, settings))
+        self.book.put(HOST, host.name, host)
 
     def now(self) -> Moment:
         return at(self.now_ms)
@@ -161,7 +170,7 @@ class _Store:
         return self._day.book.get(HOST, name)
 
     def why_nothing_begins(self) -> str:
-        return ""
+        return self._day.nothing_begins
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return self._day.transact(decide)
