@@ -98,6 +98,36 @@ def begin(
     return operation
 
 
+def move_asks(operation: Operation, project: Project, installation: str) -> bool:
+    """While it waits, ask the CMSs that the project has now, and not those that it had; returns whether that changes.
+
+    A task in a CMS that is gone stands in nobody's way: its deletion is tried until the operation is over.
+    """
+    if operation.stage not in _ASKING or operation.ignore_cms:
+        return False
+    now = {one.url for one in project.cms}
+    gone = [task for task in operation.task if task.cms not in now]
+    asked = {task.cms for task in operation.task}
+    new = [one for one in project.cms if one.url not in asked]
+    stem = f"{operation.id}-{operation.step}-m{len(operation.old_task) + len(gone)}"
+    added = tasks_for(installation, stem, operation.step, operation.kind, new)
+    if not gone and (not added or operation.stage != STAGE_REQUESTED):
+        return False
+    for task in gone:
+        operation.task.remove(task)
+    operation.old_task.extend(task for task in gone if task.created)
+    operation.task.extend(added)
+    if added and operation.stage != STAGE_REQUESTED:
+        operation.stage = STAGE_APPROVAL
+    return True
+
+
+def left_behind(operation: Operation) -> str:
+    """Tasks that no CMS could be made to delete; empty: there are none."""
+    left = [f"{task.id} at {task.cms}" for task in (*operation.task, *operation.old_task) if task.created]
+    return f"; left behind, to be deleted there by hand or by the collector: {', '.join(left)}" if left else ""
+
+
 def request_of(operation: Operation, task: Task, hosts: tuple[str, ...]) -> Request:
     """The request to a CMS. `failure` names the check, by which a CMS tells a repair from planned work."""
     return Request(
@@ -293,7 +323,7 @@ def _history_entry(operation: Operation, ended: Timestamp) -> Finished:
         kind=operation.kind,
         check=operation.check,
         outcome=operation.outcome,
-        message=operation.message,
+        message=f"{operation.message}{left_behind(operation)}",
         by=operation.by,
         created=operation.created,
         ended=ended,

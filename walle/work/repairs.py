@@ -14,7 +14,7 @@ from walle.healing.attempts import recent_attempts, set_attempts
 from walle.healing.check_sources import expired_check
 from walle.healing.decision import ENDS_DNS_FIX, HealingDecision, action_of, decide
 from walle.healing.lanes import end_dns_fix
-from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, run
+from walle.healing.operation import begin, event_now, finish, is_confirmed, keep, last_repair, move_asks, run
 from walle.tables import NAMES, OperationEvent, advance
 from walle.work.book import FUSE, HOST, PROJECT, RESTORED, Notice, WalleTransaction, World, fuses_of, put_fuses
 from walle.work.restored import why_busy, why_untouched
@@ -93,6 +93,8 @@ def settle(book: WalleTransaction, name: str, world: World, now: Moment) -> Noti
     host, project = _host_and_project(book, name)
     if host is None or project is None or not host.HasField("operation"):
         return []
+    if move_asks(host.operation, project, world.installation):
+        book.put(HOST, name, host)
     operation, is_held = host.operation, is_held_by_others(host)
     event = event_now(
         operation,

@@ -170,9 +170,7 @@ def set_ready(host: str, reason: str) -> None:
 @click.argument("host", nargs=-1, required=True)
 @click.option("--group", default="", help="Id shared by these operations.")
 @_ignore_cms
-@click.option(
-    "--wait", type=DurationParam(1.0), metavar="SPAN", help="Wait for the end; exits with 1 if it was not done."
-)
+@click.option("--wait", type=DurationParam(1.0), metavar="SPAN", help="Wait for it; exits with 1 unless done.")
 @_reason
 def run(operation: str, host: tuple[str, ...], group: str, ignore_cms: bool, wait: float | None, reason: str) -> None:
     """Begin an operation: reboot, profile, redeploy, power-off, change-disk, change-memory, repair-link."""
