@@ -66,7 +66,7 @@ class Search:
                     waiting.append(move.after)
 
     def moves(self, service: ManagedService) -> Iterator[Move]:
-        yield from self.orders_of(service)
+        yield from self.orders(service)
         yield from self.outcomes(service, OUTCOMES)
 
     def orders(self, service: ManagedService) -> list[Move]:

@@ -84,18 +84,20 @@ def test_when_actions_succeed_every_order_ends_with_its_target(search: Search) -
 
 
 def _ends_at(before: ManagedService, what: str, end: ManagedService, snapshot: str, target: Target) -> None:
-    story = f"{_words(before)} / {what} / {_words(end)}"
+    def story() -> str:
+        return f"{_words(before)} / {what} / {_words(end)}"
+
     state = end.tuples.get(snapshot)
     if state is not None and state.current is C.DEACTIVATE_PENDING:
         # The one resting exception: another snapshot is ordered ACTIVE and failed; what serves is not touched.
         wanted = end.wanted_active()
-        assert end.tuples[wanted].current in (C.BROKEN, C.PARTIALLY_PREPARED, C.PARTIALLY_CREATED), story
-        assert wanted != snapshot, story
+        assert end.tuples[wanted].current in (C.BROKEN, C.PARTIALLY_PREPARED, C.PARTIALLY_CREATED), story()
+        assert wanted != snapshot, story()
     elif target is Target.DESTROYED:
-        assert state is None, story
+        assert state is None, story()
     else:
-        assert state is not None, story
-        assert state.current is ARRIVED[target], story
+        assert state is not None, story()
+        assert state.current is ARRIVED[target], story()
 
 
 def test_an_activation_leaves_nothing_pending_when_actions_succeed(search: Search) -> None:
