@@ -65,8 +65,8 @@ def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.
     run_virtually(main)
 
 
-def test_twenty_agents_and_five_outages_no_false_expiry_and_every_true_one_in_time() -> None:
-    play_outages(agents=20, outages=5, seed=1, longest_s=300.0)
+def test_ten_agents_and_five_outages_no_false_expiry_and_every_true_one_in_time() -> None:
+    play_outages(agents=10, outages=5, seed=1, longest_s=300.0)
 
 
 @pytest.mark.long

@@ -93,7 +93,7 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1)
             for _ in range(replicas):
                 await simulation.start_replica()
             await simulation.add_agents(AGENTS, NODES)
-            await asyncio.sleep(700)
+            await asyncio.sleep(200)  # each has reported twice
             await scene(simulation)
         return simulation
 

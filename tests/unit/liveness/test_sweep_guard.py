@@ -99,9 +99,9 @@ def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation, replicas=2)
-            await order(simulation, FORCE, 3_000)
+            await order(simulation, FORCE, 1_000)
             silent = silence(simulation.agents[:1])
-            await asyncio.sleep(2_900)
+            await asyncio.sleep(900)
             assert simulation.expiries() == []
             assert all(r.registry.admin.guard().holding for r in simulation.replicas)
             await asyncio.sleep(200)
@@ -158,17 +158,17 @@ def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> N
         async with Simulation() as simulation:
             await settled(simulation, replicas=2)
             for node in ("node-1", "node-2", "node-3"):
-                await suspend(simulation, node, 3_000)
+                await suspend(simulation, node, 1_500)
             at_work = silence([a for a in simulation.agents if a.node in ("node-1", "node-2", "node-3")])
             elsewhere = silence([a for a in simulation.agents if a.node == "node-4"][:1])
             await asyncio.sleep(700)
             assert [expiry.key for expiry in simulation.expiries()] == [elsewhere[0].key]
             assert silences_s(simulation, elsewhere)[0] <= 660
             assert simulation.any_registry().admin.guard().expected == 28
-            await asyncio.sleep(2_200)
+            await asyncio.sleep(700)
             for agent in at_work:
                 agent.silent = False  # they come back before the work is over
-            await asyncio.sleep(1_500)
+            await asyncio.sleep(800)
             assert len(simulation.changes) == 1
 
     run_virtually(main)

@@ -10,6 +10,7 @@ import pytest
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
+QUIET_S = 680.0  # after something: whoever it might have cost its life would have been expired by now
 AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false expiries
 
 
@@ -21,24 +22,21 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
             for _ in range(replicas):
                 await simulation.start_replica()
             await simulation.add_agents(AGENTS, NODES)
-            await asyncio.sleep(700)
-            assert simulation.expiries() == []
+            await asyncio.sleep(200)  # each has reported twice
             await scene(simulation)
         return simulation
 
     return run_virtually(main)
 
 
-@pytest.mark.parametrize(
-    "outage_s", [1, 5, 6, 170, *(pytest.param(s, marks=pytest.mark.long) for s in (30, 700, 1_800))]
-)
-def test_an_outage_of_the_store_expires_nobody(outage_s: float) -> None:
+@pytest.mark.parametrize("outages_s", [(1, 5, 6, 170), pytest.param((30, 30, 700, 700, 1_800), marks=pytest.mark.long)])
+def test_an_outage_of_the_store_expires_nobody(outages_s: tuple[float, ...]) -> None:
     async def scene(simulation: Simulation) -> None:
-        for _ in range(2):
+        for outage_s in outages_s:
             await simulation.outage(outage_s)
-            await asyncio.sleep(800)
+            await asyncio.sleep(QUIET_S)
 
-    assert simulated(scene, seed=int(outage_s)).changes == []
+    assert simulated(scene).changes == []
 
 
 @pytest.mark.long
@@ -46,28 +44,27 @@ def test_an_outage_of_the_store_expires_nobody(outage_s: float) -> None:
 def test_an_outage_of_the_store_under_five_replicas_expires_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         await simulation.outage(outage_s)
-        await asyncio.sleep(800)
+        await asyncio.sleep(QUIET_S)
 
     assert simulated(scene, replicas=5, seed=int(outage_s)).changes == []
 
 
 def test_outages_that_come_again_and_again_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
-        for _ in range(60):
+        for _ in range(30):
             await simulation.outage(simulation.rng.uniform(1, 90))
             await asyncio.sleep(simulation.rng.uniform(5, 60))
 
     assert simulated(scene).changes == []
 
 
-@pytest.mark.parametrize("down_s", [1, 60, 1_800])
-def test_a_replica_that_crashes_and_comes_back_expires_nobody(down_s: float) -> None:
+def test_a_replica_that_crashes_and_comes_back_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
-        for _ in range(2):
+        for down_s in (1, 60, 1_800):
             await simulation.stop_replica(simulation.replicas[0])
             await asyncio.sleep(down_s)
             await simulation.start_replica()
-            await asyncio.sleep(800)
+            await asyncio.sleep(QUIET_S)
 
     assert simulated(scene).changes == []
 
@@ -93,7 +90,7 @@ def test_a_crash_during_an_outage_expires_nobody() -> None:
         for replica in simulation.replicas:
             replica.link.mend()
         await simulation.start_replica()
-        await asyncio.sleep(800)
+        await asyncio.sleep(QUIET_S)
 
     assert simulated(scene, replicas=2).changes == []
 
@@ -107,14 +104,13 @@ def test_replicas_cut_off_from_the_store_expire_nobody(cut_off: int) -> None:
     assert simulated(scene, replicas=3).changes == []
 
 
-@pytest.mark.parametrize("jump_s", [4, 60, 1_800])
-def test_a_machine_that_was_suspended_expires_nobody(jump_s: float) -> None:
+def test_a_machine_that_was_suspended_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
-        for _ in range(2):
+        for jump_s in (4, 60, 1_800):
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
             loop.jump(jump_s)
-            await asyncio.sleep(800)
+            await asyncio.sleep(QUIET_S)
 
     assert simulated(scene).changes == []
 
@@ -122,7 +118,7 @@ def test_a_machine_that_was_suspended_expires_nobody(jump_s: float) -> None:
 def test_a_watch_that_is_held_back_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         simulation.replicas[0].link.hold_watch()
-        await asyncio.sleep(800)
+        await asyncio.sleep(QUIET_S)
         simulation.replicas[0].link.release_watch()
         await asyncio.sleep(700)
 
@@ -168,24 +164,12 @@ def test_who_is_silent_before_and_after_an_outage_is_expired_later_by_no_more_th
         simulation.agents[0].fall_silent()
         await asyncio.sleep(200)
         await simulation.outage(outage_s)
-        await asyncio.sleep(800)
+        await asyncio.sleep(QUIET_S)
 
     simulation = simulated(scene)
     [expiry] = simulation.changes
     assert expiry.key == simulation.agents[0].key
     assert 600 + outage_s <= expiry.at_s - simulation.agents[0].last_report <= 660 + outage_s + 190
-
-
-def test_with_short_gaps_all_the_time_true_silence_is_expired_all_the_same() -> None:
-    async def scene(simulation: Simulation) -> None:
-        simulation.agents[0].fall_silent()
-        for _ in range(150):
-            await simulation.outage(8)
-            await asyncio.sleep(12)
-
-    simulation = simulated(scene)
-    [expiry] = simulation.changes
-    assert expiry.key == simulation.agents[0].key
 
 
 def test_who_comes_back_is_ready_with_its_first_report() -> None:
