@@ -1,0 +1,102 @@
+"""One token of each role, everything on, hostile calls of every method: what is others' stays, and is not shown."""
+
+from __future__ import annotations
+
+import os
+import random
+import ssl
+import sys
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.support.authority import requests
+from tests.support.authority.attacker import CANARY, MAIL, WEB, Attack, Belongings, Side
+from tests.support.authority.matrix import Matrix
+from tests.support.authority.servers import every_server
+
+# Longer: ATTACK_CALLS=20000 ATTACK_SEED=7 .venv/bin/pytest -m long tests/acceptance/test_attackers.py
+CALLS: Final = int(os.environ.get("ATTACK_CALLS", "150"))
+SEED: Final = int(os.environ.get("ATTACK_SEED", "1"))
+ATTACKERS: Final = {
+    "none": MAIL,
+    "expi": MAIL,
+    "aud": MAIL,
+    "re-w": MAIL,
+    "age1": MAIL,
+    "up-w": MAIL,
+    "mo-2": WEB,
+    "he-2": WEB,
+    "op-1": MAIL,
+    "op-w": MAIL,
+    "ad-w": MAIL,
+    "ad-a": WEB,
+}
+_LOOK_EVERY: Final = 100
+_STRANGERS: Final = ("none", "expi", "aud")  # nothing of theirs is let in
+# Said of both sides' things, so that whoever is shown one of the other's can be seen.
+SAID: Final = (
+    ("hq", "hq.v1.InstanceService/UpdateInstance", lambda side: {
+        "instance": {"meta": {"id": side.instance, "labels": {"said": f"{CANARY}-{side.service}"}}},
+        "updateMask": "meta.labels",
+    }),
+    ("nanny", "nanny.v1.NannyService/UpdateService", lambda side: {
+        "serviceId": side.service, "info": {"description": f"{CANARY}-{side.service}"}, "updateMask": "description",
+    }),
+    ("walle", "walle.v1.WalleService/AddScenario", lambda side: {
+        "scenario": side.scenario, "kind": "SCENARIO_KIND_REBOOT", "hosts": [side.node],
+        "reason": f"{CANARY}-{side.service}",
+    }),
+)  # fmt: skip
+FROZEN: Final = (
+    ("cms", "cms.v1.CmsAdminService/Freeze", {"reason": "attack"}),
+    ("nanny", "nanny.v1.NannyService/SetControl", {"order": "CONTROL_ORDER_FREEZE", "by": {"comment": "attack"}}),
+    ("walle", "walle.v1.WalleService/Freeze", {"frozen": True, "reason": "attack"}),
+)
+
+
+@pytest.mark.long
+async def test_nobody_changes_or_is_shown_what_is_out_of_its_reach(tmp_path: Path) -> None:
+    async with every_server(tmp_path) as servers:
+        tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
+        async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=20) as http:
+            matrix = Matrix(servers, http)
+            for name, path, body in FROZEN:  # so that nothing happens by itself
+                assert (await matrix._ask(servers.all[name], path, body, "oper"))[0] == "OK"
+            for name, setup in requests.SETUP.items():
+                for path, body in setup:
+                    if not path.endswith(("reeze", "SetControl", "AddScenario")):
+                        who = "oper" if "AdminService" in path else "admi"
+                        assert (await matrix._ask(servers.all[name], path, body, who))[0] == "OK", path
+            for side in (WEB, MAIL):
+                for name, path, said in SAID:
+                    code, text = await matrix._ask(servers.all[name], path, said(side), "admi")
+                    assert code == "OK", text
+            for number, (caller, foreign) in enumerate(ATTACKERS.items()):
+                rng = random.Random(SEED * 1_000 + number)
+                attack = Attack(servers, http, caller, foreign, rng, canary=f"{CANARY}-{foreign.service}")
+                await _attack(attack, Belongings(servers, foreign), foreign)
+            await matrix.close()
+
+
+async def _attack(attack: Attack, belongings: Belongings, foreign: Side) -> None:
+    try:
+        before = await belongings.look()
+        for number in range(CALLS):
+            await attack.call_once()
+            if number % _LOOK_EVERY == _LOOK_EVERY - 1 or number == CALLS - 1:
+                after = await belongings.look()
+                changed = [
+                    f"{key}: {before[key]} -> {after.get(key)}" for key in before if after.get(key) != before[key]
+                ]
+                assert not changed, f"{attack.caller} changed {foreign}: {changed} by one of {attack.done}"
+                attack.done.clear()
+        sys.stdout.write(f"{attack.caller}: {dict(sorted(attack.codes.items()))}\n")
+        assert (attack.codes.get("OK", 0) > 0) is (attack.caller not in _STRANGERS), "or the attack proves nothing"
+        assert attack.leaks == [], attack.caller
+        assert attack.broken == [], attack.caller
+    finally:
+        await attack.close()
+        await belongings.close()
