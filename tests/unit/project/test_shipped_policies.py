@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from hqapi.rules import SILENCE, SUSPEND, UPLOAD
 from serving.auth.policy import AccessPolicy, parse
@@ -58,3 +60,38 @@ def test_no_server_of_ours_is_operator_or_admin_anywhere(path: Path) -> None:
     for name in names:
         roles = parse(path.read_bytes()).scopes(_OURS + name.replace("{node}", "n1"), None)
         assert not roles.keys() & {Role.OPERATOR, Role.ADMIN}, name
+
+
+_ROOT: Final = _FOLDER.parents[1]
+_FENCED: Final = re.compile(r"^```[a-z]*\n(roles:\n.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def written_policies() -> dict[str, bytes]:
+    """Every policy that somebody may copy: in the pages, in the examples, and those that are shipped."""
+    found = {
+        f"{page.name}:{number}": text.encode()
+        for page in sorted((_ROOT / "docs").rglob("*.md"))
+        for number, text in enumerate(_FENCED.findall(page.read_text()))
+    }
+    files = [*(_ROOT / "examples").rglob("*.yaml"), *_FOLDER.glob("*.yaml")]
+    texts = {str(file.relative_to(_ROOT)): file.read_bytes() for file in sorted(files)}
+    return found | {name: text for name, text in texts.items() if text.startswith(b"roles:") or b"\nroles:\n" in text}
+
+
+_WRITTEN: Final = written_policies()
+
+
+def test_the_pages_show_policies_as_well() -> None:
+    assert {name.partition(":")[0] for name in _WRITTEN} >= {"security.md", "deploy/policies/hq.yaml"}
+
+
+@pytest.mark.parametrize("name", _WRITTEN)
+def test_a_policy_that_may_be_copied_is_read_and_gives_nobody_everything(name: str) -> None:
+    parse(_WRITTEN[name])
+    roles: dict[str, list[dict[str, list[str]]]] = yaml.safe_load(_WRITTEN[name])["roles"]
+    for role, grants in roles.items():
+        for grant in grants:
+            assert not {"*", "*/*"} & set(grant["identities"]), f"{role}: anybody whose token is signed"
+            assert "*:*" not in grant.get("secrets", []), f"{role}: every secret"
+            if role == "agent":
+                assert all("{node}" in one for one in grant["identities"]), "an agent speaks of its own node"
