@@ -67,11 +67,12 @@ class Machine:
         here = re.sub(r"(?<![\w/])/opt/", f"{self.directory}/opt/", commands)
         if "hq" in self.units:
             here = here.replace("127.0.0.1:7080", self.units["hq"].http)
+        path = f"{self.directory}/bin:{self.directory}/opt/hq/bin:{os.environ['PATH']}"
         async with self._systemctl():
             shell = await asyncio.create_subprocess_exec(
                 *("bash", "-e", "-c", here),
                 cwd=self.directory,
-                env={**os.environ, "PATH": f"{self.directory}/bin:{os.environ['PATH']}", "ETCD": self._etcd},
+                env={**os.environ, "PATH": path, "ETCD": self._etcd},
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )

@@ -22,7 +22,7 @@ from tests.support.sample_instances import eventually
 __all__ = ["new_ctl"]  # a fixture
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 TRUE = model.CONDITION_STATUS_TRUE
-TIMES = ("--liveness-timeout", "20s", "--report-interval", "2s")
+TIMES = ("--liveness-timeout", "90s", "--report-interval", "2s")
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ async def test_a_supervisor_is_upgraded_under_its_containers_and_goes_back(
         ctl = new_ctl("i-1", "--instance", "i-1", "--node", NODE, "--server", hq.grpc)
         ctl.root = versions.second
         await ctl.start()
-        await eventually(lambda: ready(client, "i-1"), what="ready with an agent of the other version")
+        await eventually(lambda: ready(client, "i-1"), 90.0, "ready with an agent of the other version")
         await ctl.until("r2", "installed")
         pid = await ctl.container_pid()
         for root in (*versions, versions.first):
             await ctl.kill()
             ctl.root = root
             await ctl.start()
-            await eventually(ctl.status, what="it answers")
+            await eventually(ctl.status, 90.0, "it answers")
             await ctl.until("r1", "ready")
             assert await ctl.container_pid() == pid, "the container was taken over"
             assert await has_stayed_ready(hq, "i-1")
@@ -76,7 +76,7 @@ async def test_a_supervisor_is_upgraded_under_its_containers_and_goes_back(
             each.target = model.REVISION_TARGET_READY if each.id == "r2" else model.REVISION_TARGET_INSTALLED
         await client.update(found)
         await ctl.until("r2", "ready")
-        await eventually(lambda: ready(client, "i-1"), what="ready with the next revision")
+        await eventually(lambda: ready(client, "i-1"), 90.0, "ready with the next revision")
         assert "hq_expiries_total 0.0" in (await hq.get("/metrics"))[1]
 
 
@@ -91,10 +91,10 @@ async def test_hq_and_the_host_agent_are_upgraded_under_supervisors_of_both_vers
                 ctl = new_ctl(id_, "--instance", id_, "--node", NODE, "--host-agent", str(socket))
                 ctl.root = root
                 await ctl.start()
-            await eventually(lambda: ready(client, *ids), what="ready over the host agent")
+            await eventually(lambda: ready(client, *ids), 90.0, "ready over the host agent")
         async with host_agent(hq, socket, root=versions.second):
             before = max(await heartbeats(client, *ids))
-            await eventually(lambda: are_heard(client, ids, before), what="heartbeats by the other host agent")
+            await eventually(lambda: are_heard(client, ids, before), 90.0, "heartbeats by the other host agent")
             assert await has_stayed_ready(hq, *ids)
     async with (
         replica(versions.second, etcd, tmp_path / "other.log", *addresses) as hq,
@@ -103,7 +103,7 @@ async def test_hq_and_the_host_agent_are_upgraded_under_supervisors_of_both_vers
     ):
         for id_ in ids:
             await client.put_revision(id_, revision("r2", ready=False))
-        await eventually(lambda: are_installed(client, ids, "r2"), what="news over HQ of the other version")
+        await eventually(lambda: are_installed(client, ids, "r2"), 90.0, "news over HQ of the other version")
         assert await has_stayed_ready(hq, *ids)
 
 

@@ -113,7 +113,7 @@ async def test_a_federation_gateway_asks_replicas_of_both_versions(
                     made.meta.cluster = cluster
                     await client.create(made)
                 wanted = {f"{cluster}-{n}" for cluster in locations for n in range(number + 1)}
-                await eventually(lambda c=client, w=wanted: shows(c, w), what="both locations")  # type: ignore[misc]
+                await eventually(lambda c=client, w=wanted: shows(c, w), 90.0, "both locations")  # type: ignore[misc]
                 assert await anext(items) is not None
             assert "Traceback" not in gateway.log.read_text()
 

@@ -24,7 +24,7 @@ from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
 from tools.check_compatible import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 TRUE = model.CONDITION_STATUS_TRUE
 NAMES = ("cms", "nanny", "walle")
 INSTANCES = ("web-1", "web-2", "web-3", "web-4")
@@ -147,14 +147,14 @@ async def is_leading(side: Side) -> bool:
 
 async def roll_out(side: Side, edition: str) -> None:
     await side.nanny("snapshot", "add", "web", "-f", "-", stdin=description(edition))
-    await side.nanny("target", "web", "ACTIVE", "--wait", "2m")
+    await side.nanny("target", "web", "ACTIVE", "--wait", "4m")
 
 
 async def test_the_others_take_over_and_give_back(versions: Versions, etcd: SharedEtcd, tmp_path: Path) -> None:
     async with sides(versions, etcd, tmp_path) as (first, second):
         await first.start()
         async with Client([first.hq.grpc]) as client, following_agents(client, ["web"], random.Random(1)):
-            limits = ("--max-unavailable", "1", "--min-ready-time", "1s", "--progress-deadline", "20s")
+            limits = ("--max-unavailable", "1", "--min-ready-time", "1s", "--progress-deadline", "30s")
             await first.nanny("service", "create", "web", *limits)
             await roll_out(first, "one")
             assert await editions(client) == dict.fromkeys(INSTANCES, "one")
@@ -171,7 +171,7 @@ async def test_the_others_take_over_and_give_back(versions: Versions, etcd: Shar
                     known = await listings(giving, taking)
                     assert await listings(taking, taking) == known
                     await giving.kill()
-                    await eventually(partial(is_leading, taking), what="the other version leads")
+                    await eventually(partial(is_leading, taking), 90.0, "the other version leads")
                     assert await listings(taking, taking) == known
                     if taking.root == ROOT:  # 0.1.0 repairs what it takes for drift (docs/operations.md)
                         await asyncio.sleep(3)  # rounds of looking for drift

@@ -15,10 +15,10 @@ from tests.support.etcd import OwnEtcd
 from tests.support.sample_instances import instance
 from tools.check_compatible import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PAGE = ROOT / "docs" / "operations.md"
 IDS = [f"i-{number}" for number in range(6)]
-TIMES = ("--liveness-timeout", "20s", "--report-interval", "5s", "--grace", "30s")
+TIMES = ("--liveness-timeout", "90s", "--report-interval", "5s", "--grace", "30s")
 
 
 async def run(machine: Machine, commands: str) -> Outcome:

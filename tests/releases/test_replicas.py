@@ -89,7 +89,7 @@ async def test_both_show_the_same_and_act_on_each_others_writes(
                 [suspension] = (await admin.ListSuspensions(admin_pb2.ListSuspensionsRequest())).suspensions
                 assert suspension.node_name == "node-9"
             watch = Watching(one.WatchInstances(pb.WatchInstancesRequest()))
-            await eventually(lambda: watch.holds(set(before)), what="a synced watch")
+            await eventually(lambda: watch.holds(set(before)), 90.0, "a synced watch")
             agent = Agent(one, "reported")
             await agent.begin()
             for stub, message in ((two, "to the second"), (one, "to the first"), (two, "to the second again")):
@@ -99,12 +99,12 @@ async def test_both_show_the_same_and_act_on_each_others_writes(
                 change.meta.version = (await stub.GetInstance(pb.GetInstanceRequest(id="silent"))).instance.meta.version
                 await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=change))
             await two.CreateInstance(pb.CreateInstanceRequest(instance=instance("added")))
-            await eventually(lambda: "added" in watch.known, what="what the second created, in a watch of the first")
+            await eventually(lambda: "added" in watch.known, 90.0, "what the second created, in a watch of the first")
             await watch.end()
             for stub, id_ in ((two, "i-1"), (one, "i-2"), (two, "i-3")):
                 resumed = Watching(stub.WatchInstances(pb.WatchInstancesRequest(resume_token=watch.token)))
                 await one.CreateInstance(pb.CreateInstanceRequest(instance=instance(id_)))
-                await eventually(partial(shows, resumed, id_), what="a watch that moves")
+                await eventually(partial(shows, resumed, id_), 90.0, "a watch that moves")
                 assert not {pb.WATCH_KIND_RESYNC, pb.WATCH_KIND_SNAPSHOT} & set(resumed.kinds())
                 await resumed.end()
                 watch = resumed

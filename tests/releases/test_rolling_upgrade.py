@@ -20,9 +20,9 @@ from tests.support.reserved_port import kept_addresses
 from tests.support.sample_instances import instance
 from tools.check_compatible import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PROGRAM = Path(__file__).with_name("outside_reader.py")
-FLAGS = ("--liveness-timeout", "20s", "--report-interval", "5s", "--grace", "30s")
+FLAGS = ("--liveness-timeout", "90s", "--report-interval", "5s", "--grace", "30s")
 
 
 class OneOfThree:
