@@ -17,6 +17,7 @@ import click
 from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
+from hq.installation.commands import init
 from hq.process import options
 from hq.process.server import ReplicaServer
 from hq.process.welcome import welcome
@@ -268,6 +269,7 @@ def _check_exposure(given: dict[str, Any]) -> None:
 
 cli.add_command(audit)
 cli.add_command(backup)
+cli.add_command(init)
 cli.add_command(restore)
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ SERVERS: Final = (
     ("hq", 7080, "hq.v1.InstanceService/CountInstances"),
     ("hq-federated", 7180, "hq.v1.InstanceService/CountInstances"),
     ("hq-cms", 7280, "cms.v1.CmsService/ListBudgets"),
+    ("hq-nanny", 7380, "nanny.v1.NannyService/ListServices"),
+    ("hq-walle", 7480, "walle.v1.WalleService/ListProjects"),
 )
 OTHERS: Final = ("hq-etcd", "hq-dns", "hq-xds", "hq-console")
 # As much of kubectl as the page uses: `create` puts each key of a secret or config map into a file.
@@ -124,7 +126,9 @@ async def folder() -> AsyncIterator[Path]:
         kubectl = Path(made) / "kubectl"
         kubectl.write_text(KUBECTL)
         kubectl.chmod(0o755)
-        making = "\n".join((*blocks("Certificates"), *blocks("Containers and Kubernetes")))
+        making = "\n".join(
+            (*blocks("Certificates, keys and policies for Kubernetes"), *blocks("Containers and Kubernetes"))
+        )
         await run_page([making.replace("kubectl", str(kubectl))], clone(Path(made)))
         yield Path(made)
 

@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import shutil
 import ssl
 import sys
@@ -199,24 +198,3 @@ async def sign_in(url: str, ca: Path, token: str) -> str:
         browser = Browser(url, http)
         assert (await browser.submit("/signin", {"token": token, "to": "/"})).headers["location"] == "/"
         return (await browser.get("/")).text
-
-
-def settings_file(text: str) -> dict[str, str]:
-    """An EnvironmentFile, as far as ours use it: no quotes."""
-    lines = (line.strip() for line in text.splitlines())
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-
-
-def unit_settings(text: str) -> dict[str, list[str]]:
-    """What a unit file says under [Service]: each setting may be there several times."""
-    found: dict[str, list[str]] = {}
-    for line in text[text.index("[Service]") : text.index("[Install]")].splitlines()[1:]:
-        if line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            found.setdefault(name, []).append(value)
-    return found
-
-
-def command_line(words: str, env: Mapping[str, str]) -> list[str]:
-    """ExecStart, with `${VARIABLE}` expanded as systemd does."""
-    return [re.sub(r"\$\{(\w+)\}", lambda found: env[found[1]], word) for word in shlex.split(words)]

@@ -44,7 +44,7 @@ _IN_TEXT: Final = re.compile(rf"`(?:\.venv/bin/)?(({_NAMES}) [^`]+)`")
 _END: Final = re.compile(r" +#|;| [|&<>]")
 _HOLE: Final = "X"  # what is filled in
 _DOTS: Final = ("...", "\N{HORIZONTAL ELLIPSIS}")
-_SHORT: Final = ("backup",)  # groups that make a command of words that name none: `hq backup FILE`
+_SHORT: Final = ("backup", "init")  # groups that make a command of words that name none: `hq backup FILE`
 _PLACEHOLDERS: Final = ("COMMAND",)
 
 

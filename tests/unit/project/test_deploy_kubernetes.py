@@ -11,14 +11,16 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3] / "deploy" / "kubernetes"
-FOLDERS = ("base", "federated", "gateways", "cms", "console")
+FOLDERS = ("base", "federated", "gateways", "cms", "nanny", "walle", "console")
 TLS = {"tls.crt", "tls.key"}
 # What the commands of deploy/README.md make; tests/acceptance/test_shipped_manifests.py runs them.
 SECRETS = {f"{name}-tls": TLS for name in ("etcd", "hq", "hq-etcd", "hq-cms", "hq-cms-etcd", "hq-federated", "hq-xds")}
 SECRETS.update({f"hq-{name}-tls": TLS for name in ("console", "cms-client", "federated-client", "gateway-client")})
+SECRETS.update({f"hq-{name}{kind}-tls": TLS for name in ("nanny", "walle") for kind in ("", "-client", "-etcd")})
 SECRETS["hq-console-session"] = {"session.key"}
 CONFIG_MAPS = {
-    f"hq-{name}": {"policy.yaml", "jwks.json"} for name in ("auth", "cms-auth", "federated-auth", "xds-auth")
+    f"hq-{name}": {"policy.yaml", "jwks.json"}
+    for name in ("auth", *(f"{server}-auth" for server in ("cms", "federated", "nanny", "walle", "xds")))
 }
 CONFIG_MAPS["hq-ca"] = {"server-ca.crt", "client-ca.crt", "etcd-ca.crt"}
 NAMED = {"console": 4}  # so many files its settings name; the others seven at least

@@ -1,0 +1,142 @@
+"""The commands `hq init DIR`, `hq init add-node` and `hq init renew`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hq.installation import authority, tokens
+from hq.installation.authority import BadKeyFile
+from hq.installation.folder import InstallationFolder
+from hq.installation.plan import FILE, BadPlan, InstallationPlan, parse_machines, read_plan
+
+_folder = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+
+
+class _CreateUnlessNamed(click.Group):
+    """`hq init DIR` is short for `hq init create DIR`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args.insert(0, "create")
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    "init",
+    cls=_CreateUnlessNamed,
+    subcommand_metavar="[create] DIR [OPTIONS] | add-node DIR NAME=IP... | renew DIR",
+    short_help="Write the files of an installation: certificates, settings and units for each machine.",
+)
+def init() -> None:
+    """Write the files of an installation in production: `hq init DIR --location ams --node hq-1=10.0.0.1 ...`.
+
+    Private CAs apart for servers, agents and etcd, certificates, policies, settings and systemd units for each machine,
+    a token for the admin, and DIR/README.md with the commands. Options: see `hq init create --help`; all steps:
+    docs/production.md.
+    """
+
+
+@init.command("create")
+@_folder
+@click.option("--location", default="", metavar="NAME", help="Name of the location: ams.")
+@click.option(
+    "--node",
+    "hq",
+    multiple=True,
+    metavar="NAME=IP",
+    help="Machine that runs a replica and the other servers. Repeatable.",
+)
+@click.option(
+    "--etcd", multiple=True, metavar="NAME=IP", help="Machine that runs a member of etcd: 3 or 5. Repeatable."
+)
+@click.option("--etcd-on", type=click.Choice(["hq-nodes"]), help="Members of etcd are on the machines of --node.")
+@click.option("--trust-domain", default="hq.example", show_default=True, help="Of the identities in certificates.")
+@click.option(
+    "--admin", default="ops/admin", show_default=True, metavar="NAME", help="Who gets all rights, by a token."
+)
+def create(folder: Path, **given: Any) -> None:
+    """Write the files of an installation into DIR, or complete and refresh those that are there.
+
+    Keys and the files in DIR/config are never overwritten. Without options: what DIR/installation.yaml says.
+    """
+    with _explained():
+        stored = read_plan(folder) if (folder / FILE).exists() else None
+        plan = _plan_from(given) if given["location"] or stored is None else stored
+        if stored is not None and replace(plan, nodes=stored.nodes, hq=stored.hq) != stored:
+            raise BadPlan(
+                f"{folder / FILE} says otherwise: change it there, and run `hq init {folder}` without options"
+            )
+        _write(folder, stored or plan)
+
+
+@init.command("add-node")
+@_folder
+@click.argument("machines", metavar="NAME=IP...", nargs=-1, required=True)
+@click.option("--hq", "runs_hq", is_flag=True, help="It runs a replica and the other servers, instead of instances.")
+def add_node(folder: Path, machines: tuple[str, ...], runs_hq: bool) -> None:
+    """Add machines to the installation in DIR: certificates, settings and units of each."""
+    with _explained():
+        plan = read_plan(folder)
+        held = plan.hq if runs_hq else plan.nodes
+        group = "hq" if runs_hq else "nodes"
+        added = parse_machines(machines, group)
+        for name, address in added.items():
+            if held.get(name, address) != address:
+                raise BadPlan(f"{group} {name}: is there with another address; change it in {folder / FILE}")
+        both = {**held, **added}
+        changed = replace(plan, hq=both) if runs_hq else replace(plan, nodes=both)
+        changed.check()
+        _write(folder, changed)
+
+
+@init.command("renew")
+@_folder
+@click.option("--all", "every", is_flag=True, help="Renew everything, due or not.")
+def renew(folder: Path, every: bool) -> None:
+    """Renew the certificates that end within 30 days, and tokens within 16 hours; DIR/distribute copies them."""
+    with _explained():
+        installation = InstallationFolder(folder.resolve(), read_plan(folder), datetime.now(UTC))
+        if every:
+            installation.renew(authority.CA_VALID, authority.CA_VALID)
+        else:
+            installation.renew(authority.DUE, tokens.DUE)
+        for name in (*installation.written.certificates, *installation.written.tokens):
+            click.echo(f"renewed {name}")
+
+
+def _plan_from(given: dict[str, Any]) -> InstallationPlan:
+    if not given["location"]:
+        raise BadPlan("--location: name the location, such as --location ams")
+    machines = parse_machines(given["hq"], "--node")
+    if bool(given["etcd"]) == bool(given["etcd_on"]):
+        raise BadPlan("name 3 or 5 machines of etcd with --etcd NAME=IP, or give --etcd-on hq-nodes")
+    members = machines if given["etcd_on"] else parse_machines(given["etcd"], "--etcd")
+    plan = InstallationPlan(given["location"], machines, members, {}, given["trust_domain"], given["admin"])
+    plan.check()
+    return plan
+
+
+def _write(folder: Path, plan: InstallationPlan) -> None:
+    installation = InstallationFolder(folder.resolve(), plan, datetime.now(UTC))
+    installation.write()
+    made = installation.written
+    counts = ((made.certificates, "certificates"), (made.tokens, "tokens"), (made.others, "other files"))
+    click.echo(f"{folder}: wrote {', '.join(f'{len(names)} {what}' for names, what in counts)}")
+    click.echo(f"next: {folder}/README.md")
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except (BadPlan, BadKeyFile, OSError) as error:
+        click.echo(f"hq: {error}", err=True)
+        sys.exit(1)

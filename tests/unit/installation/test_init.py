@@ -1,0 +1,203 @@
+"""`hq init`: what it writes, what it leaves, and what it says. tests/acceptance/test_production.py starts all of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import ssl
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from cryptography import x509
+
+from hq.installation import authority, tokens
+from hq.installation.folder import InstallationFolder
+from hq.installation.plan import InstallationPlan, read_plan
+from hq.main import cli
+from serving.auth.policy import parse
+from serving.rights.rules import Role
+
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_HQ = {"hq-1": "10.0.0.1", "hq-2": "10.0.0.2", "hq-3": "10.0.0.3"}
+_PLAN = InstallationPlan("ams", _HQ, _HQ, {"node-1": "10.0.0.11"}, "hq.prod", "ops/eve")
+_ASKED = ("--location", "ams", "--node", "hq-1=10.0.0.1", "--etcd-on", "hq-nodes")
+
+
+def written(folder: Path, plan: InstallationPlan = _PLAN, now: datetime = _NOW) -> InstallationFolder:
+    installation = InstallationFolder(folder, plan, now)
+    installation.write()
+    return installation
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def run_init(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["init", *words])
+    return done.exit_code, done.output
+
+
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    written(tmp_path)
+    before = contents(tmp_path)
+    again = written(tmp_path, read_plan(tmp_path)).written
+    assert (again.certificates, again.tokens, again.others) == ([], [], [])
+    assert contents(tmp_path) == before
+
+
+def test_what_is_the_operators_own_stays_and_reaches_every_machine(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "config/policies/hq.yaml").write_text("roles: {}\n")
+    (tmp_path / "config/hq.env").write_text("HQ_GRACE=30s\n")
+    written(tmp_path)
+    for machine in _HQ:
+        etc = tmp_path / "machines" / machine / "etc/hq"
+        assert (etc / "policy.yaml").read_text() == "roles: {}\n"
+        assert (etc / "hq.env").read_text().endswith("\nHQ_GRACE=30s\n")
+
+
+def test_nobody_but_the_owner_reads_it_and_no_key_of_a_ca_leaves(tmp_path: Path) -> None:
+    written(tmp_path / "ams")
+    assert (tmp_path / "ams").stat().st_mode & 0o777 == 0o700
+    modes = {path.stat().st_mode & 0o777 for path in contents(tmp_path)}
+    assert modes == {0o600, 0o700}
+    secret = {path.read_bytes() for path in (tmp_path / "ams/secret").glob("*.key") if path.name != "session.key"}
+    assert len(secret) == 4
+    assert not secret & set(contents(tmp_path / "ams/machines").values())
+
+
+def test_certificates_of_one_ca_are_nothing_to_the_others(tmp_path: Path) -> None:
+    written(tmp_path)
+    cas = {name: x509.load_pem_x509_certificate((tmp_path / f"secret/{name}-ca.crt").read_bytes()) for name in
+           ("server", "client", "etcd")}  # fmt: skip
+    assert len({ca.public_key().public_numbers() for ca in cas.values()}) == 3  # type: ignore[union-attr]
+    for file, name in (("hq-1/etc/hq/tls", "server"), ("node-1/etc/hq/client", "client"), ("hq-1/etc/hq/etcd", "etcd")):
+        held = x509.load_pem_x509_certificate((tmp_path / "machines" / f"{file}.crt").read_bytes())
+        held.verify_directly_issued_by(cas[name])
+        path = tmp_path / "machines" / file
+        ssl.create_default_context().load_cert_chain(path.with_suffix(".crt"), path.with_suffix(".key"))
+    agent = x509.load_pem_x509_certificate((tmp_path / "machines/node-1/etc/hq/client.crt").read_bytes())
+    names = agent.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.UniformResourceIdentifier) == ["spiffe://hq.prod/agent/node-1"]
+
+
+def test_every_file_that_settings_name_is_there(tmp_path: Path) -> None:
+    written(tmp_path)
+    for machine in (tmp_path / "machines").iterdir():
+        for file in (*machine.rglob("*.env"), *machine.rglob("etcd.yaml")):
+            folder = file.parent
+            for named in re.findall(r"[=\s](/etc/\S+)", re.sub(r"^#.*", "", file.read_text(), flags=re.MULTILINE)):
+                assert named.startswith(f"/etc/{folder.name}/"), (file, named)
+                assert (machine / named.lstrip("/")).exists() or named.endswith("/stop"), (file, named)
+            assert "$" not in file.read_text()
+            assert ".example" not in re.sub(r"^#.*", "", file.read_text(), flags=re.MULTILINE)
+
+
+def test_the_admin_of_the_plan_is_the_admin_of_every_policy(tmp_path: Path) -> None:
+    written(tmp_path)
+    for path in (tmp_path / "config/policies").iterdir():
+        assert Role.ADMIN in parse(path.read_bytes()).scopes("ops/eve", None), path
+        assert "hq.example" not in path.read_text()
+        assert "spiffe://hq.prod" in path.read_text() or path.name == "hq-federated.yaml"
+
+
+def test_only_what_is_due_is_renewed_and_keys_stay(tmp_path: Path) -> None:
+    written(tmp_path)
+    keys = {path: body for path, body in contents(tmp_path).items() if path.suffix == ".key"}
+    fresh = InstallationFolder(tmp_path, _PLAN, _NOW + authority.VALID - authority.DUE - timedelta(hours=1))
+    fresh.renew(authority.DUE, tokens.VALID)
+    assert fresh.written.certificates == []
+    assert len(fresh.written.tokens) == 2
+    due = InstallationFolder(tmp_path, _PLAN, _NOW + authority.VALID - authority.DUE + timedelta(hours=1))
+    due.renew(authority.DUE, tokens.DUE)
+    assert set(due.written.certificates) == {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.crt") if not path.stem.endswith("-ca")
+    }
+    assert {path: path.read_bytes() for path in keys} == keys
+
+
+def test_a_machine_that_is_added_gets_its_folder_and_is_named_to_the_others(tmp_path: Path) -> None:
+    folder = str(tmp_path / "ams")
+    assert run_init(folder, *_ASKED)[0] == 0
+    assert run_init("add-node", folder, "hq-2=10.0.0.2", "--hq")[0] == 0
+    assert run_init("add-node", folder, "node-7=10.0.0.77")[0] == 0
+    plan = read_plan(tmp_path / "ams")
+    assert (dict(plan.etcd), [*plan.hq], [*plan.nodes]) == ({"hq-1": "10.0.0.1"}, ["hq-1", "hq-2"], ["node-7"])
+    machines = tmp_path / "ams/machines"
+    assert "HQ_SERVER=10.0.0.1:7072,10.0.0.2:7072" in (machines / "node-7/etc/hq/instancectl.env").read_text()
+    assert not (machines / "hq-2/etc/hq-etcd").exists()
+    assert [path.name for path in (machines / "node-7/etc").iterdir()] == ["hq"]
+
+
+def test_a_machine_that_is_no_longer_named_loses_its_folder(tmp_path: Path) -> None:
+    written(tmp_path)
+    text = (
+        (tmp_path / "installation.yaml").read_text().replace("  node-1: 10.0.0.11\n", "").replace("nodes:", "nodes: {}")
+    )
+    (tmp_path / "installation.yaml").write_text(text)
+    assert run_init(str(tmp_path))[0] == 0
+    assert {path.name for path in (tmp_path / "machines").iterdir()} == set(_HQ)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--node", "hq-1=10.0.0.1", "--etcd-on", "hq-nodes"), "--location: name the location"),
+        (("--location", "ams", "--etcd-on", "hq-nodes"), "hq: there is no machine; name each as hq-1=10.0.0.1"),
+        (("--location", "ams", "--node", "hq-1=10.0.0.1"), "name 3 or 5 machines of etcd with --etcd"),
+        (("--location", "ams", "--node", "hq-1", "--etcd-on", "hq-nodes"), "--node hq-1: '' is not an IPv4 address"),
+        (
+            ("--location", "ams", "--node", "hq 1=10.0.0.1", "--etcd-on", "hq-nodes"),
+            "'hq 1': is not the name of a machine",
+        ),
+        (("--location", "A/B", "--node", "hq-1=10.0.0.1", "--etcd-on", "hq-nodes"), "location 'A/B': write lower case"),
+        ((*_ASKED[:2], "--node", "a=10.0.0.1", "--node", "b=10.0.0.2", "--etcd-on", "hq-nodes"), "etcd: has 2 members"),
+        ((*_ASKED[:2], "--node", "a=10.0.0.1", "--etcd", "b=10.0.0.1"), "two machines have one address"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_with_the_field_and_nothing_is_written(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    code, output = run_init(str(tmp_path / "ams"), *words)
+    assert code == 1
+    assert said in output
+    assert not (tmp_path / "ams").exists()
+
+
+def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
+    assert run_init(str(tmp_path), *_ASKED)[0] == 0
+    assert run_init(str(tmp_path), *_ASKED)[0] == 0
+    code, output = run_init(str(tmp_path), "--location", "fra", *_ASKED[2:])
+    assert code == 1
+    assert "installation.yaml says otherwise: change it there" in output
+
+
+def test_a_key_that_does_not_belong_is_named_and_left(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "secret/etcd-ca.key").write_bytes((tmp_path / "secret/client-ca.key").read_bytes())
+    code, output = run_init(str(tmp_path))
+    assert code == 1
+    assert "secret/etcd-ca.crt: does not belong to etcd-ca.key: put the right files of a backup there" in output
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+def test_systemd_understands_the_timer_that_renews(tmp_path: Path) -> None:
+    written(tmp_path)
+    words = ["systemd-analyze", "verify", *map(str, (tmp_path / "units").iterdir())]
+    assert subprocess.run(words, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
+    written(tmp_path)
+    config = yaml.safe_load((tmp_path / "prometheus/installation.yml").read_text())
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    targets = jobs["controllers"]["static_configs"][0]["targets"]
+    assert targets[:3] == ["10.0.0.1:7280", "10.0.0.2:7280", "10.0.0.3:7280"]
+    assert len(jobs["instances"]["http_sd_configs"]) == 3
+    named = {*config["rule_files"], *jobs["hq"]["tls_config"].values(), "prometheus.token"}
+    assert {path.name for path in (tmp_path / "prometheus").iterdir()} == {*named, "installation.yml"}
