@@ -64,6 +64,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/mypy
 	$(VENV)/lint-imports --no-cache --no-logo
 	$(VENV)/python tools/gen_proto.py --check
+	$(VENV)/python -m tools.gen_sync_client --check
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
 	$(VENV)/python -m tools.gen_cms_states --check
@@ -86,6 +87,7 @@ matrix: setup ## Call every method of every server as every caller, and write do
 .PHONY: proto
 proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md anew
 	$(VENV)/python tools/gen_proto.py
+	$(VENV)/python -m tools.gen_sync_client
 	$(VENV)/python -m tools.gen_api_reference
 	$(VENV)/python -m tools.gen_metrics_reference
 	$(VENV)/python -m tools.gen_nanny_states

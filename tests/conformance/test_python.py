@@ -28,6 +28,20 @@ async def test_the_asyncio_client_holds(scenario: Scenario, python_async: Client
     assert not await play_one(python_async, scenario)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def python_sync() -> AsyncIterator[ClientProcess]:
+    client = ClientProcess([sys.executable, "-m", "tests.conformance.python_sync"])
+    yield client
+    await client.close()
+
+
+@pytest.mark.long
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+async def test_the_synchronous_client_holds(scenario: Scenario, python_sync: ClientProcess) -> None:
+    assert not await play_one(python_sync, scenario)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 async def test_a_client_that_lacks_the_behaviour_fails(scenario: Scenario) -> None:
