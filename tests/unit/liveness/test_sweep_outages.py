@@ -172,6 +172,20 @@ def test_who_is_silent_before_and_after_an_outage_is_expired_later_by_no_more_th
     assert 600 + outage_s <= expiry.at_s - simulation.agents[0].last_report <= 660 + outage_s + 190
 
 
+def test_with_short_gaps_all_the_time_true_silence_is_expired_all_the_same() -> None:
+    async def scene(simulation: Simulation) -> None:
+        simulation.agents[0].fall_silent()
+        for _ in range(150):
+            await simulation.outage(8)
+            await asyncio.sleep(12)
+            if simulation.expiries():
+                break
+
+    simulation = simulated(scene)
+    [expiry] = simulation.changes
+    assert expiry.key == simulation.agents[0].key
+
+
 def test_who_comes_back_is_ready_with_its_first_report() -> None:
     async def scene(simulation: Simulation) -> None:
         agent = simulation.agents[0]
