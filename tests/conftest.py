@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from serving.calls.current import CURRENT
 from tests.support.replicas import Replicas
 
-pytest_plugins = ["tests.support.canary", "tests.support.etcd", "tests.support.warm_starts"]
+pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
 # `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many; "exhaustive"
