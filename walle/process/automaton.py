@@ -6,8 +6,9 @@ import asyncio
 import logging
 import random
 import secrets
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -47,11 +48,13 @@ from walle.work.orders import says_news
 from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
-from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order
+from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order, ReportChecksRequest
 
 log = logging.getLogger(__name__)
 
 GLOBAL: Final = "global"
+HOSTS_IN_EVENT: Final = 7
+_REPORT_SUBJECTS: Final = 128
 INVENTORY: Final = "inventory"  # its orders are handled one after the other
 
 
@@ -91,6 +94,7 @@ class Handling:
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
             "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
             "checks": lambda: orders.take_checks(change, order.checks, now),
+            "reports": lambda: orders.take_reports(change, order.reports.hosts, now),
         }
         if what is None or what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
@@ -135,6 +139,11 @@ LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
 LOOK_AGAIN_S: Final = 10.0  # for unknown tasks, until a person has reviewed them; doubled with each look
 _WORKERS: Final = 32
+
+
+def reports_subject(host: str) -> str:
+    """All reports of a host have the same subject, which keeps their order; a call's reports share a few."""
+    return f"reports/{zlib.crc32(host.encode()) % _REPORT_SUBJECTS}"
 
 
 class WalleSupervisor:
@@ -241,18 +250,25 @@ class WalleSupervisor:
         self, reports: Iterable[HostChecks], by: str, note: Callable[[str], object] = lambda host: None
     ) -> list[str]:
         """Store reports that change something; returns the unknown hosts. `note`: called for each that is stored."""
-        unknown = []
+        unknown: list[str] = []
+        news: dict[str, list[HostChecks]] = {}
         for report in reports:
-            host = self.hosts.get(report.host)
+            host, subject = self.hosts.get(report.host), reports_subject(report.host)
             if host is None:
                 unknown.append(report.host)
-            elif says_news(host, report, self.ledger.now()) or self.orders.pending(f"host/{report.host}"):
+            elif subject in news or says_news(host, report, self.ledger.now()) or self.orders.pending(subject):
                 note(report.host)
                 said = (f"{one.name} {'fails' if one.failing else 'is fine'}" for one in report.check)
                 log.info("host %s: %s says: %s", report.host, by, ", ".join(said) or "it has started")
-                order = Order(checks=report, by=by)
-                await self.orders.store(f"host/{report.host}", order, request_id=secrets.token_hex(16), by=by)
+                news.setdefault(subject, []).append(report)
+        await asyncio.gather(*(self._store_reports(subject, mine, by) for subject, mine in news.items()))
         return unknown
+
+    async def _store_reports(self, subject: str, reports: Sequence[HostChecks], by: str) -> None:
+        """A few hosts in an event, in their order: events are handled sixteen in a transaction of 128 writes."""
+        for first in range(0, len(reports), HOSTS_IN_EVENT):
+            order = Order(reports=ReportChecksRequest(hosts=reports[first : first + HOSTS_IN_EVENT]), by=by)
+            await self.orders.store(subject, order, request_id=secrets.token_hex(16), by=by)
 
     async def _look_at_racks(self) -> None:
         """At every process, so that each can show incidents; the acting one acts on them."""

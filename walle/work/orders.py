@@ -157,6 +157,13 @@ def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None
     book.put(HOST, host.name, host)
 
 
+def take_reports(book: WalleTransaction, reports: Iterable[HostChecks], now: Moment) -> None:
+    """Those of one event. A host that was removed meanwhile is nobody's any more."""
+    for report in reports:
+        if book.get(HOST, report.host) is not None:
+            take_checks(book, report, now)
+
+
 def says_news(host: Host, report: HostChecks, now: Moment) -> bool:
     """Whether the report is news. Most are not, and cost no write."""
     is_news = any(changed_check(_check_named(host, one.name), one, now) is not None for one in report.check)

@@ -47,7 +47,7 @@ STEERING_CONTINUE: Steering
 STEERING_RETRY: Steering
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "steer_scenario", "may_import", "access")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "steer_scenario", "reports", "may_import", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,7 @@ class Order(_message.Message):
     IMPORT_MACHINES_FIELD_NUMBER: _ClassVar[int]
     REMOVE_MACHINE_FIELD_NUMBER: _ClassVar[int]
     STEER_SCENARIO_FIELD_NUMBER: _ClassVar[int]
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
     MAY_IMPORT_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     by: str
@@ -86,9 +87,10 @@ class Order(_message.Message):
     import_machines: ImportMachinesRequest
     remove_machine: RemoveMachineRequest
     steer_scenario: SteerScenarioRequest
+    reports: ReportChecksRequest
     may_import: bool
     access: str
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., steer_scenario: _Optional[_Union[SteerScenarioRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., steer_scenario: _Optional[_Union[SteerScenarioRequest, _Mapping]] = ..., reports: _Optional[_Union[ReportChecksRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
