@@ -66,7 +66,7 @@ def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetH
     if decision.step is not None and not decision.blocked:
         automation = action_of(decision, host, "").automation
         off = switched_off(_fuses(walle, host.project), automation, sees_all=sees_all)
-        shown.blocked = stop_reason(walle) or off or refusal_reason(decision)
+        shown.blocked = "; ".join(filter(None, (stop_reason(walle), off))) or refusal_reason(decision)
     if host.operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING):
         shown.blocked = stop_reason(walle) or shown.blocked
     return shown
