@@ -15,7 +15,9 @@ from serving.errors import OutOfReach
 from serving.rights.access import OUTSIDE, READERS, Access
 from serving.rights.patterns import IdentityPattern
 from serving.rights.reach import Of, checked_reach, stored_reach
+from serving.rights.rules import Role
 
+_STAFF: Final = (Role.OPERATOR, Role.ADMIN)
 OWN_TASK: Final = stored_reach(Of.TASK)
 """The acting process compares the owner: a task of somebody else is not there."""
 
@@ -94,20 +96,47 @@ class CmsAccessChecks:
             case "declare":
                 self._check_issuer(order.declare.issuer, access)
 
-    def visible_why(self, why: Why, access: Access) -> Why:
+    def visible_why(self, why: Why, access: Access, task: ledger_pb2.Task) -> Why:
         """Why a task stands so, without the names of others' tasks and instances."""
-        return why if access.is_unlimited else why.visible_part(*self._sight(access))
+        services = self._services_asked_for(task, access)
+        if access.is_unlimited and services is None:
+            return why
+        return why.visible_part(*self._sight(access, services))
 
     def visible_budget(self, view: BudgetView, access: Access) -> BudgetView:
         """How a budget stands, likewise."""
         return view if access.is_unlimited else view.visible_part(*self._sight(access))
 
-    def _sight(self, access: Access) -> tuple[Callable[[Task], bool], Callable[[Instance], bool]]:
+    def _services_asked_for(self, task: ledger_pb2.Task, access: Access) -> frozenset[str] | None:
+        """The services of the instances that the caller's own task names; None: it is told of others as well.
+
+        Who asks for many services (Nanny) passes what it is told on to the owners of this one.
+        """
+        is_staff = not access.is_checked or access.reaches_all(_STAFF)
+        if is_staff or not task.instance or task.owner != _name(access):
+            return None
+        return self._services_of(task)
+
+    def _services_of(self, task: ledger_pb2.Task) -> frozenset[str]:
+        found = (self._book.picture.instances.get(InstanceKey(one.location, one.id)) for one in task.instance)
+        return frozenset(one.service for one in found if one is not None)
+
+    def _sight(
+        self, access: Access, services: frozenset[str] | None = None
+    ) -> tuple[Callable[[Task], bool], Callable[[Instance], bool]]:
+        """Which tasks and instances the caller may be told of; `services`: of these only."""
+
         def sees_task(task: Task) -> bool:
             stored = self._tasks.get(task.id)
-            return stored is not None and may_see(access, stored, self._book)
+            if stored is None or not may_see(access, stored, self._book):
+                return False
+            return services is None or (not stored.host and self._services_of(stored) <= services)
 
-        return sees_task, lambda one: access.covers(one.service, one.host, cluster=one.key.location)
+        def sees_instance(one: Instance) -> bool:
+            is_asked_for = services is None or one.service in services
+            return is_asked_for and access.covers(one.service, one.host, cluster=one.key.location)
+
+        return sees_task, sees_instance
 
     def _check_task_visible(self, request: Any, access: Access) -> None:
         task = self._tasks.get(request.id)

@@ -87,7 +87,7 @@ class CmsApi:
 
     async def why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
         record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
-        why = self._reaches.visible_why(why, call.access)
+        why = self._reaches.visible_why(why, call.access, record)
         budgets = [budget_state(seen, self._clock) for seen in why.budgets]
         limits = [limit_state(seen) for seen in why.limits]
         return MessageAnswer(pb.WhyTaskResponse(state=self._state(record, why, call), budget=budgets, limit=limits))
@@ -178,7 +178,7 @@ class CmsApi:
         return MessageAnswer(answer)
 
     def _state(self, record: ledger_pb2.Task, why: Why, call: Call) -> pb.TaskState:
-        return state_of(record, self._reaches.visible_why(why, call.access), self._clock)
+        return state_of(record, self._reaches.visible_why(why, call.access, record), self._clock)
 
     def _passes(self, record: ledger_pb2.Task, request: pb.ListTasksRequest) -> bool:
         picture, task = self._desk.book.picture, self._desk.book.tasks[record.id]

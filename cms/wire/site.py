@@ -110,29 +110,35 @@ class WireApi:
         if not is_dry:
             call.note_write(wanted.id)
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
-        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
     async def _list(self, request: _Request, call: Call) -> SiteAnswer:
         self._leave.desk.controller.check_loaded()
         records = self._leave.all(owner_of(call), only_wire=True)
         shown = [
-            listed_task(record, self._reaches.visible_why(self._leave.why(record), call.access).message)
+            listed_task(record, self._reaches.visible_why(self._leave.why(record), call.access, record).message)
             for record in records
         ]
         return _json(200, {"result": shown})
 
     async def _get(self, request: _Request, call: Call) -> SiteAnswer:
         record, why = await self._leave.look(request.at.task_id, owner_of(call))
-        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
     async def _confirm(self, request: _Request, call: Call) -> SiteAnswer:
         try:
             record, why = await self._leave.confirm(request.at.task_id, owner_of(call))
         except NotConfirmed as error:
             return _json(
-                409, verdict(error.record, self._reaches.visible_why(error.why, call.access), self._clock, "in-process")
+                409,
+                verdict(
+                    error.record,
+                    self._reaches.visible_why(error.why, call.access, error.record),
+                    self._clock,
+                    "in-process",
+                ),
             )
-        return _json(200, verdict(record, self._reaches.visible_why(why, call.access), self._clock))
+        return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
     async def _delete(self, request: _Request, call: Call) -> SiteAnswer:
         await self._leave.end(request.at.task_id, owner_of(call), is_wire=True)

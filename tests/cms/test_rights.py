@@ -17,7 +17,8 @@ import pytest
 
 from cms.options import settings_of
 from tests.cms.cloud import Cms, cloud, known, task
-from tests.support.secured import Secured
+from tests.support.sample_instances import eventually
+from tests.support.secured import POLICY, Secured
 
 FULL = Path("/dev/full")
 
@@ -191,3 +192,38 @@ async def test_a_verdict_counts_what_others_hold_and_does_not_name_it(tmp_path: 
         assert "secret-work" not in json.dumps(why)
         _, all_of_it = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "u"})
         assert "secret-work" in json.dumps(all_of_it)
+
+
+async def test_who_asks_for_many_services_is_told_of_the_one_that_it_asks_for(tmp_path: Path) -> None:
+    """Nanny shows the owners of a service what the CMS says of its batches."""
+    files = Secured(tmp_path)
+    grant = "  uploader:\n    - {identities: [nanny], services: [web, mail]}\n"
+    files.policy.write_text(POLICY.replace("  uploader:\n", grant))
+    async with cloud() as made:
+        crew = await made.location("ams")
+        for name, service in (("web-0", "web"), ("mail-0", "mail"), ("mail-1", "mail")):
+            await crew.add(name, service, f"host-of-{name}", ready=name != "mail-1")
+            labelled = (await crew.client.get(name)).instance
+            labelled.meta.labels["tier"] = "front"
+            await crew.client.update(labelled, fields=("meta.labels",))
+        cms = await made.cms(security=files.security())
+        await known(cms, 2)  # mail-1 is not ready
+        one = Guarded(cms, files)
+        every = {"budget": {"name": "every", "labels": {"tier": "front"}, "minReady": "1"}}
+        assert await one.order("admin", "PutBudget", every) == 200
+        for service in ("web", "mail"):  # instead of a tenth of each
+            own = {"budget": {"name": service, "service": service, "maxUnavailable": "2"}}
+            assert await one.order("admin", "PutBudget", own) == 200
+        tallies = cms.server.desk.book.picture.tallies
+        await eventually(lambda: "every" in tallies and tallies["every"].total == 3, 20.0, "all come under it")
+        answer: Any = None
+        for task_id, instance in (("batch-of-mail", "mail-0"), ("batch-of-web", "web-0")):
+            named = [{"location": "ams", "id": instance}]
+            asked = {"task": {"id": task_id, "action": "roll-out", "instance": named, "issuer": "ann"}}
+            status, answer = await one.call("nanny", "POST", "/cms.v1.CmsService/CreateTask", asked)
+            assert status == 200, answer
+        status, why = await one.call("nanny", "POST", "/cms.v1.CmsService/WhyTask", {"id": "batch-of-web"})
+        assert (status, "work holds 1; one is down" in why["state"]["message"]) == (200, True), why
+        assert "mail" not in json.dumps([answer, why])
+        _, why = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "batch-of-web"})
+        assert "batch-of-mail" in json.dumps(why), "who sees everything, sees it"
