@@ -36,6 +36,7 @@ ATTACKERS: Final = {  # in this order: those of web change and delete what is th
 }
 _LOOK_EVERY: Final = 100
 _STRANGERS: Final = ("none", "expi", "aud")  # nothing of theirs is let in
+_RARE: Final = "mo-2"  # it may report checks of one node, and nothing else
 # Said of both sides' things, so that whoever is shown one of the other's can be seen.
 SAID: Final = (
     ("hq", "hq.v1.InstanceService/UpdateInstance", lambda side: {
@@ -95,7 +96,8 @@ async def _attack(attack: Attack, belongings: Belongings, foreign: Side) -> None
                 assert not changed, f"{attack.caller} changed {foreign}: {changed} by one of {attack.done}"
                 attack.done.clear()
         sys.stdout.write(f"{attack.caller}: {dict(sorted(attack.codes.items()))}\n")
-        assert (attack.codes.get("OK", 0) > 0) is (attack.caller not in _STRANGERS), "or the attack proves nothing"
+        are_let_in = attack.codes.get("OK", 0) > 0
+        assert are_let_in is not (attack.caller in _STRANGERS) or attack.caller == _RARE, "or the attack proves nothing"
         assert attack.leaks == [], attack.caller
         assert attack.broken == [], attack.caller
     finally:
