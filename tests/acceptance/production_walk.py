@@ -26,7 +26,7 @@ from hqclient.errors import HqApiError
 from tests.support.etcd import binary_of
 from tests.support.played_machines import ROOT, PlayedMachines
 from tests.support.sample_instances import eventually
-from tests.support.shipped import ask, environment
+from tests.support.shipped import ask, environment, sign_in
 
 PAGE: Final = (ROOT / "docs" / "production.md").read_text()
 HQ: Final = {"hq-1": "10.0.0.1", "hq-2": "10.0.0.2", "hq-3": "10.0.0.3"}
@@ -144,6 +144,7 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
             assert answer[0] == 200, (unit, answer, operators.machines.log(machine, unit))
             assert (await asyncio.to_thread(ask, f"{url}/{call}", operators.ca, "", {}))[0] == 401
         await operators.until_ready(machine, "hq-console", f"https://{address}:7580")
+        assert "ops/ada" in await sign_in(f"https://{address}:7580", operators.ca, operators.token, f"{address}:7580")
     users = operators.run("ssh root@10.0.0.2 ps -eo user:20,args")
     for user, command in USERS.items():
         assert re.search(rf"^{user} .*/{command}", users, re.MULTILINE), (user, users)
@@ -156,6 +157,14 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
             assert "it is started again" not in log, (machine, unit, log)
     denied = re.findall(r'.*"deny".*', operators.machines.path("hq-1", "/var/log/hq/audit.log").read_text())
     assert [line for line in denied if "spiffe" in line] == []
+
+
+def test_an_agents_certificate_does_not_open_etcd(operators: Operators) -> None:
+    asks = "curl -s --cacert ams/secret/etcd-ca.crt https://10.0.0.1:2379/health"
+    etc = "ams/machines/{}/etc/hq/{}"
+    for proof, is_let_in in ((etc.format("hq-1", "etcd"), True), (etc.format("node-1", "client"), False)):
+        call = f"{asks} --cert {proof}.crt --key {proof}.key"
+        assert operators.run(call if is_let_in else f"! {call}").startswith('{"health":"true"') is is_let_in
 
 
 @dataclass

@@ -190,10 +190,10 @@ def ask(url: str, ca: Path, token: str = "", body: object = None) -> tuple[int, 
         return 0, str(error)
 
 
-async def sign_in(url: str, ca: Path, token: str) -> str:
+async def sign_in(url: str, ca: Path, token: str, name: str = "console.example") -> str:
     """Sign in at the console as people do, by the name that its settings say; its first page."""
     trusted = ssl.create_default_context(cafile=str(ca))
-    host = {"host": "console.example"}
+    host = {"host": name}
     async with httpx.AsyncClient(trust_env=False, verify=trusted, headers=host, timeout=20) as http:
         browser = Browser(url, http)
         assert (await browser.submit("/signin", {"token": token, "to": "/"})).headers["location"] == "/"

@@ -121,6 +121,16 @@ def test_only_what_is_due_is_renewed_and_keys_stay(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in keys} == keys
 
 
+def test_cas_and_the_key_of_tokens_of_before_are_taken_over(tmp_path: Path) -> None:
+    written(tmp_path / "before")
+    kept = tmp_path / "ams/secret"
+    shutil.copytree(tmp_path / "before/secret", kept)
+    written(tmp_path / "ams")
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == {
+        path.name: path.read_bytes() for path in (tmp_path / "before/secret").iterdir()
+    }
+
+
 def test_a_machine_that_is_added_gets_its_folder_and_is_named_to_the_others(tmp_path: Path) -> None:
     folder = str(tmp_path / "ams")
     assert run_init(folder, *_ASKED)[0] == 0
