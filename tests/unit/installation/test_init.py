@@ -23,7 +23,8 @@ from serving.rights.rules import Role
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _HQ = {"hq-1": "10.0.0.1", "hq-2": "10.0.0.2", "hq-3": "10.0.0.3"}
-_PLAN = InstallationPlan("ams", _HQ, _HQ, {"node-1": "10.0.0.11"}, "hq.prod", "ops/eve")
+_ONE = {"hq-1": "10.0.0.1"}
+_PLAN = InstallationPlan("ams", _ONE, _ONE, {"node-1": "10.0.0.11"}, "hq.prod", "ops/eve")
 _ASKED = ("--location", "ams", "--node", "hq-1=10.0.0.1", "--etcd-on", "hq-nodes")
 
 
@@ -55,7 +56,7 @@ def test_what_is_the_operators_own_stays_and_reaches_every_machine(tmp_path: Pat
     (tmp_path / "config/policies/hq.yaml").write_text("roles: {}\n")
     (tmp_path / "config/hq.env").write_text("HQ_GRACE=30s\n")
     written(tmp_path)
-    for machine in _HQ:
+    for machine in _ONE:
         etc = tmp_path / "machines" / machine / "etc/hq"
         assert (etc / "policy.yaml").read_text() == "roles: {}\n"
         assert (etc / "hq.env").read_text().endswith("\nHQ_GRACE=30s\n")
@@ -151,7 +152,7 @@ def test_a_machine_that_is_no_longer_named_loses_its_folder(tmp_path: Path) -> N
     )
     (tmp_path / "installation.yaml").write_text(text)
     assert run_init(str(tmp_path))[0] == 0
-    assert {path.name for path in (tmp_path / "machines").iterdir()} == set(_HQ)
+    assert {path.name for path in (tmp_path / "machines").iterdir()} == set(_ONE)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_systemd_understands_the_timer_that_renews(tmp_path: Path) -> None:
 
 
 def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
-    written(tmp_path)
+    written(tmp_path, InstallationPlan("ams", _HQ, _HQ))
     config = yaml.safe_load((tmp_path / "prometheus/installation.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
     targets = jobs["controllers"]["static_configs"][0]["targets"]
