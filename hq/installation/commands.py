@@ -70,7 +70,7 @@ def create(folder: Path, **given: Any) -> None:
     with _explained():
         stored = read_plan(folder) if (folder / FILE).exists() else None
         plan = _plan_from(given) if given["location"] or stored is None else stored
-        if stored is not None and replace(plan, nodes=stored.nodes, hq=stored.hq) != stored:
+        if stored is not None and not _is_part_of(plan, stored):
             raise BadPlan(
                 f"{folder / FILE} says otherwise: change it there, and run `hq init {folder}` without options"
             )
@@ -110,6 +110,11 @@ def renew(folder: Path, every: bool) -> None:
             installation.renew(authority.DUE, tokens.DUE)
         for name in (*installation.written.certificates, *installation.written.tokens):
             click.echo(f"renewed {name}")
+
+
+def _is_part_of(asked: InstallationPlan, stored: InstallationPlan) -> bool:
+    """Whether it is the command that began it: machines may have been added since."""
+    return asked.hq.items() <= stored.hq.items() and replace(asked, nodes=stored.nodes, hq=stored.hq) == stored
 
 
 def _plan_from(given: dict[str, Any]) -> InstallationPlan:

@@ -183,9 +183,10 @@ def test_what_cannot_be_made_is_refused_with_the_field_and_nothing_is_written(
 def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
     assert run_init(str(tmp_path), *_ASKED)[0] == 0
     assert run_init(str(tmp_path), *_ASKED)[0] == 0
-    code, output = run_init(str(tmp_path), "--location", "fra", *_ASKED[2:])
-    assert code == 1
-    assert "installation.yaml says otherwise: change it there" in output
+    for other in (("--location", "fra", *_ASKED[2:]), (*_ASKED[:4], "--node", "b=10.0.0.2", "--etcd", "hq-1=10.0.0.1")):
+        code, output = run_init(str(tmp_path), *other)
+        assert code == 1
+        assert "installation.yaml says otherwise: change it there" in output
 
 
 def test_a_key_that_does_not_belong_is_named_and_left(tmp_path: Path) -> None:
