@@ -17,6 +17,7 @@ from serving.errors import InvalidRequest, Violation, invalid
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00")
 _MOST: Final = 100  # of hours and freezes
+_MOST_MARGIN_S: Final = 86_401.0
 
 
 def rule_of(windows: pb.Windows) -> CalendarRule:
@@ -32,6 +33,8 @@ def rule_of(windows: pb.Windows) -> CalendarRule:
         duration_s(windows.margin, "windows.margin") if windows.margin else 0.0,
         tuple(_freeze(one, zone, f"windows.freeze[{n}]") for n, one in enumerate(windows.freeze)),
     )
+    if rule.margin_s >= _MOST_MARGIN_S:
+        raise invalid("windows.margin", f"{windows.margin} is too long: at most 24h")
     if rule.windows and all(width_s <= rule.margin_s for width_s in _widths(rule)):
         raise invalid("windows.margin", f"{windows.margin} leaves nothing of the hours: write less")
     return rule

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 _DAY: Final = timedelta(days=1)
-_WEEK_S: Final = 7 * 86_400.0
+_MONTH_S: Final = 28 * 86_400.0
+_WITHIN_S: Final = 15 * 86_400.0
 _HORIZON_S: Final = 400 * 86_400.0  # windows in two time zones may meet in one half of the year only
 DAY_END: Final = 24 * 60
 
@@ -64,6 +65,10 @@ class CalendarRule:
     freezes: tuple[Freeze, ...] = ()
 
     @cached_property
+    def _months(self) -> dict[int, list[tuple[float, float]]]:
+        return {}
+
+    @cached_property
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.zone)
 
@@ -86,21 +91,23 @@ class CalendarRule:
 
     def _opens_at(self, now: float) -> float | None:
         """None: its windows are shorter than its margin."""
-        begins = (max(now, begin) for begin, end in self._intervals(now) if now < end - self.margin_s)
-        return next(begins, None)
+        month = int(now // _MONTH_S)
+        if month not in self._months:
+            self._months[month] = [*self._intervals(month)]
+        return next((max(now, begin) for begin, last in self._months[month] if now < last), None)
 
-    def _intervals(self, now: float) -> Iterator[tuple[float, float]]:
-        """The hours of ten days, merged where they touch and long enough for something to begin, in order."""
-        today = datetime.fromtimestamp(now, self._zone).date()
+    def _intervals(self, month: int) -> Iterator[tuple[float, float]]:
+        """When work may begin in 28 days and the week after them, in order: hours that touch are one window."""
+        first = datetime.fromtimestamp(month * _MONTH_S, self._zone).date()
         merged: list[list[float]] = []
-        for begin, end in sorted(self._hours(today - 2 * _DAY, 12)):
+        for begin, end in sorted(self._hours(first - 2 * _DAY, 28 + 2 + 16)):
             if merged and begin <= merged[-1][1]:
                 merged[-1][1] = max(merged[-1][1], end)
             else:
                 merged.append([begin, end])
         for begin, end in merged:
             if end - begin > self.margin_s:
-                yield begin, end
+                yield begin, end - self.margin_s
 
     def _hours(self, first: date, days: int) -> Iterator[tuple[float, float]]:
         for day in (first + n * _DAY for n in range(days)):
@@ -158,10 +165,11 @@ def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[
 
 
 def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
-    """When all rules allow work to begin; never, if not within 400 days after the last freeze."""
+    """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15)."""
     last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
+    horizon_s = _HORIZON_S if len({rule.zone for rule in rules if rule.windows}) > 1 else _WITHIN_S
     at, first = now, Opening(now)
-    while at <= max(now, last) + _HORIZON_S:
+    while at <= max(now, last) + horizon_s:
         openings = [rule.opening(at, is_repair=is_repair) for rule in rules]
         latest = _latest(openings)
         first = first if first.why else next((o for o in openings if o.why), first)
