@@ -46,11 +46,22 @@ class CmsSettings:
     Attributes:
         issuers: who must declare their running work in a new epoch, and may declare work at all; each with the
             identities that may speak for it.
+        healers: whose tasks may be repairs; rollout_issuers: whose tasks may be roll-backs. Likewise.
         fence_s: how long to wait for a location to prove that everything it acknowledged is known here.
     """
 
     issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
     fence_s: float = 1.0
+    healers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
+    rollout_issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
+
+    def bound(self) -> dict[str, list[IdentityPattern]]:
+        """All issuers that only some identities may speak for, and which."""
+        bound: dict[str, list[IdentityPattern]] = {}
+        for names in (self.issuers, self.healers, self.rollout_issuers):
+            for name, patterns in names.items():
+                bound.setdefault(name, []).extend(patterns)
+        return bound
 
 
 class CmsController:
@@ -93,7 +104,7 @@ class CmsController:
 
     def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
-        return CmsAccessChecks(self.book, self.settings.issuers, self.tasks, self.budgets, self.windows)
+        return CmsAccessChecks(self.book, self.settings.bound(), self.tasks, self.budgets, self.windows)
 
     def _barred(self, task: Task) -> str:
         """Why the owner may not take down by now what its stored task names; empty: it may."""

@@ -12,6 +12,7 @@ from cms.desk import CmsController
 from cms.ledger.actions import ACTIONS
 from cms.ledger.claims import WaitCause
 from cms.ledger.decide import poll
+from cms.ledger.instances import InstanceKey
 from cms.ledger.states import State
 from cms.ledger.why import Why, explain, explain_new
 from cms.orders import TIMEOUT_S
@@ -80,7 +81,7 @@ class TaskService:
             return record, self.why(record)
         await self.desk.locations.fence(self.desk.settings.fence_s)
         decision, now = self.desk.current(), self.desk.clock.now()
-        wanted.state = State.WAITING
+        wanted.state, wanted.need = State.WAITING, self._need(wanted)
         task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
         obstacles, why = explain_new(self.desk.book, decision, [task], now)
         is_impossible = any(obstacle.wait is WaitCause.IMPOSSIBLE for obstacle in obstacles)
@@ -128,6 +129,11 @@ class TaskService:
         delete = ledger_pb2.Order.Delete(by=by, is_operator=True, reason=reason)
         await self._submit(ledger_pb2.Order(task_id=task_id, delete=delete), by)
 
+    async def expedite(self, task_id: str, by: str, reason: str) -> None:
+        """Make a waiting task urgent. Raises NotFound, EventRefused."""
+        expedite = ledger_pb2.Order.Expedite(by=by, reason=reason)
+        await self._submit(ledger_pb2.Order(task_id=task_id, expedite=expedite), by)
+
     async def extend(self, task_id: str, seconds: int, by: str, reason: str) -> None:
         """Move the bound of a hold. Raises NotFound, EventRefused."""
         extend = ledger_pb2.Order.Extend(seconds=seconds, by=by, reason=reason)
@@ -154,7 +160,7 @@ class TaskService:
     async def _store(self, wanted: ledger_pb2.Task) -> None:
         now_ms = self.desk.clock.wall_ms()
         wanted.created_ms = wanted.since_ms = now_ms
-        wanted.state = State.WAITING
+        wanted.state, wanted.need = State.WAITING, self._need(wanted)
         if wanted.already_running:
             if wanted.issuer not in self.desk.settings.issuers:
                 raise invalid(
@@ -170,6 +176,21 @@ class TaskService:
             raise RecordChanged(f"task {wanted.id} was created in the meantime")
         change.put(TASK, wanted.id, wanted)
         await change.commit(1.0)
+
+    def _need(self, wanted: ledger_pb2.Task) -> str:
+        """Its place in the order of need: what an issuer says counts if the settings name it."""
+        settings, picture = self.desk.settings, self.desk.book.picture
+        if wanted.issuer in settings.healers:
+            keys = {InstanceKey(one.location, one.id) for one in wanted.instance}.union(
+                *(picture.instances_on(host) for host in wanted.host)
+            )
+            broken = (key in picture.instances and not picture.instances[key].is_ready for key in keys)
+            if wanted.failure or any(broken):
+                return "repair"
+        if wanted.action == "roll-out":
+            is_rollback = wanted.rollback and wanted.issuer in settings.rollout_issuers
+            return "urgent" if is_rollback else "rollout"
+        return "planned"
 
     def _check_group(self, wanted: ledger_pb2.Task) -> None:
         """A group is decided as one and noted in one record (cms/moves.py), whose size is limited."""

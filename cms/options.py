@@ -53,6 +53,19 @@ behaviour: Final = together(
         "for it, as --policy knows it; repeatable. Without --policy: NAME.",
     ),
     _decisions.option(
+        "--healer",
+        multiple=True,
+        metavar="NAME=IDENTITY",
+        help="Issuer whose tasks are repairs if they name a failure or an instance that is not ready, and who may "
+        "speak for it; repeatable. Repairs go first and need no window.",
+    ),
+    _decisions.option(
+        "--rollout-issuer",
+        multiple=True,
+        metavar="NAME=IDENTITY",
+        help="Issuer whose roll-backs are urgent, and who may speak for it; repeatable.",
+    ),
+    _decisions.option(
         "--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."
     ),
     _decisions.option(
@@ -76,19 +89,27 @@ logs: Final = FLAGS.logs()
 
 def settings_of(given: Mapping[str, Any]) -> CmsSettings:
     """What the desk is told. Raises UsageError."""
+    return CmsSettings(
+        _issuers(given, "task_issuer"), given["fence"], _issuers(given, "healer"), _issuers(given, "rollout_issuer")
+    )
+
+
+def _issuers(given: Mapping[str, Any], option: str) -> dict[str, list[IdentityPattern]]:
+    """Issuers of an option, and who may speak for each. Raises UsageError."""
     issuers: dict[str, list[IdentityPattern]] = {}
-    for word in given["task_issuer"]:
+    flag = f"--{option.replace('_', '-')}"
+    for word in given.get(option, ()):
         name, _, identity = word.partition("=")
         if given.get("policy") and not (name and identity):
             raise click.UsageError(
-                f"--task-issuer {word}: names nobody who may speak for it: "
-                f"write --task-issuer {name or 'NAME'}=IDENTITY, with the identity as --policy knows it"
+                f"{flag} {word}: names nobody who may speak for it: "
+                f"write {flag} {name or 'NAME'}=IDENTITY, with the identity as --policy knows it"
             )
         try:
             issuers.setdefault(name, []).extend([IdentityPattern(identity)] if identity else [])
         except ValueError as error:
-            raise click.UsageError(f"--task-issuer {word}: {error}") from error
-    return CmsSettings(issuers, given["fence"])
+            raise click.UsageError(f"{flag} {word}: {error}") from error
+    return issuers
 
 
 def book_of(given: Mapping[str, Any], sites: WatchedFiles[DomainLimits] | None) -> TaskLedger:

@@ -6,9 +6,10 @@ import zlib
 from typing import Final, NoReturn
 
 from cms.ledger.actions import ACTIONS
+from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
 from cms.permits import CmsAccessChecks
-from cms.records import BUDGET, DECLARED, ENDED, TASK, WINDOWS, ended_record, move
+from cms.records import BUDGET, DECLARED, ENDED, TASK, WINDOWS, ended_record, move, need_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
 from serving.rights.rules import BUDGET as BUDGET_RULE
@@ -77,6 +78,8 @@ class CmsOrders:
             case "confirm":
                 _check_owner(record, order.confirm.by)
                 record.confirming = order.confirm.word
+            case "expedite":
+                _expedite(record, order.expedite, wall_ms)
             case "extend":
                 _extend(record, order.extend, wall_ms)
         change.put(TASK, record.id, record)
@@ -111,6 +114,15 @@ def _extend(record: ledger_pb2.Task, extend: ledger_pb2.Order.Extend, wall_ms: i
     record.overdue_ms = wall_ms + extend.seconds * 1000
     what = f"extended by {extend.seconds} s"
     record.note.add(by=extend.by, reason=extend.reason, what=what, at_ms=wall_ms)
+    del record.note[:-20]
+
+
+def _expedite(record: ledger_pb2.Task, expedite: ledger_pb2.Order.Expedite, wall_ms: int) -> None:
+    if record.state in (State.GRANTED, State.REJECTED):
+        raise Refused(f"task {record.id} does not wait: it is {record.state}")
+    if need_of(record) > Need.URGENT:
+        record.need = "urgent"
+    record.note.add(by=expedite.by, reason=expedite.reason, what="made urgent", at_ms=wall_ms)
     del record.note[:-20]
 
 

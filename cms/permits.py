@@ -152,7 +152,7 @@ class CmsAccessChecks:
         """Raises PermissionDenied: the CMS's configuration lets other identities speak for this issuer."""
         bound = self._issuers.get(issuer)
         if bound is not None and all(pattern.match(_name(access)) is None for pattern in bound):
-            why = "is bound to other identities: see --task-issuer of the CMS"
+            why = "is bound to other identities: see --task-issuer, --healer and --rollout-issuer of the CMS"
             access.deny(f"issuer {issuer}", key=issuer, scope=why)
 
     def _check_budget_put(self, request: Any, access: Access) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from cms.ledger.actions import ACTIONS
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import InstanceKey
+from cms.ledger.need import Need
 from cms.ledger.states import HOLDING, State, TaskEvent, after
 from cms.ledger.tasks import Task
 from cmspb.storage.v1 import ledger_pb2
@@ -46,7 +47,19 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
         polled_at=now if is_polled or before is None else before.polled_at,
         since=now - max(0, wall_ms - record.since_ms) / 1000,
         overdue_at=now + (record.overdue_ms - wall_ms) / 1000 if record.overdue_ms else float("inf"),
+        need=need_of(record),
+        asked_at=now - max(0, wall_ms - record.created_ms) / 1000 if before is None else before.asked_at,
     )
+
+
+def need_of(record: ledger_pb2.Task) -> Need:
+    """Its place in the order of need. Raises ValueError: it was stored by a newer version."""
+    if not record.need:
+        return Need.ROLLOUT if record.action == "roll-out" else Need.PLANNED
+    try:
+        return Need[record.need.upper()]
+    except KeyError:
+        raise ValueError(f"its need {record.need!r} is unknown") from None
 
 
 def move(record: ledger_pb2.Task, event: TaskEvent, wall_ms: int, version: int) -> None:
@@ -80,7 +93,18 @@ def ended_record(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
     return ledger_pb2.Ended(host=record.host, instance=record.instance, at_ms=wall_ms)
 
 
-SAME: Final = ("action", "type", "issuer", "group_id", "comment", "extra", "failure", "confirm", "already_running")
+SAME: Final = (
+    "action",
+    "type",
+    "issuer",
+    "group_id",
+    "comment",
+    "extra",
+    "failure",
+    "confirm",
+    "already_running",
+    "rollback",
+)
 
 
 def is_same(one: ledger_pb2.Task, other: ledger_pb2.Task) -> bool:

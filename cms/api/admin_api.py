@@ -29,6 +29,7 @@ class CmsAdminApi:
             _SERVICE.unary(pb.UnfreezeRequest, self.unfreeze, STOP, EVERYTHING),
             _SERVICE.unary(pb.OpenRequest, self.open, STOP, EVERYTHING),
             _SERVICE.unary(pb.ExtendTaskRequest, self.extend, OPERATE, EVERYTHING),
+            _SERVICE.unary(pb.ExpediteTaskRequest, self.expedite, OPERATE, EVERYTHING),
             _SERVICE.unary(pb.EndTaskRequest, self.end, OPERATE, EVERYTHING),
         ]
 
@@ -50,12 +51,23 @@ class CmsAdminApi:
         await self._leave.extend(request.id, request.seconds, _by(request, call), request.reason)
         return MessageAnswer(pb.ExtendTaskResponse())
 
+    async def expedite(self, request: pb.ExpediteTaskRequest, call: Call) -> Answer:
+        await self._leave.expedite(request.id, _by(request, call), request.reason)
+        return MessageAnswer(pb.ExpediteTaskResponse())
+
     async def end(self, request: pb.EndTaskRequest, call: Call) -> Answer:
         await self._leave.end_as_operator(request.id, _by(request, call), request.reason)
         return MessageAnswer(pb.EndTaskResponse())
 
 
-Request = pb.FreezeRequest | pb.UnfreezeRequest | pb.OpenRequest | pb.ExtendTaskRequest | pb.EndTaskRequest
+Request = (
+    pb.ExpediteTaskRequest
+    | pb.FreezeRequest
+    | pb.UnfreezeRequest
+    | pb.OpenRequest
+    | pb.ExtendTaskRequest
+    | pb.EndTaskRequest
+)
 
 
 def _by(request: Request, call: Call) -> str:

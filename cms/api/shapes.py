@@ -6,6 +6,7 @@ from typing import Final
 
 from cms.ledger.states import State
 from cms.ledger.why import BudgetView, LimitView, Why
+from cms.records import need_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from serving.clock import Clock
@@ -17,7 +18,18 @@ _STATUS: Final = {
     State.GRANTED: pb.TASK_STATUS_OK,
     State.REJECTED: pb.TASK_STATUS_REJECTED,
 }
-_SAME: Final = ("id", "action", "issuer", "type", "group_id", "comment", "failure", "confirm", "already_running")
+_SAME: Final = (
+    "id",
+    "action",
+    "issuer",
+    "type",
+    "group_id",
+    "comment",
+    "failure",
+    "confirm",
+    "already_running",
+    "rollback",
+)
 
 
 def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
@@ -50,6 +62,7 @@ def state_of(record: ledger_pb2.Task, why: Why, clock: Clock) -> pb.TaskState:
         is_provisional=record.state == State.PROVISIONAL,
         is_overdue=0 < record.overdue_ms <= clock.wall_ms(),
         owner=record.owner,
+        need=need_of(record).name.lower(),
         retry_after_seconds=why.retry_after_s,
         note=[f"{note.what} by {note.by}: {note.reason}" for note in record.note],
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.calendar import Calendar
@@ -12,6 +13,8 @@ from cms.ledger.limits import DomainLimits
 from cms.ledger.picture import InstanceIndex
 from cms.ledger.states import State
 from cms.ledger.tasks import Task, UnitKey
+
+_MOST_ASKED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Rules:
         settle_most_s: or this long after the first one.
         pass_s: a unit that waits for something broken lets others pass after this time.
         lapse_s: a provisional ok ends after this time without a poll.
+        age_s: a unit that has waited for this long takes turns with repairs, and its ok is not taken back.
+        turn_s: how long a turn is; as long as the pause after it.
         patience_s: an instance not heard from for this long is not counted on.
     """
 
@@ -30,6 +35,8 @@ class Rules:
     settle_most_s: float = 60.0
     pass_s: float = 600.0
     lapse_s: float = 120.0
+    age_s: float = 3600.0
+    turn_s: float = 600.0
     patience_s: float = 270.0
 
 
@@ -44,6 +51,7 @@ class TaskLedger:
         wall_offset_s: what the wall clock shows, less the ledger's clock.
         stuck_since: units that wait for something broken, and since when.
         barred: why a task's owner may not take down by now what the task names; empty: it may.
+        asked: what was deleted before it was granted, with since when it was asked for and when it was deleted.
         claims: cached claims of those that wait, to decide faster.
     """
 
@@ -56,6 +64,7 @@ class TaskLedger:
     wall_offset_s: float = 0.0
     tasks: dict[str, Task] = field(default_factory=dict)
     stuck_since: dict[UnitKey, float] = field(default_factory=dict)
+    asked: dict[object, tuple[float, float]] = field(default_factory=dict)
     claims: ClaimCache = field(default_factory=ClaimCache)
     barred: Callable[[Task], str] = lambda _: ""
 
@@ -68,6 +77,8 @@ class TaskLedger:
     def put_task(self, task: Task) -> None:
         """Take over a stored task."""
         before = self.tasks.get(task.id)
+        if before is None:
+            task = self._with_its_waiting_time(task)
         self.tasks[task.id] = task
         if before is not None and before.holds:
             self._release(before)
@@ -78,11 +89,30 @@ class TaskLedger:
     def drop_task(self, task_id: str, now: float) -> None:
         """A task was deleted. If it was granted, its instances must be heard again to count."""
         task = self.tasks.pop(task_id, None)
+        if task is not None and task.state in (State.WAITING, State.LAPSED, State.PROVISIONAL):
+            if len(self.asked) >= _MOST_ASKED:
+                self.asked.pop(next(iter(self.asked)))
+            self.asked[task.asks_for] = (task.asked_at, now)
         if task is None or not task.holds:
             return
         self._release(task)
         if task.state is State.GRANTED and not task.proves_itself:
             self.picture.work_ended(task, now)
+
+    def _with_its_waiting_time(self, task: Task) -> Task:
+        """Of one that is asked again: it has waited since it was asked for first."""
+        asked_at, dropped_at = self.asked.pop(task.asks_for, (task.asked_at, float("-inf")))
+        is_again = task.asked_at - dropped_at < self.rules.age_s
+        return replace(task, asked_at=min(asked_at, task.asked_at)) if is_again else task
+
+    def has_aged(self, tasks: Collection[Task], now: float) -> bool:
+        """A unit has waited so long that repairs do not always go first."""
+        return now - min(task.asked_at for task in tasks) >= self.rules.age_s
+
+    def has_turn(self, tasks: Collection[Task], now: float) -> bool:
+        """Every other ten minutes of its age it is its turn."""
+        aged_s = now - min(task.asked_at for task in tasks) - self.rules.age_s
+        return aged_s >= 0 and int(aged_s / self.rules.turn_s) % 2 == 0
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
         """Put new budgets into force."""

@@ -41,6 +41,7 @@ class ClaimCache:
     def __init__(self) -> None:
         self._units: dict[UnitKey, CachedClaim] = {}
         self._overdue: frozenset[str] = frozenset()
+        self._order: dict[UnitKey, int] = {}
         # Budgets whose answer may differ, for the units that follow, from that of the last decision.
         self._budgets: set[str] = set()
 
@@ -53,6 +54,15 @@ class ClaimCache:
             if waiting.get(unit) != kept.tasks or kept.is_touched(changed):
                 self._budgets |= kept.claim.taken.keys()
                 del self._units[unit]
+
+    def arrange(self, units: Sequence[UnitKey]) -> None:
+        """The order in which units are decided; after `begin`. If known ones have changed places, forget all."""
+        places = [self._order[unit] for unit in units if unit in self._order and unit in self._units]
+        if places != sorted(places):
+            for kept in self._units.values():
+                kept.has_taken = False
+                self._budgets |= kept.claim.taken.keys()
+        self._order = {unit: place for place, unit in enumerate(units)}
 
     def claim(self, unit: UnitKey, tasks: Sequence[Task], working: Sequence[Task], make: Callable[[], Claim]) -> Claim:
         """What a unit takes. `working`: those of its tasks that take something."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from cms.ledger.instances import InstanceKey
+from cms.ledger.instances import InstanceKey, Standing
 from cms.ledger.limits import DomainLimits
 from cms.ledger.picture import InstanceIndex
 from cms.ledger.tally import BudgetTally, TallyPlace
@@ -138,6 +138,32 @@ class Round:
         """The domain limits that it does not fit into."""
         found = (self._limit_obstacle(name, domains) for name, domains in claim.domains.items())
         return [one for one in found if one is not None]
+
+    def fits_without(self, claim: Claim, withdrawn: Set[str], freed: Mapping[str, Set[InstanceKey]]) -> bool:
+        """Whether the claim would fit if these tasks held nothing. `freed`: what would be available then, by budget.
+
+        If it would, the claim takes what they hold, too.
+        """
+        taken: dict[str, set[InstanceKey]] = {}
+        for name in claim.all:
+            shared = {key for key in claim.held.get(name, ()) if self._would_be_free(key, withdrawn)}
+            taken[name] = claim.taken.get(name, set()) | shared
+            tally, before = self._picture.tallies[name], self._taken_of(name)
+            if taken[name] and tally.available + len(freed.get(name, ())) - len(before | taken[name]) < tally.floor:
+                return False
+        for name, domains in claim.domains.items():
+            busy = self._limits.busy[name]
+            staying = {domain for domain, holders in busy.items() if not holders <= withdrawn}
+            under_work = staying | (self._under_work[name] - busy.keys())
+            if not domains <= staying and len(under_work | domains) > self._limits.by_name[name].most:
+                return False
+        claim.taken = {name: keys for name, keys in taken.items() if keys}
+        return True
+
+    def _would_be_free(self, key: InstanceKey, withdrawn: Set[str]) -> bool:
+        instance = self._picture.instances[key]
+        is_down = self._picture.standing(instance)[0] is Standing.DOWN
+        return not is_down and self._picture.holders(instance) <= withdrawn
 
     def _taken_of(self, name: str) -> Set[InstanceKey]:
         parts = self._taken.get(name)

@@ -1,20 +1,22 @@
 """What happens to tasks now. `decide` changes only its record of who is stuck and the cache of claims:
 it returns changes.
 
-Units are considered in the order of their creation. One that fits is granted; one that does not keeps its place: for
+Units are considered in the order of need, then of their creation; who has waited long takes turns with repairs.
+One that fits is granted; one that does not keeps its place: for
 later ones, what it asks for counts as taken. So nobody who comes later can take what it waits for, while what it
 does not need stays available to others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cms.ledger.book import TaskLedger
 from cms.ledger.claims import Claim, Obstacle, Round, WaitCause, claim_of
 from cms.ledger.instances import InstanceKey
+from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task, UnitKey
@@ -62,18 +64,46 @@ def decide(book: TaskLedger, now: float) -> Decision:
     may_grant = not decision.changes and not book.closed
     waiting = dict(book.units(State.WAITING))
     book.claims.begin(waiting, book.picture.changes(), overdue)
-    for unit, tasks in waiting.items():
+    for unit, tasks in in_order(book, waiting, now):
         _decide_unit(book, decision, unit, tasks, now, may_grant=may_grant)
     for gone in book.stuck_since.keys() - waiting.keys():
         del book.stuck_since[gone]
     return decision
 
 
+def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float) -> list[tuple[UnitKey, list[Task]]]:
+    """Waiting units as they are decided. Of those that have aged, one has the turn in each budget at a time."""
+    taken: set[str] = set()
+    ranks: dict[UnitKey, int] = {}
+    for unit, tasks in waiting.items():
+        ranks[unit] = need_of(tasks)
+        working = [task for task in tasks if task.disrupts]
+        if working and ranks[unit] > Need.REPAIR and book.has_turn(tasks, now):
+            claim = book.claims.claim(unit, tasks, working, _claim_maker(book, working))
+            if taken.isdisjoint(claim.taken):
+                ranks[unit] = -1
+                taken |= claim.taken.keys()
+    units = sorted(waiting.items(), key=lambda one: ranks[one[0]])  # stable: in the order of creation
+    book.claims.arrange([unit for unit, _ in units])
+    return units
+
+
+def _claim_maker(book: TaskLedger, tasks: Sequence[Task]) -> Callable[[], Claim]:
+    return lambda: _claim(book, tasks)
+
+
+def need_of(tasks: Iterable[Task]) -> Need:
+    """A group is as needed as the least needed of it."""
+    return max(task.need for task in tasks)
+
+
 def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
     """What blocks tasks that are not stored, if they came after all stored ones; empty: nothing."""
     working = [task for task in tasks if task.disrupts]
+    if not working:
+        return []
     claim = _claim(book, working)
-    return [*_closed_windows(book, claim, now), *decision.round.obstacles(claim)] if working else []
+    return [*_closed_windows(book, claim, need_of(working), now), *decision.round.obstacles(claim)]
 
 
 def _decide_unit(
@@ -87,12 +117,12 @@ def _decide_unit(
     claim = book.claims.claim(unit, tasks, working, lambda: _claim(book, working))
     round_ = decision.round
     obstacles = [*round_.locations(claim), *book.claims.budgets(unit, round_), *round_.limits(claim)]
-    obstacles += _closed_windows(book, claim, now)
+    obstacles += _closed_windows(book, claim, need_of(working), now)
     settles_in_s = _settles_in_s(book, unit, working, now)
     has_taken = True
     if settles_in_s > 0 or not (obstacles or may_grant):
         decision.waiting[unit] = UnitWait(tuple(obstacles), settles_in_s)
-    elif obstacles:
+    elif obstacles and not _take_back(book, decision, working, claim, obstacles, now, may_grant=may_grant):
         has_taken = _keep_waiting(book, decision, unit, working, obstacles, now)
     elif barred := _barred(book, working):
         decision.waiting[unit] = UnitWait(tuple(barred), keeps_place=False)
@@ -138,12 +168,56 @@ def _rejects(book: TaskLedger, obstacle: Obstacle) -> bool:
     return is_budget and book.picture.tallies[obstacle.name].budget.rejects
 
 
-def _closed_windows(book: TaskLedger, claim: Claim, now: float) -> list[Obstacle]:
+def _take_back(
+    book: TaskLedger,
+    decision: Decision,
+    tasks: list[Task],
+    claim: Claim,
+    obstacles: list[Obstacle],
+    now: float,
+    *,
+    may_grant: bool,
+) -> bool:
+    """Take provisional oks of planned work and roll-outs back for a repair, if that grants it in this decision.
+
+    By whole units, the latest of the least needed first. Never from those that have waited long, else they could be
+    taken back for ever.
+    """
+    waits = {obstacle.wait for obstacle in obstacles}
+    if not may_grant or need_of(tasks) > Need.REPAIR or not waits <= {WaitCause.HOLDS, WaitCause.BROKEN}:
+        return False
+    if claim.silent or _barred(book, tasks) or any(change.event is TaskEvent.WITHDRAW for change in decision.changes):
+        return False  # one at a time: the next decision follows at once
+    names = claim.all.keys() | claim.domains.keys()
+    withdrawn: set[str] = set()
+    freed: dict[str, set[InstanceKey]] = {}
+    backs: list[TaskChange] = []
+    for others in reversed(_provisional(book)):
+        theirs = _claim(book, others)
+        if need_of(others) < Need.ROLLOUT or book.has_aged(others, now):
+            continue
+        if names.isdisjoint(theirs.all.keys() | theirs.domains.keys()):
+            continue
+        withdrawn |= {task.id for task in others}
+        backs += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in others]
+        _free(book, others, withdrawn, freed)
+        if decision.round.fits_without(claim, withdrawn, freed):
+            decision.changes += backs
+            return True
+    return False
+
+
+def _provisional(book: TaskLedger) -> list[list[Task]]:
+    """Units with provisional oks, the most needed and earliest first."""
+    return sorted((tasks for _, tasks in book.units(State.PROVISIONAL)), key=need_of)
+
+
+def _closed_windows(book: TaskLedger, claim: Claim, need: Need, now: float) -> list[Obstacle]:
     """The window or freeze that keeps work from beginning now, if there is one."""
-    if not book.calendar.rules:
+    if not book.calendar.rules or need is Need.URGENT:
         return []
     wall = now + book.wall_offset_s
-    opening = book.calendar.opening(wall, claim.services, claim.projects)
+    opening = book.calendar.opening(wall, claim.services, claim.projects, is_repair=need is Need.REPAIR)
     if not opening.why:
         return []
     if opening.at is None:
@@ -193,9 +267,9 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
     freed: dict[str, set[InstanceKey]] = {}
     withdrawn: set[str] = set()
     later: set[str] = set()
-    for _, tasks in reversed([*book.units(State.PROVISIONAL)]):
+    for tasks in reversed(_provisional(book)):
         later |= {task.id for task in tasks}
-        is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), now))
+        is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), need_of(tasks), now))
         if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]

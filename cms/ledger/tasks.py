@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cms.ledger.actions import ACTIONS
 from cms.ledger.instances import InstanceKey
+from cms.ledger.need import Need
 from cms.ledger.states import HOLDING, State, TaskEvent, after
 
 
@@ -31,6 +32,8 @@ class Task:
         added_at: when it was created, or when this process learned of it.
         polled_at: when somebody asked for it last.
         since: when it came into its state.
+        need: who goes first.
+        asked_at: since when its issuer has been asking for the same hosts.
         overdue_at: a hold is overdue from then on.
     """
 
@@ -48,6 +51,8 @@ class Task:
     polled_at: float = 0.0
     since: float = 0.0
     overdue_at: float = float("inf")
+    need: Need = Need.PLANNED
+    asked_at: float = 0.0
 
     @property
     def proves_itself(self) -> bool:
@@ -68,6 +73,11 @@ class Task:
     def unit(self) -> UnitKey:
         """The unit that it is decided with."""
         return UnitKey(self.owner, self.group, "" if self.group else self.id)
+
+    @property
+    def asks_for(self) -> tuple[str, str, frozenset[str], frozenset[InstanceKey]]:
+        """What makes a later task the same request, asked again."""
+        return self.owner, self.issuer, frozenset(self.hosts), frozenset(self.instances)
 
     def after_event(self, event: TaskEvent, now: float) -> Task:
         """The task after an event. Raises NoSuchStep."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from cms.ledger.states import STATUS, State
 from cms.ledger.why import BudgetView, LimitView, Why
+from cms.records import need_of
 from cmspb.storage.v1 import ledger_pb2
 from serving.clock import Clock
 from serving.errors import InvalidRequest, ServiceError
@@ -24,6 +25,7 @@ def verdict(record: ledger_pb2.Task, why: Why, clock: Clock, status: str = "") -
     details: dict[str, Any] = {
         "state": record.state,
         "provisional": state is State.PROVISIONAL,
+        "need": need_of(record).name.lower(),
         "budgets": [_budget(view, clock) for view in why.budgets],
         "limits": [_limit(view) for view in why.limits],
     }

@@ -194,6 +194,7 @@ class Cloud:
         sites: Mapping[str, Site] | None = None,
         sites_path: Path | None = None,
         issuers: Mapping[str, Sequence[str]] | None = None,
+        healers: Mapping[str, Sequence[str]] | None = None,
         term_s: float = 1.0,
         store: Store | None = None,
         security: Security | None = None,
@@ -213,7 +214,11 @@ class Cloud:
             ANYWHERE,
             clients,
             book,
-            CmsSettings({name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()}, 0.5),
+            CmsSettings(
+                {name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()},
+                0.5,
+                {name: [*map(IdentityPattern, who)] for name, who in (healers or {}).items()},
+            ),
             0.1,
             file,
         )

@@ -109,6 +109,8 @@ PARTS: Final = (
             *known.location_flags,
             f"--sites={write_sites(known.directory / 'sites.yaml')}",
             "--default-budget=10%",
+            "--healer=wall-e",
+            "--rollout-issuer=nanny",
         ),
     ),
     Part(

@@ -36,6 +36,7 @@ class SyncWriteCalls(SyncCaller):
         *,
         fields: Iterable[str] = (),
         epoch: str = "",
+        service: str = "",
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> pb.UpdateInstanceResponse:
@@ -44,25 +45,36 @@ class SyncWriteCalls(SyncCaller):
         Without `fields`: everything that deploy systems write, and allocation and node_name if they are set.
         """
         return self._run(
-            WriteCalls.update, instance, fields=fields, epoch=epoch, validate_only=validate_only, timeout_s=timeout_s
+            WriteCalls.update,
+            instance,
+            fields=fields,
+            epoch=epoch,
+            service=service,
+            validate_only=validate_only,
+            timeout_s=timeout_s,
         )
 
     def delete(
-        self, instance_id: str, *, version: int = 0, epoch: str = "", timeout_s: float | None = None
+        self, instance_id: str, *, version: int = 0, epoch: str = "", service: str = "", timeout_s: float | None = None
     ) -> pb.DeleteInstanceResponse:
         """Remove an instance with its secrets and status; NOT_FOUND if there is none."""
-        return self._run(WriteCalls.delete, instance_id, version=version, epoch=epoch, timeout_s=timeout_s)
+        return self._run(
+            WriteCalls.delete, instance_id, version=version, epoch=epoch, service=service, timeout_s=timeout_s
+        )
 
     def apply(
         self,
         instances: Sequence[instance_pb2.Instance],
         *,
         epoch: str = "",
+        service: str = "",
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> pb.ApplyInstancesResponse:
         """Create or replace instances, each independently: one result per item, in order; see its `error`."""
-        return self._run(WriteCalls.apply, instances, epoch=epoch, validate_only=validate_only, timeout_s=timeout_s)
+        return self._run(
+            WriteCalls.apply, instances, epoch=epoch, service=service, validate_only=validate_only, timeout_s=timeout_s
+        )
 
     def put_revision(
         self,
@@ -71,6 +83,7 @@ class SyncWriteCalls(SyncCaller):
         *,
         version: int = 0,
         epoch: str = "",
+        service: str = "",
         clear_secrets: bool = False,
         validate_only: bool = False,
         timeout_s: float | None = None,
@@ -82,15 +95,29 @@ class SyncWriteCalls(SyncCaller):
             revision,
             version=version,
             epoch=epoch,
+            service=service,
             clear_secrets=clear_secrets,
             validate_only=validate_only,
             timeout_s=timeout_s,
         )
 
     def delete_revision(
-        self, instance_id: str, revision_id: str, *, version: int = 0, epoch: str = "", timeout_s: float | None = None
+        self,
+        instance_id: str,
+        revision_id: str,
+        *,
+        version: int = 0,
+        epoch: str = "",
+        service: str = "",
+        timeout_s: float | None = None,
     ) -> pb.DeleteRevisionResponse:
         """Remove a revision with its status and secrets."""
         return self._run(
-            WriteCalls.delete_revision, instance_id, revision_id, version=version, epoch=epoch, timeout_s=timeout_s
+            WriteCalls.delete_revision,
+            instance_id,
+            revision_id,
+            version=version,
+            epoch=epoch,
+            service=service,
+            timeout_s=timeout_s,
         )

@@ -197,6 +197,15 @@ def extend(cms: CmsProcesses, task: str, span_s: float, reason: str, by: str) ->
     _order(cms, "ExtendTask", request, f"task {task} extended")
 
 
+@_command("Let a task go before planned work (recorded).")
+@click.argument("task")
+@ordering
+def expedite(cms: CmsProcesses, task: str, reason: str, by: str) -> None:
+    """Make TASK, which waits, urgent: it goes before planned work and roll-outs, and needs no window."""
+    request = pb.ExpediteTaskRequest(id=task, reason=reason, by=by)
+    _order(cms, "ExpediteTask", request, f"task {task} is urgent")
+
+
 @_command("Stop granting until `unfreeze`.")
 @ordering
 def freeze(cms: CmsProcesses, reason: str, by: str) -> None:

@@ -30,7 +30,7 @@ class InstanceRef(_message.Message):
     def __init__(self, location: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("id", "action", "host", "instance", "issuer", "type", "group_id", "comment", "failure", "confirm", "already_running")
+    __slots__ = ("id", "action", "host", "instance", "issuer", "type", "group_id", "comment", "failure", "confirm", "already_running", "rollback")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class Task(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     CONFIRM_FIELD_NUMBER: _ClassVar[int]
     ALREADY_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    ROLLBACK_FIELD_NUMBER: _ClassVar[int]
     id: str
     action: str
     host: _containers.RepeatedScalarFieldContainer[str]
@@ -53,10 +54,11 @@ class Task(_message.Message):
     failure: str
     confirm: bool
     already_running: bool
-    def __init__(self, id: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[InstanceRef, _Mapping]]] = ..., issuer: _Optional[str] = ..., type: _Optional[str] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ...) -> None: ...
+    rollback: bool
+    def __init__(self, id: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[InstanceRef, _Mapping]]] = ..., issuer: _Optional[str] = ..., type: _Optional[str] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., rollback: _Optional[bool] = ...) -> None: ...
 
 class TaskState(_message.Message):
-    __slots__ = ("task", "status", "message", "is_provisional", "create_time", "since_time", "is_overdue", "owner", "retry_after_seconds", "note")
+    __slots__ = ("task", "status", "message", "is_provisional", "create_time", "since_time", "is_overdue", "owner", "retry_after_seconds", "note", "need")
     TASK_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +69,7 @@ class TaskState(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_SECONDS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    NEED_FIELD_NUMBER: _ClassVar[int]
     task: Task
     status: TaskStatus
     message: str
@@ -77,7 +80,8 @@ class TaskState(_message.Message):
     owner: str
     retry_after_seconds: int
     note: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., message: _Optional[str] = ..., is_provisional: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., is_overdue: _Optional[bool] = ..., owner: _Optional[str] = ..., retry_after_seconds: _Optional[int] = ..., note: _Optional[_Iterable[str]] = ...) -> None: ...
+    need: str
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., status: _Optional[_Union[TaskStatus, str]] = ..., message: _Optional[str] = ..., is_provisional: _Optional[bool] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., is_overdue: _Optional[bool] = ..., owner: _Optional[str] = ..., retry_after_seconds: _Optional[int] = ..., note: _Optional[_Iterable[str]] = ..., need: _Optional[str] = ...) -> None: ...
 
 class CreateTaskRequest(_message.Message):
     __slots__ = ("task", "dry_run")
@@ -505,6 +509,20 @@ class ExtendTaskRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., seconds: _Optional[int] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ExtendTaskResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ExpediteTaskRequest(_message.Message):
+    __slots__ = ("id", "reason", "by")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    reason: str
+    by: str
+    def __init__(self, id: _Optional[str] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class ExpediteTaskResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

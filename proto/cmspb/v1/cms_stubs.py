@@ -112,6 +112,11 @@ class CmsAdminServiceStub:
         ] = channel.unary_unary(
             "/cms.v1.CmsAdminService/ExtendTask", cms_pb2.ExtendTaskRequest.SerializeToString, cms_pb2.ExtendTaskResponse.FromString
         )
+        self.ExpediteTask: aio.UnaryUnaryMultiCallable[
+            cms_pb2.ExpediteTaskRequest, cms_pb2.ExpediteTaskResponse
+        ] = channel.unary_unary(
+            "/cms.v1.CmsAdminService/ExpediteTask", cms_pb2.ExpediteTaskRequest.SerializeToString, cms_pb2.ExpediteTaskResponse.FromString
+        )
         self.EndTask: aio.UnaryUnaryMultiCallable[
             cms_pb2.EndTaskRequest, cms_pb2.EndTaskResponse
         ] = channel.unary_unary(

@@ -85,6 +85,7 @@ CMS: Final[dict[str, Body]] = {
     "Unfreeze": _WHY,
     "Open": _WHY,
     "ExtendTask": {"id": "task-n1", "seconds": 60, **_WHY},
+    "ExpediteTask": {"id": "task-n1", **_WHY},
     "EndTask": {"id": "task-n1", **_WHY},
     "WhoAmI": {},
     "Explain": {},

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Task(_message.Message):
-    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note", "access")
+    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note", "access", "need", "rollback")
     ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,8 @@ class Task(_message.Message):
     CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
+    NEED_FIELD_NUMBER: _ClassVar[int]
+    ROLLBACK_FIELD_NUMBER: _ClassVar[int]
     id: str
     order: int
     state: str
@@ -57,7 +59,9 @@ class Task(_message.Message):
     confirmed: str
     note: _containers.RepeatedCompositeFieldContainer[Note]
     access: str
-    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ..., access: _Optional[str] = ...) -> None: ...
+    need: str
+    rollback: bool
+    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ..., access: _Optional[str] = ..., need: _Optional[str] = ..., rollback: _Optional[bool] = ...) -> None: ...
 
 class Instance(_message.Message):
     __slots__ = ("location", "id")
@@ -160,7 +164,7 @@ class Declared(_message.Message):
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare", "put_windows", "delete_windows", "access")
+    __slots__ = ("task_id", "delete", "poll", "confirm", "extend", "put_budget", "delete_budget", "declare", "put_windows", "delete_windows", "expedite", "access")
     class Delete(_message.Message):
         __slots__ = ("by", "is_operator", "reason", "is_wire")
         BY_FIELD_NUMBER: _ClassVar[int]
@@ -191,6 +195,13 @@ class Order(_message.Message):
         by: str
         reason: str
         def __init__(self, seconds: _Optional[int] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    class Expedite(_message.Message):
+        __slots__ = ("by", "reason")
+        BY_FIELD_NUMBER: _ClassVar[int]
+        REASON_FIELD_NUMBER: _ClassVar[int]
+        by: str
+        reason: str
+        def __init__(self, by: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
     class DeleteBudget(_message.Message):
         __slots__ = ("name",)
         NAME_FIELD_NUMBER: _ClassVar[int]
@@ -213,6 +224,7 @@ class Order(_message.Message):
     DECLARE_FIELD_NUMBER: _ClassVar[int]
     PUT_WINDOWS_FIELD_NUMBER: _ClassVar[int]
     DELETE_WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    EXPEDITE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     delete: Order.Delete
@@ -224,5 +236,6 @@ class Order(_message.Message):
     declare: Order.Declare
     put_windows: Windows
     delete_windows: str
+    expedite: Order.Expedite
     access: str
-    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ..., put_windows: _Optional[_Union[Windows, _Mapping]] = ..., delete_windows: _Optional[str] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, task_id: _Optional[str] = ..., delete: _Optional[_Union[Order.Delete, _Mapping]] = ..., poll: _Optional[_Union[Order.Poll, _Mapping]] = ..., confirm: _Optional[_Union[Order.Confirm, _Mapping]] = ..., extend: _Optional[_Union[Order.Extend, _Mapping]] = ..., put_budget: _Optional[_Union[Budget, _Mapping]] = ..., delete_budget: _Optional[_Union[Order.DeleteBudget, _Mapping]] = ..., declare: _Optional[_Union[Order.Declare, _Mapping]] = ..., put_windows: _Optional[_Union[Windows, _Mapping]] = ..., delete_windows: _Optional[str] = ..., expedite: _Optional[_Union[Order.Expedite, _Mapping]] = ..., access: _Optional[str] = ...) -> None: ...

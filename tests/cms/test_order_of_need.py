@@ -1,0 +1,130 @@
+"""Repairs, urgent work, roll-outs and planned work: who goes first, and what is taken back for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cms.ledger.book import Rules, TaskLedger
+from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.calendar import Calendar, CalendarRule, Freeze
+from cms.ledger.decide import TaskChange, decide
+from cms.ledger.instances import Instance, InstanceKey
+from cms.ledger.need import Need
+from cms.ledger.states import State, TaskEvent
+from cms.ledger.tasks import Task
+from control.amounts import Amount
+from tests.cms.cloud import service_of
+from tests.cms.test_hqctl import hqctl
+
+NOW = 1_000_000.0
+
+
+def ledger(*tasks: Task, most: int = 2) -> TaskLedger:
+    """Ten instances of web, one a host; `most` of them may be unavailable."""
+    budgets = Budgets([Budget("web", "web", max_unavailable=Amount(most))])
+    book = TaskLedger.empty(Rules(), ["ams"], budgets)
+    book.picture.believe(["ams"])
+    for number in range(10):
+        key = InstanceKey("ams", f"i{number}")
+        book.picture.put_instance(Instance(key, "web", f"h{number}"))
+        book.picture.record_report(key, NOW)
+    for task in tasks:
+        book.put_task(task)
+    return book
+
+
+def task(order: int, *hosts: int, need: Need = Need.PLANNED, asked_at: float = NOW, **more: object) -> Task:
+    names = tuple(f"h{host}" for host in hosts)
+    times = {"added_at": asked_at, "asked_at": asked_at, "polled_at": NOW, "since": NOW}
+    return Task(f"t{order}", order, "reboot", names, need=need, **(times | more))  # type: ignore[arg-type]
+
+
+def events(book: TaskLedger, now: float = NOW) -> list[TaskChange]:
+    return decide(book, now).changes
+
+
+PROVISIONAL: dict[str, Any] = {"state": State.PROVISIONAL, "confirm": True}
+
+
+def test_the_most_needed_go_first_whenever_they_came() -> None:
+    needs = (Need.PLANNED, Need.ROLLOUT, Need.URGENT, Need.REPAIR)
+    book = ledger(*(task(n, n, need=need) for n, need in enumerate(needs)))
+    assert [change.task_id for change in events(book)] == ["t3", "t2"]
+
+
+def test_a_group_is_as_needed_as_its_least_needed_task() -> None:
+    group = [task(n, n, need=need, group="g", asked_at=NOW - 60) for n, need in enumerate((Need.REPAIR, Need.PLANNED))]
+    book = ledger(*group, task(2, 2, need=Need.URGENT))
+    assert [change.task_id for change in events(book)] == ["t2"]
+
+
+def test_provisional_planned_work_is_taken_back_by_whole_groups_and_the_repair_is_granted_at_once() -> None:
+    group = [task(n, n, group="g", **PROVISIONAL) for n in (0, 1)]
+    book = ledger(*group, task(2, 2, need=Need.REPAIR))
+    assert events(book) == [
+        TaskChange("t0", TaskEvent.WITHDRAW),
+        TaskChange("t1", TaskEvent.WITHDRAW),
+        TaskChange("t2", TaskEvent.GRANT),
+    ]
+
+
+@pytest.mark.parametrize("latest", [0, 1])
+def test_only_as_many_are_taken_back_as_it_takes_the_latest_first(latest: int) -> None:
+    orders = (1, 2) if latest else (2, 1)
+    book = ledger(task(orders[0], 0, **PROVISIONAL), task(orders[1], 1, **PROVISIONAL), task(3, 2, need=Need.REPAIR))
+    assert events(book) == [TaskChange("t2", TaskEvent.WITHDRAW), TaskChange("t3", TaskEvent.GRANT)]
+
+
+def test_nothing_is_taken_back_in_vain() -> None:
+    held = task(0, 0, state=State.GRANTED)
+    book = ledger(held, task(1, 1, **PROVISIONAL), task(2, 2, 3, need=Need.REPAIR))
+    assert events(book) == []
+    assert events(ledger(held, task(1, 1, **PROVISIONAL), task(2, 2, need=Need.URGENT))) == []
+
+
+def test_who_has_waited_long_keeps_his_ok_and_takes_turns_with_repairs() -> None:
+    old = task(1, 1, asked_at=NOW - 3700, **PROVISIONAL)
+    assert events(ledger(task(0, 0, state=State.GRANTED), old, task(2, 2, need=Need.REPAIR))) == []
+    waits, repair = task(1, 1, asked_at=NOW - 3700), task(2, 2, need=Need.REPAIR)
+    assert events(ledger(waits, repair, most=1)) == [TaskChange("t1", TaskEvent.GRANT)]
+    waits = task(1, 1, asked_at=NOW - 3600 - 700)  # its turn is over
+    assert events(ledger(waits, repair, most=1)) == [TaskChange("t2", TaskEvent.GRANT)]
+
+
+def test_a_task_that_is_asked_again_has_waited_since_the_first_time() -> None:
+    book = ledger(task(0, 0, state=State.GRANTED), task(1, 1, asked_at=NOW - 3000), most=1)
+    book.drop_task("t1", NOW)
+    book.put_task(task(5, 1, asked_at=NOW + 60))
+    assert book.tasks["t5"].asked_at == NOW - 3000
+    book.put_task(task(6, 2, asked_at=NOW + 60))
+    assert book.tasks["t6"].asked_at == NOW + 60
+
+
+def test_repairs_need_no_window_and_urgent_work_heeds_no_freeze() -> None:
+    def granted(need: Need, *, repairs: bool = False) -> bool:
+        book = ledger(task(1, 1, need=need))
+        freeze = Freeze(NOW - 60, NOW + 60, "year end", repairs)
+        book.calendar = Calendar((CalendarRule("all", freezes=(freeze,)),))
+        return bool(events(book))
+
+    assert [granted(need) for need in Need] == [True, True, False, False]
+    assert [granted(need, repairs=True) for need in Need] == [False, True, False, False]
+
+
+async def test_who_may_repair_is_configured_and_an_operator_can_make_a_task_urgent() -> None:
+    async with service_of(4, healers={"wall-e": []}) as (_, cms):
+        freeze = {"name": "all", "freeze": [{"begin": "2020-01-01", "end": "2099-01-01", "reason": "quiet"}]}
+        assert (await cms.call_connect("PutWindows", {"windows": freeze})).status == 200
+        planned = (await cms.ask("planned", "h0")).body
+        assert (planned["status"], planned["details"]["need"]) == ("in-process", "planned")
+        other = (await cms.ask("other", "h0", issuer="ann", failure="disk")).body
+        assert (other["status"], other["details"]["need"]) == ("in-process", "planned")
+        assert (await cms.ask("repair", "h1", failure="disk")).body["details"]["need"] == "repair"
+        await cms.becomes("repair", "ok")
+        assert (await cms.call("DELETE", "/repair")).status == 204
+        words = ("disruptions", "expedite", "planned", "--reason", "leaking", "--by", "ann")
+        assert await hqctl(cms, *words) == (0, "task planned is urgent\n")
+        await cms.becomes("planned", "ok")
+        assert "made urgent by ann: leaking" in (await hqctl(cms, "disruptions", "why", "planned"))[1]
