@@ -8,7 +8,9 @@ from typing import Final
 
 from cms.ledger.actions import ACTIONS
 from cmspb.storage.v1 import ledger_pb2
+from cmspb.v1 import cms_pb2
 from control.amounts import Amount
+from serving.durations import duration_s
 from serving.errors import InvalidRequest, Violation
 
 TYPES: Final = ("manual", "automated")
@@ -55,10 +57,16 @@ def check_budget(budget: ledger_pb2.Budget) -> None:
     for field in ("min_ready", "max_unavailable"):
         if text := getattr(budget, field):
             found += _amount(text, f"budget.{field}")
+    found += _brief(budget.brief) if budget.HasField("brief") else []
     found += [*_words(budget.cluster, "budget.cluster"), *_words(budget.labels, "budget.labels")]
     found += _words(budget.labels.values(), "budget.labels")
     if found:
         raise InvalidRequest(*found)
+
+
+def _brief(brief: cms_pb2.Brief) -> list[Violation]:
+    amount = _amount(brief.max_unavailable, "budget.brief.max_unavailable")
+    return [*amount, *_duration(brief.within, "budget.brief.within")]
 
 
 def _which(given: str, one: str, other: str) -> str:
@@ -106,6 +114,14 @@ def _amount(text: str, field: str) -> list[Violation]:
         Amount.parse(text)
     except ValueError as error:
         return [Violation(field, str(error))]
+    return []
+
+
+def _duration(text: str, field: str) -> list[Violation]:
+    try:
+        duration_s(text, field)
+    except InvalidRequest as error:
+        return list(error.violations)
     return []
 
 

@@ -13,6 +13,7 @@ from cms.ledger.tasks import Task
 from cmspb.storage.v1 import ledger_pb2
 from control import Kind, Stored
 from control.amounts import Amount
+from serving.durations import duration_s
 
 TASK: Final = Kind("task", ledger_pb2.Task)
 BUDGET: Final = Kind("budget", ledger_pb2.Budget)
@@ -85,6 +86,8 @@ def budget_of(record: ledger_pb2.Budget) -> Budget:
         Amount.parse(record.min_ready) if record.min_ready else None,
         Amount.parse(record.max_unavailable) if record.max_unavailable else None,
         record.reject_impossible,
+        Amount.parse(record.brief.max_unavailable) if record.HasField("brief") else None,
+        duration_s(record.brief.within, "budget.brief.within") if record.HasField("brief") else 0.0,
     )
 
 

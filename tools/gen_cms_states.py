@@ -41,11 +41,13 @@ def _states() -> Iterator[str]:
 
 
 def _actions() -> Iterator[str]:
-    yield "| action | since | takes instances down | overdue after |"
-    yield "| --- | --- | --- | --- |"
+    yield "| action | since | takes instances down | overdue after | away at most |"
+    yield "| --- | --- | --- | --- | --- |"
     for action in ACTIONS.values():
         since = "cms.v1 only" if action.since is None else f"v1.{action.since}"
-        yield f"| {action.name} | {since} | {'yes' if action.disrupts else 'no'} | {action.bound_s / 3600:.0f} h |"
+        disrupts = "yes" if action.disrupts else "no"
+        away = f"{action.away_s / 60:.0f} min" if action.away_s < float("inf") else ""
+        yield f"| {action.name} | {since} | {disrupts} | {action.bound_s / 3600:.0f} h | {away} |"
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def budget_record(budget: pb.Budget) -> ledger_pb2.Budget:
         min_ready=budget.min_ready,
         max_unavailable=budget.max_unavailable,
         reject_impossible=budget.reject_impossible,
+        brief=budget.brief if budget.HasField("brief") else None,
     )
 
 
@@ -122,4 +123,5 @@ def budget_message(record: ledger_pb2.Budget) -> pb.Budget:
         min_ready=record.min_ready,
         max_unavailable=record.max_unavailable,
         reject_impossible=record.reject_impossible,
+        brief=record.brief if record.HasField("brief") else None,
     )

@@ -17,6 +17,7 @@ class TaskAction:
         since: the minor version of the wire API that knows it first; None: that API does not have it.
         disrupts: it takes instances down; False: it is allowed at once and holds nothing.
         proves_itself: it ends only after its instances have reported: nothing has to be heard again.
+        away_s: a host is gone for this long, or less, when all goes well.
         bound_s: work of this kind is overdue after this time; an operator may extend it.
     """
 
@@ -25,6 +26,7 @@ class TaskAction:
     disrupts: bool
     bound_s: float
     proves_itself: bool = False
+    away_s: float = float("inf")
 
 
 ACTIONS: Final = {
@@ -33,7 +35,7 @@ ACTIONS: Final = {
         TaskAction("prepare", 1, disrupts=False, bound_s=_DAY),
         TaskAction("deactivate", 1, disrupts=True, bound_s=_DAY),
         TaskAction("power-off", 0, disrupts=True, bound_s=_DAY),
-        TaskAction("reboot", 0, disrupts=True, bound_s=_HOUR),
+        TaskAction("reboot", 0, disrupts=True, bound_s=_HOUR, away_s=600),
         TaskAction("profile", 0, disrupts=True, bound_s=6 * _HOUR),
         TaskAction("redeploy", 0, disrupts=True, bound_s=6 * _HOUR),
         TaskAction("repair-link", 0, disrupts=True, bound_s=7 * _DAY),
@@ -42,7 +44,7 @@ ACTIONS: Final = {
         TaskAction("repair-bmc", 0, disrupts=True, bound_s=7 * _DAY),
         TaskAction("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
         TaskAction("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
-        TaskAction("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
+        TaskAction("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR, away_s=900),
         # The new revision is ready in HQ through a report sent after the switch.
         TaskAction("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
     )

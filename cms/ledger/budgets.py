@@ -20,6 +20,7 @@ class Budget:
         service: of this service; empty: of any, by labels.
         labels: all of them.
         clusters: in one of these; empty: in all.
+        brief: max_unavailable while only brief work, of at most `within_s`, comes to it.
         rejects: a task that is impossible now is rejected instead of waiting.
     """
 
@@ -30,6 +31,8 @@ class Budget:
     min_ready: Amount | None = None
     max_unavailable: Amount | None = None
     rejects: bool = False
+    brief: Amount | None = None
+    within_s: float = 0.0
 
     def selects(self, instance: Instance) -> bool:
         """The instance is one of its own, whether it counts yet or not."""
@@ -43,11 +46,16 @@ class Budget:
         """How many of so many must stay available."""
         return floor_for(total, min_ready=self.min_ready, max_unavailable=self.max_unavailable)
 
+    def brief_floor(self, total: int) -> int:
+        """The same for brief work."""
+        return floor_for(total, max_unavailable=self.brief) if self.brief is not None else self.floor(total)
+
     def words(self) -> str:
         """The rule as people write it."""
-        return (
-            f"min_ready {self.min_ready}" if self.min_ready is not None else f"max_unavailable {self.max_unavailable}"
-        )
+        brief = f", brief {self.brief} within {self.within_s / 60:g}m" if self.brief is not None else ""
+        if self.min_ready is not None:
+            return f"min_ready {self.min_ready}{brief}"
+        return f"max_unavailable {self.max_unavailable}{brief}"
 
 
 class Budgets:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from cms.ledger.actions import ACTIONS
 from cms.ledger.instances import InstanceKey, Standing
 from cms.ledger.limits import DomainLimits
 from cms.ledger.picture import InstanceIndex
@@ -53,6 +54,7 @@ class Claim:
     Attributes:
         taken: by budget, instances that are not certainly down and that nobody else holds.
         held: by budget, what others hold.
+        away_s: by budget, for how long the work takes hosts away.
         all: by budget, how many it takes in total.
         domains: by limit.
         silent: locations that it depends on and that are not known.
@@ -61,6 +63,7 @@ class Claim:
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
     held: dict[str, set[InstanceKey]] = field(default_factory=dict)
+    away_s: dict[str, float] = field(default_factory=dict)
     all: dict[str, int] = field(default_factory=dict)
     domains: dict[str, set[str]] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
@@ -72,10 +75,11 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
     """What tasks that hold nothing yet would take. `locations`: all there are."""
     claim = Claim()
     hosts = {host for task in tasks for host in task.hosts}
-    keys = set().union(*(picture.disrupted_by(task) for task in tasks))
-    for key in keys:
+    keys = _away_s(tasks, picture)
+    for key, away_s in keys.items():
         place, budgets = picture.budget_entry(key)
         for name in budgets:
+            claim.away_s[name] = max(claim.away_s.get(name, 0.0), away_s)
             claim.all[name] = claim.all.get(name, 0) + 1
             if place is TallyPlace.HELD:
                 claim.held.setdefault(name, set()).add(key)
@@ -95,6 +99,29 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
     return claim
 
 
+def _away_s(tasks: Sequence[Task], picture: InstanceIndex) -> dict[InstanceKey, float]:
+    """The instances that tasks take down, and for how long."""
+    keys: dict[InstanceKey, float] = {}
+    for task in tasks:
+        away_s = ACTIONS[task.action].away_s
+        for key in picture.disrupted_by(task):
+            keys[key] = max(keys.get(key, 0.0), away_s)
+    return keys
+
+
+def is_brief(tally: BudgetTally, claim: Claim) -> bool:
+    """The budget allows more for this work, if nothing is in the way."""
+    budget = tally.budget
+    return budget.brief is not None and claim.away_s.get(budget.name, float("inf")) <= budget.within_s
+
+
+def ordinary_or_brief_floor(tally: BudgetTally, picture: InstanceIndex, overdue: Set[str]) -> int:
+    """The floor for brief work: the ordinary one beside a hold that has outlasted its bound."""
+    held = tally.apart[TallyPlace.HELD] if overdue else ()
+    is_late = any(not overdue.isdisjoint(picture.holders(picture.instances[key])) for key in held)
+    return tally.floor if is_late else min(tally.floor, tally.budget.brief_floor(tally.total))
+
+
 class Round:
     """What was granted, or reserved for earlier units, since the sums were computed."""
 
@@ -102,11 +129,26 @@ class Round:
         """`overdue`: ids of tasks whose work should have ended."""
         self._picture, self._limits, self._overdue = picture, limits, overdue
         self._taken: dict[str, list[set[InstanceKey]]] = {}  # merged on demand: most budgets are never needed
+        self._ordinary: set[str] = set()  # budgets of which ordinary work ahead needs the ordinary floor
         self._under_work = {name: set(busy) for name, busy in limits.busy.items()}
         self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
+    def expect(self, claim: Claim) -> None:
+        """Leave the ordinary floor to ordinary work that is ahead: brief work could go on below it for ever."""
+        for name in claim.taken.keys() | claim.held.keys():
+            if not is_brief(self._picture.tallies[name], claim):
+                self._ordinary.add(name)
+
+    def floor(self, name: str, claim: Claim) -> int:
+        """What must stay of a budget when a claim is granted."""
+        tally = self._picture.tallies[name]
+        if name in self._ordinary or not is_brief(tally, claim):
+            return tally.floor
+        return ordinary_or_brief_floor(tally, self._picture, self._overdue)
+
     def take(self, claim: Claim) -> None:
         """Count a claim, granted or reserved."""
+        self.expect(claim)
         for name, keys in claim.taken.items():
             if name in self._taken:
                 self._taken[name].append(keys)
@@ -129,9 +171,9 @@ class Round:
         for name, keys in claim.taken.items():
             tally = self._picture.tallies[name]
             taken = self._taken_of(name)
-            left = tally.available - len(taken) - len(keys - taken)
-            if left < tally.floor:
-                found.append(Obstacle("budget", name, self._budget_wait(tally, claim), tally.floor, left))
+            left, floor = tally.available - len(taken) - len(keys - taken), self.floor(name, claim)
+            if left < floor:
+                found.append(Obstacle("budget", name, self._budget_wait(tally, claim, floor), floor, left))
         return found
 
     def limits(self, claim: Claim) -> list[Obstacle]:
@@ -149,7 +191,9 @@ class Round:
             shared = {key for key in claim.held.get(name, ()) if self._would_be_free(key, withdrawn)}
             taken[name] = claim.taken.get(name, set()) | shared
             tally, before = self._picture.tallies[name], self._taken_of(name)
-            if taken[name] and tally.available + len(freed.get(name, ())) - len(before | taken[name]) < tally.floor:
+            if taken[name] and tally.available + len(freed.get(name, ())) - len(before | taken[name]) < self.floor(
+                name, claim
+            ):
                 return False
         for name, domains in claim.domains.items():
             busy = self._limits.busy[name]
@@ -173,8 +217,8 @@ class Round:
             parts[:] = [set().union(*parts)]
         return parts[0]
 
-    def _budget_wait(self, tally: BudgetTally, claim: Claim) -> WaitCause:
-        name, floor = tally.budget.name, tally.floor
+    def _budget_wait(self, tally: BudgetTally, claim: Claim, floor: int) -> WaitCause:
+        name = tally.budget.name
         if tally.total - claim.all[name] < floor:
             return WaitCause.IMPOSSIBLE
         ending: Set[InstanceKey] = tally.apart[TallyPlace.HELD]

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cms.ledger.book import TaskLedger
-from cms.ledger.claims import Claim, Obstacle, Round, WaitCause, claim_of
+from cms.ledger.claims import (
+    Claim,
+    Obstacle,
+    Round,
+    WaitCause,
+    claim_of,
+    is_brief,
+    ordinary_or_brief_floor,
+)
 from cms.ledger.instances import InstanceKey
 from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
@@ -60,6 +68,8 @@ def decide(book: TaskLedger, now: float) -> Decision:
     book.picture.age(now)
     overdue = book.overdue(now)
     decision = Decision(Round(book.picture, book.limits, overdue))
+    for provisional in _provisional(book):
+        decision.round.expect(_claim(book, provisional))
     decision.changes += _lapses(book, now) or withdrawals(book, now)
     may_grant = not decision.changes and not book.closed
     waiting = dict(book.units(State.WAITING))
@@ -270,19 +280,22 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
     for tasks in reversed(_provisional(book)):
         later |= {task.id for task in tasks}
         is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), need_of(tasks), now))
-        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed):
+        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed, now):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)
     return changes
 
 
-def _still_fits(book: TaskLedger, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]]) -> bool:
+def _still_fits(
+    book: TaskLedger, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]], now: float
+) -> bool:
     """Whether provisional tasks could still be granted now, given what has recovered since.
 
     `later`: ids of these and of those that came after them.
     """
     uncertain: dict[str, int] = {}
+    claim, overdue = _claim(book, tasks), book.overdue(now)
     for key in set().union(*(book.picture.disrupted_by(task) for task in tasks)):
         instance = book.picture.instances[key]
         standing = book.picture.standing(instance)[0]
@@ -292,7 +305,8 @@ def _still_fits(book: TaskLedger, tasks: list[Task], later: set[str], freed: dic
             uncertain[name] = uncertain.get(name, 0) + (standing.value == TallyPlace.UNCERTAIN)
     for name, count in uncertain.items():
         tally = book.picture.tallies[name]
-        if tally.available + len(freed.get(name, ())) - count < tally.floor:
+        floor = ordinary_or_brief_floor(tally, book.picture, overdue) if is_brief(tally, claim) else tally.floor
+        if tally.available + len(freed.get(name, ())) - count < floor:
             return False
     return True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,3 +130,54 @@ async def test_who_may_repair_is_configured_and_an_operator_can_make_a_task_urge
         assert await hqctl(cms, *words) == (0, "task planned is urgent\n")
         await cms.becomes("planned", "ok")
         assert "made urgent by ann: leaking" in (await hqctl(cms, "disruptions", "why", "planned"))[1]
+
+
+def brief_ledger(*tasks: Task) -> TaskLedger:
+    """At most two of ten may be unavailable, five for work of at most 15 minutes."""
+    book = ledger(*tasks)
+    before = book.picture.budgets.by_name["web"]
+    budget = replace(before, brief=Amount(50, is_percent=True), within_s=900.0)
+    book.rule(Budgets([budget]), [before, budget])
+    return book
+
+
+def brief(order: int, host: int, **more: Any) -> Task:
+    return replace(task(order, host, **more), action="temporary-unreachable")
+
+
+def test_brief_work_may_take_more_and_other_work_may_not() -> None:
+    book = brief_ledger(*(brief(n, n) for n in range(7)))
+    assert [change.task_id for change in events(book)] == ["t0", "t1", "t2", "t3", "t4"]
+    long = [replace(task(n, n), action="redeploy") for n in range(4)]
+    assert [change.task_id for change in events(brief_ledger(*long))] == ["t0", "t1"]
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.PROVISIONAL])
+def test_brief_work_leaves_the_ordinary_floor_to_other_work_before_it(state: State) -> None:
+    held = [brief(n, n, state=State.GRANTED) for n in range(1 if state is State.PROVISIONAL else 2)]
+    other = replace(task(5, 5, state=state, confirm=True), action="redeploy")
+    assert events(brief_ledger(*held, other, brief(6, 6))) == []
+    assert len(events(brief_ledger(*held, brief(6, 6)))) == 1
+
+
+def test_a_hold_past_its_bound_ends_the_allowance_and_withdraws_what_needs_it() -> None:
+    late = brief(0, 0, state=State.GRANTED, overdue_at=NOW - 1)
+    others = [brief(n, n, **PROVISIONAL) for n in (1, 2, 3)]
+    changes = events(brief_ledger(late, *others))
+    assert changes == [TaskChange("t3", TaskEvent.WITHDRAW), TaskChange("t2", TaskEvent.WITHDRAW)]
+    assert events(brief_ledger(replace(late, overdue_at=NOW + 1), *others)) == []
+
+
+async def test_brief_is_set_and_shown_by_hqctl(tmp_path: Path) -> None:
+    file = tmp_path / "budgets.yaml"
+    file.write_text("{name: web, service: web, maxUnavailable: 1, brief: {maxUnavailable: 50%, within: 15m}}")
+    async with service_of(4) as (_, cms):
+        assert (await hqctl(cms, "budget", "apply", "-f", str(file)))[0] == 0
+        assert "max_unavailable 1, brief 50% within 15m" in (await hqctl(cms, "budget", "list"))[1]
+        for name in ("h0", "h1", "h2"):
+            await cms.ask(f"away-{name}", name, action="temporary-unreachable")
+        states = [await cms.status(f"away-{name}") for name in ("h0", "h1", "h2")]
+        assert states == ["ok", "ok", "in-process"]
+        file.write_text("{name: web, service: web, maxUnavailable: 1, brief: {maxUnavailable: x, within: soon}}")
+        code, printed = await hqctl(cms, "budget", "apply", "-f", str(file))
+        assert (code, "budget.brief.max_unavailable" in printed, "budget.brief.within" in printed) == (1, True, True)

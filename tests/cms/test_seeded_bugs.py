@@ -74,8 +74,8 @@ def counts_what_somebody_holds(patch: Patch) -> None:
 def charges_shared_hosts_to_nobody(patch: Patch) -> None:
     still_fits = decide._still_fits
 
-    def generous(book: Any, tasks: Any, later: set[str], freed: Any) -> bool:
-        return still_fits(book, tasks, {task.id for task in tasks}, freed)
+    def generous(book: Any, tasks: Any, later: set[str], *rest: Any) -> bool:
+        return still_fits(book, tasks, {task.id for task in tasks}, *rest)
 
     patch.setattr(decide, "_still_fits", generous)
 

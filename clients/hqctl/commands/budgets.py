@@ -94,7 +94,8 @@ def apply(cms: CmsProcesses, names: tuple[str, ...]) -> None:
     """Set budgets from YAML or JSON, one per document.
 
     \b
-    For example: {name: web, service: web, maxUnavailable: 10%}
+    For example: {name: web, service: web, maxUnavailable: 10%,
+                  brief: {maxUnavailable: 50%, within: 15m}}
     """
     cms.run(_put_budgets(cms, messages_in(names, pb.Budget)), writing=True)
 
