@@ -10,16 +10,15 @@ import pytest
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as model
-from tests.clients.instancectl.conftest import NewCtl, new_ctl
+from tests.clients.instancectl.conftest import NewCtl
 from tests.clients.instancectl.host_agents import heartbeats, host_agent, ready, short_directory
-from tests.clients.instancectl.supervised import NODE, instance, revision
+from tests.clients.instancectl.supervised import NODE, Ctl, instance, revision
 from tests.releases.conftest import Versions
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess
 from tests.support.reserved_port import kept_addresses
 from tests.support.sample_instances import eventually
 
-__all__ = ["new_ctl"]  # a fixture
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 TRUE = model.CONDITION_STATUS_TRUE
 TIMES = ("--liveness-timeout", "90s", "--report-interval", "2s")
@@ -30,6 +29,20 @@ def socket() -> Iterator[Path]:
     """Where the host agent listens."""
     with short_directory() as directory:
         yield directory / "agent.sock"
+
+
+@pytest.fixture
+async def new_ctl(tmp_path: Path) -> AsyncIterator[NewCtl]:
+    """A supervisor with flags that both versions have; it ends with the test."""
+    made: list[Ctl] = []
+
+    def make(name: str, *arguments: str) -> Ctl:
+        made.append(Ctl(tmp_path / name, *arguments))
+        return made[-1]
+
+    yield make
+    for ctl in made:
+        await ctl.clean_up()
 
 
 @asynccontextmanager

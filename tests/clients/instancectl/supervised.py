@@ -52,7 +52,7 @@ class Ctl:
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "instancectl.main", "run", "--dir", str(self.directory)),
-                *("--fetch-from", "127.0.0.1"),
+                *(("--fetch-from", "127.0.0.1") if self.root == ROOT else ()),  # the last release takes no such flag
                 *self._arguments,
                 *more,
                 stdin=asyncio.subprocess.DEVNULL,
