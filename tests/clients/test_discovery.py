@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -162,31 +161,6 @@ async def test_a_discovery_can_be_used_again_after_its_last_handle(
         async with found.service("web", port="http") as web:
             await web.ready()
             assert [endpoint.instance_id for endpoint in web.endpoints] == ["web-1"]
-
-
-async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: list[FakeReplica]) -> None:
-    go_on = asyncio.Event()
-
-    async def broken_off(request: pb.WatchInstancesRequest) -> AsyncIterator[pb.WatchInstancesResponse]:
-        for message in (snapshot("web-1", "web-2"), synced(), RESYNC, snapshot("web-2")):
-            yield message
-        await go_on.wait()
-
-    for replica in replicas:
-        replica.watches.append(broken_off)
-        replica.watches.append(say(snapshot("web-2"), snapshot("web-3"), synced("t2")))
-    told: list[EndpointChanges] = []
-    async with discovery(replicas[:1]).service("web", port="http") as web:
-        web.on_change(told.append)
-        await web.ready()
-        await until(lambda: web.source is Origin.KEPT)
-        assert (ids(web), web.stale) == (["web-1", "web-2"], True)
-        go_on.set()
-        await until(lambda: ids(web) == ["web-2", "web-3"])
-        await until(lambda: len(told) == 2)
-        assert web.resyncs >= 1
-    assert [bool(changes.resync) for changes in told] == [False, True]
-    assert ([e.instance_id for e in told[1].removed], [e.instance_id for e in told[1].added]) == (["web-1"], ["web-3"])
 
 
 async def test_a_lost_deletion_a_lost_creation_and_both_are_mended_by_starting_over(

@@ -101,21 +101,6 @@ async def test_a_restart_goes_on_behind_what_was_saved_and_repeats_nothing(
     assert [as_step(changes) for changes in told] == [{("+", "web-1", str(saved))}, history.steps[-1]]
 
 
-async def test_a_saved_token_that_hq_refuses_costs_a_resync_and_no_addresses(
-    history: History, telling: list[TellingReplica], tmp_path: Path
-) -> None:
-    history.write("web-1")
-    async with discovery(telling, tmp_path).service("web", port="http") as web:
-        await web.ready()
-    history.write("web-2")
-    for replica in telling:
-        replica.order("WatchInstances", refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST"))
-    async with discovery(telling, tmp_path).service("web", port="http") as web:
-        assert ids(web) == ["web-1"]
-        await web.ready(at_least=2, live=True)
-        assert (ids(web), web.resyncs) == (["web-1", "web-2"], 1)
-
-
 async def test_a_file_that_is_damaged_is_no_obstacle(
     history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,16 +110,6 @@ async def test_a_file_that_is_damaged_is_no_obstacle(
         await web.ready()
     assert "starting without it" in caplog.text
     assert json.loads((tmp_path / "web.json").read_text())["instances"][0]["id"] == "web-1"
-
-
-async def test_changes_are_saved_soon_not_only_at_the_end(
-    history: History, telling: list[TellingReplica], tmp_path: Path
-) -> None:
-    async with discovery(telling, tmp_path).service("web", port="http") as web:
-        await web.ready(at_least=0)
-        history.write("web-1")
-        file = tmp_path / "web.json"
-        await until(lambda: file.exists() and "web-1" in file.read_text())
 
 
 async def test_a_directory_that_cannot_be_written_is_no_obstacle(

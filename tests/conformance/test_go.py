@@ -19,7 +19,11 @@ MODULE = Path(__file__).parents[2] / "clients" / "go"
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("go") is None, reason="there is no go on PATH")
 async def test_the_go_client_holds(tmp_path: Path) -> None:
-    for command in (["go", "vet", "./..."], ["go", "build", "-o", str(tmp_path / "client"), "./cmd/hqconformance"]):
+    for command in (
+        ["go", "vet", "./..."],
+        ["go", "test", "-race", "./..."],
+        ["go", "build", "-o", str(tmp_path / "client"), "./cmd/hqconformance"],
+    ):
         run = await asyncio.create_subprocess_exec(*command, cwd=MODULE)
         assert await run.wait() == 0, command
     client = ClientProcess([str(tmp_path / "client")])
