@@ -55,6 +55,7 @@ class Claim:
         taken: by budget, instances that are not certainly down and that nobody else holds.
         held: by budget, what others hold.
         away_s: by budget, for how long the work takes hosts away.
+        ordinary: budgets that allow more for brief work, which this is not.
         all: by budget, how many it takes in total.
         domains: by limit.
         silent: locations that it depends on and that are not known.
@@ -64,6 +65,7 @@ class Claim:
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
     held: dict[str, set[InstanceKey]] = field(default_factory=dict)
     away_s: dict[str, float] = field(default_factory=dict)
+    ordinary: frozenset[str] = frozenset()
     all: dict[str, int] = field(default_factory=dict)
     domains: dict[str, set[str]] = field(default_factory=dict)
     silent: frozenset[str] = frozenset()
@@ -85,6 +87,8 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
                 claim.held.setdefault(name, set()).add(key)
             elif place is not TallyPlace.DOWN:
                 claim.taken.setdefault(name, set()).add(key)
+    touched = claim.taken.keys() | claim.held.keys()
+    claim.ordinary = frozenset(name for name in touched if not _is_indifferent(picture.tallies[name], claim))
     for name, limit in limits.by_name.items():
         domains = limits.domains(limit, hosts)
         if domains:
@@ -115,6 +119,11 @@ def is_brief(tally: BudgetTally, claim: Claim) -> bool:
     return budget.brief is not None and claim.away_s.get(budget.name, float("inf")) <= budget.within_s
 
 
+def _is_indifferent(tally: BudgetTally, claim: Claim) -> bool:
+    """It does not matter to others in the budget whether this work is brief."""
+    return tally.budget.brief is None or is_brief(tally, claim)
+
+
 def ordinary_or_brief_floor(tally: BudgetTally, picture: InstanceIndex, overdue: Set[str]) -> int:
     """The floor for brief work: the ordinary one beside a hold that has outlasted its bound."""
     held = tally.apart[TallyPlace.HELD] if overdue else ()
@@ -135,9 +144,7 @@ class Round:
 
     def expect(self, claim: Claim) -> None:
         """Leave the ordinary floor to ordinary work that is ahead: brief work could go on below it for ever."""
-        for name in claim.taken.keys() | claim.held.keys():
-            if not is_brief(self._picture.tallies[name], claim):
-                self._ordinary.add(name)
+        self._ordinary |= claim.ordinary
 
     def floor(self, name: str, claim: Claim) -> int:
         """What must stay of a budget when a claim is granted."""

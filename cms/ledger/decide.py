@@ -274,13 +274,14 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
     What several of them hold is charged to the first one; otherwise all of them could be confirmed.
     """
     changes: list[TaskChange] = []
+    overdue = book.overdue(now)
     freed: dict[str, set[InstanceKey]] = {}
     withdrawn: set[str] = set()
     later: set[str] = set()
     for tasks in reversed(_provisional(book)):
         later |= {task.id for task in tasks}
         is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), need_of(tasks), now))
-        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed, now):
+        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed, overdue):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)
@@ -288,14 +289,14 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
 
 
 def _still_fits(
-    book: TaskLedger, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]], now: float
+    book: TaskLedger, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]], overdue: frozenset[str]
 ) -> bool:
     """Whether provisional tasks could still be granted now, given what has recovered since.
 
     `later`: ids of these and of those that came after them.
     """
     uncertain: dict[str, int] = {}
-    claim, overdue = _claim(book, tasks), book.overdue(now)
+    claim = _claim(book, tasks)
     for key in set().union(*(book.picture.disrupted_by(task) for task in tasks)):
         instance = book.picture.instances[key]
         standing = book.picture.standing(instance)[0]

@@ -269,7 +269,7 @@ class History:
                 rng.choice(("web", "db")) if by_service else "",
                 {} if by_service else {"tier": "a"},
                 frozenset(rng.sample(LOCATIONS, 1)) if rng.random() < 0.2 else frozenset(),
-                **{rng.choice(("min_ready", "max_unavailable")): amount},
+                **{rng.choice(("min_ready", "max_unavailable")): amount},  # type: ignore[arg-type]
                 rejects=rng.random() < 0.2,
             )
             self.budgets.append(budget)
