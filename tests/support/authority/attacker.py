@@ -123,7 +123,7 @@ class Attack:
             pass
         finally:
             call.leave()
-        return "OK", "".join(answers)
+        return "OK" if answers else "TIMEOUT", "".join(answers)  # a watch that was not answered yet
 
     async def _site(self, server: Guarded, path: str) -> tuple[str, str, str]:
         verb, page, content = "GET", path, None
