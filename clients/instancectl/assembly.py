@@ -1,19 +1,21 @@
-"""The one place where the objects of a supervisor are wired together."""
+"""The one place where the objects of supervisors are wired together."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import shlex
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from instancectl.clock import InstancectlClock, MachineClock
 from instancectl.containers.workshop import Workshop
 from instancectl.content.fetch import ContentStore, Sources
+from instancectl.content.guard import Guard, NoGuard
 from instancectl.content.prepare import Preparer
 from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
 from instancectl.control_socket import ControlServer, serve
@@ -22,6 +24,7 @@ from instancectl.layout import Layout
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import best_limiter
+from instancectl.processes.reaper import ProcessReaper
 from instancectl.reports.reporter import StatusReporter
 from instancectl.reports.sink import NoSink, StatusSink
 from instancectl.route import HqRoute, route_of
@@ -34,7 +37,25 @@ from instancectl.wanted.desired import Desired
 from instancectl.wanted.hq_source import HqSource
 from instancectl.wanted.source import DesiredSource, FileSource
 
-log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class SharedTools:
+    """What all instances of a process use. `route`: None: nothing is reported."""
+
+    clock: InstancectlClock
+    rng: random.Random
+    reaper: ProcessReaper
+    route: HqRoute | None
+    guard: Guard = field(default_factory=NoGuard)
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisedDirectory:
+    """A directory that is locked by us, with its supervisor and where that reports to."""
+
+    layout: Layout
+    supervisor: Supervisor
+    sink: StatusSink
 
 
 async def run(settings: RunSettings) -> bool:
@@ -44,39 +65,46 @@ async def run(settings: RunSettings) -> bool:
         Occupied, StateUnreadable, WrongDirectory: the directory cannot be used; str() says what to do.
         OSError: a file operation on it failed.
     """
-    layout = Layout.at(settings.directory, settings.store)
-    layout.make()
-    with hold_lock(layout.lock):
-        return await _run_locked(settings, layout)
-
-
-async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
-    clock, rng = MachineClock(), random.Random()
     async with AsyncExitStack() as stack:
+        rng = random.Random()
         route = None
         if settings.servers or settings.host_agent:
             route = route_of(settings.host_agent, settings.servers, settings.credentials, rng)
             stack.push_async_callback(route.close)
-        last_good = wishes.load(layout.last_good)
-        workshop = _workshop(settings, layout, clock, rng)
-        stack.enter_context(_open_children(workshop.children))
-        store = ContentStore(layout.store, Sources(settings.file_root, settings.fetch_from, settings.fetch_bytes))
-        preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.output)
-        manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
-        source = _source(settings, route, last_good, clock, rng)
-        supervisor = Supervisor(source, last_good, workshop, preparer, manner)
-        sink = _sink(route, supervisor, clock, rng)
+        tools = SharedTools(MachineClock(), rng, stack.enter_context(open_reaper()), route)
+        directory = stack.enter_context(open_directory(settings, tools))
         if settings.once:
-            return await supervisor.once(sink)
-        stack.enter_context(_signals(supervisor))
-        await stack.enter_async_context(_answering(layout.socket, supervisor, sink))
-        await supervisor.run(sink)
+            return await directory.supervisor.once(directory.sink)
+        stack.enter_context(_signals(directory.supervisor))
+        await stack.enter_async_context(answer_status(directory))
+        await directory.supervisor.run(directory.sink)
         return True
 
 
-def _workshop(settings: RunSettings, layout: Layout, clock: InstancectlClock, rng: random.Random) -> Workshop:
+@contextmanager
+def open_directory(settings: RunSettings, tools: SharedTools) -> Iterator[SupervisedDirectory]:
+    """Lock the directory of an instance and wire its supervisor, which has not begun.
+
+    Raises:
+        Occupied, StateUnreadable: the directory cannot be used; str() says what to do.
+        OSError: a file operation on it failed.
+    """
+    layout = Layout.at(settings.directory, settings.store)
+    layout.make()
+    with hold_lock(layout.lock):
+        last_good = wishes.load(layout.last_good)
+        workshop = _workshop(settings, layout, tools)
+        store = ContentStore(layout.store, Sources(settings.file_root, settings.fetch_from, settings.fetch_bytes))
+        preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.guard, workshop.output)
+        manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
+        source = _source(settings, last_good, tools)
+        supervisor = Supervisor(source, last_good, workshop, preparer, manner)
+        yield SupervisedDirectory(layout, supervisor, _sink(supervisor, tools))
+
+
+def _workshop(settings: RunSettings, layout: Layout, tools: SharedTools) -> Workshop:
     state = StateFile(layout.state)
-    children = Children(state.state.owner)
+    children = Children(state.state.owner, tools.reaper)
     commands = Commands(children)
     providers = {spec.name: _provider(spec, commands) for spec in settings.providers}
     return Workshop(
@@ -85,11 +113,12 @@ def _workshop(settings: RunSettings, layout: Layout, clock: InstancectlClock, rn
         children=children,
         commands=commands,
         secrets=SecretValues(providers),
+        guard=tools.guard,
         limiter=best_limiter(f"{settings.instance_id}@{layout.root}"),
         restarts=settings.restarts,
         output=settings.output,
-        clock=clock,
-        rng=rng,
+        clock=tools.clock,
+        rng=tools.rng,
     )
 
 
@@ -99,26 +128,28 @@ def _provider(spec: ProviderSpec, commands: Commands) -> SecretProvider:
     return CommandProvider(shlex.split(spec.place), commands)
 
 
-def _source(
-    settings: RunSettings, route: HqRoute | None, last_good: Desired | None, clock: InstancectlClock, rng: random.Random
-) -> DesiredSource:
+def _source(settings: RunSettings, last_good: Desired | None, tools: SharedTools) -> DesiredSource:
     if settings.file is not None:
-        return FileSource(settings.file, settings.node, clock)
-    assert route is not None, "checked by the command line"
-    return HqSource(route, settings.instance_id, settings.node, last_good, clock, rng)
+        return FileSource(settings.file, settings.node, tools.clock)
+    assert tools.route is not None, "checked by the command line"
+    return HqSource(tools.route, settings.instance_id, settings.node, last_good, tools.clock, tools.rng)
 
 
-def _sink(route: HqRoute | None, supervisor: Supervisor, clock: InstancectlClock, rng: random.Random) -> StatusSink:
-    return NoSink() if route is None else StatusReporter(route, clock, rng, supervisor.on_reporting_stopped)
+def _sink(supervisor: Supervisor, tools: SharedTools) -> StatusSink:
+    if tools.route is None:
+        return NoSink()
+    return StatusReporter(tools.route, tools.clock, tools.rng, supervisor.on_reporting_stopped)
 
 
 @contextmanager
-def _open_children(children: Children) -> Iterator[None]:
-    children.open()
+def open_reaper() -> Iterator[ProcessReaper]:
+    """The reaper of this process, at work."""
+    reaper = ProcessReaper()
+    reaper.open()
     try:
-        yield
+        yield reaper
     finally:
-        children.close()
+        reaper.close()
 
 
 @contextmanager
@@ -136,8 +167,17 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _answering(socket: Path, supervisor: Supervisor, sink: StatusSink) -> AsyncIterator[None]:
-    server = await serve(socket, ControlServer({"status": lambda: snapshot(supervisor, sink)}).talk)
+async def answer_status(directory: SupervisedDirectory) -> AsyncIterator[None]:
+    """Answer `instancectl status` for a directory meanwhile."""
+    supervisor, sink = directory.supervisor, directory.sink
+    async with answer_at(directory.layout.socket, lambda: snapshot(supervisor, sink)):
+        yield
+
+
+@asynccontextmanager
+async def answer_at(socket: Path, status: Callable[[], Any]) -> AsyncIterator[None]:
+    """Answer the question for the status at a socket meanwhile. Raises OSError."""
+    server = await serve(socket, ControlServer({"status": status}).talk)
     try:
         yield
     finally:

@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def pipes(self) -> Path:
-        """Named pipes that carry the output of children."""
+        """Named pipes that carry the output of children that an agent of an earlier version started."""
         return self.root / "pipes"
 
     def revision(self, key: RevisionContentKey) -> Path:
@@ -88,12 +88,18 @@ class Layout:
         return self.store.is_relative_to(self.root)
 
     def make(self) -> None:
-        """Make the directories. Logs and pipes are private; directories of revisions may be traversed by others."""
+        """Make the directories. Logs are private; directories of revisions may be traversed by others."""
         self.root.mkdir(parents=True, exist_ok=True)
-        for private in (self.logs, self.pipes):
-            private.mkdir(mode=0o700, exist_ok=True)
+        self.logs.mkdir(mode=0o700, exist_ok=True)
         for path in (self.revisions, self.volumes, self.store):
             path.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+    def open_to_users(self) -> None:
+        """Let processes of other users pass through to what is theirs, and to nothing else. Raises OSError."""
+        for path in (self.root, self.revisions, self.volumes):
+            path.chmod(0o711)
+        for path in (self.logs, *([self.store] if self.owns_store else [])):
+            path.chmod(0o700)
 
     def free(self, *, volumes: bool) -> None:
         """Remove what the instance occupies, persistent volumes only if asked. A shared store stays as it is."""

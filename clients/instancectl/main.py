@@ -8,68 +8,33 @@ import logging
 import os
 import socket
 import sys
+from dataclasses import replace
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from hqcli.options import DurationParam, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.restarts import RestartSettings
-from instancectl.processes.output import OutputSettings
-from instancectl.settings import (
-    BadProvider,
-    BadSpeaker,
-    ProviderSpec,
-    RunSettings,
-    Speaker,
-    parse_provider,
-    parse_speaker,
+from instancectl.options import (
+    DEFAULT_AGENT,
+    DEFAULT_NODE_DIRECTORY,
+    UidRangeOption,
+    directory_option,
+    host_agent_socket_option,
+    instance_options,
+    node_option,
+    server_option,
+    speaker_option,
+    verbose_option,
 )
+from instancectl.processes.output import OutputSettings
+from instancectl.settings import NodeSettings, ProviderSpec, RunSettings, Speaker, UidRange, node_socket_of
 
 FAILED, UNREACHABLE, NOT_AS_WANTED = 1, 3, 4
-DEFAULT_DIRECTORY = Path("instance")
-DEFAULT_AGENT = Path("/run/instancectl/host-agent.sock")
-
-
-class Provider(click.ParamType[ProviderSpec]):
-    """NAME=dir:PATH or NAME=command:PROGRAM."""
-
-    name = "NAME=KIND:PLACE"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> ProviderSpec:
-        try:
-            return parse_provider(value)
-        except BadProvider as error:
-            self.fail(str(error), param, ctx)
-
-
-class Network(click.ParamType[IPv4Network | IPv6Network]):
-    """An IP address, or a network as ADDRESS/BITS."""
-
-    name = "ADDRESS"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> IPv4Network | IPv6Network:
-        try:
-            return ip_network(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a valid IP address or network: write 127.0.0.1 or 127.0.0.0/8", param, ctx)
-
-
-class SpeakerOption(click.ParamType[Speaker]):
-    """USER=INSTANCE[,INSTANCE]..."""
-
-    name = "USER=INSTANCE"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Speaker:
-        try:
-            return parse_speaker(value)
-        except BadSpeaker as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -78,26 +43,12 @@ def cli() -> None:
     """Supervise an instance: prepare its revisions, run the READY one, report all of them to HQ."""
 
 
-_SOME_S = click.FloatRange(min=0, min_open=True)
-directory_option = click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_DIRECTORY,
-    show_default=True,
-    help="Directory of the instance, used by nothing else.",
-)
-server_option = click.option(
-    "--server", "servers", multiple=True, envvar="HQ_SERVER", metavar="HOST:PORT", help="A replica of HQ; repeatable."
-)
-
-
 @cli.command(short_help="Supervise an instance until SIGTERM.")
 @directory_option
 @server_option
 @credential_options
 @click.option("--instance", "instance_id", default="", help="Id of the instance in HQ.")
-@click.option("--node", default="", help="Name of this node.  [default: host name]")
+@node_option
 @click.option(
     "--file", type=click.Path(dir_okay=False, path_type=Path), help="File with the desired instance, instead of HQ."
 )
@@ -106,45 +57,12 @@ server_option = click.option(
     type=click.Path(path_type=Path),
     help=f"Socket of this node's host agent.  [default: without --server {DEFAULT_AGENT}]",
 )
-@click.option("--secrets", "providers", type=Provider(), multiple=True, help="Provider of secret values; repeatable.")
-@click.option(
-    "--store", type=click.Path(file_okay=False, path_type=Path), help="Cache of fetched content, shared with others."
-)
-@click.option(
-    "--file-root", type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Allow file: sources, below this directory; without it, none are.",
-)  # fmt: skip
-@click.option(
-    "--fetch-from", type=Network(), multiple=True, metavar="ADDRESS",
-    help="Allow http(s): sources at this loopback or link-local address or network, too; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--fetch-bytes", type=click.IntRange(1), default=20 << 30, show_default=True, help="Size of the largest source.",
-)  # fmt: skip
-@click.option(
-    "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
-    help="What to do with the containers when another supervisor of this instance takes over.",
-)  # fmt: skip
-@click.option(
-    "--log-bytes",
-    type=click.IntRange(1),
-    default=10 << 20,
-    show_default=True,
-    help="Size at which a container's log is rotated.",
-)
-@click.option("--log-files", type=click.IntRange(1), default=3, show_default=True, help="Rotated logs to keep.")
-@click.option("--restart-first", type=_SOME_S, default=0.5, show_default=True, help="Seconds before the first restart.")
-@click.option(
-    "--restart-max", type=_SOME_S, default=60.0, show_default=True, help="Longest delay before a restart, in seconds."
-)
+@instance_options
 @click.option("--once", is_flag=True, help="Prepare, remove and report once, start nothing, then exit.")
-@click.option("-v", "--verbose", is_flag=True, help="Log debug messages.")
+@verbose_option
 def run(
-    *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
-    node: str, file: Path | None,
-    host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None,
-    file_root: Path | None, fetch_from: tuple[IPv4Network | IPv6Network, ...], fetch_bytes: int, when_fenced: str,
-    log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
+    *, servers: tuple[str, ...], instance_id: str, file: Path | None, host_agent: Path | None, once: bool,
+    verbose: bool, **others: Any,
 ) -> None:  # fmt: skip
     """Supervise an instance until SIGTERM; SIGHUP reloads the specification at once."""
     addresses = _split(servers)
@@ -153,25 +71,29 @@ def run(
     if file is None and host_agent is None and not addresses:
         host_agent = DEFAULT_AGENT
     _log_to_stderr(verbose)
-    _supervise(
-        RunSettings(
-            directory=directory,
-            node=node or socket.gethostname(),
-            instance_id=instance_id,
-            file=file,
-            servers=addresses,
-            credentials=credentials,
-            host_agent=host_agent,
-            store=store,
-            file_root=Path(os.path.normpath(file_root.absolute())) if file_root else None,
-            fetch_from=fetch_from,
-            fetch_bytes=fetch_bytes,
-            providers=providers,
-            when_fenced=when_fenced,
-            once=once,
-            restarts=RestartSettings(restart_first, restart_max),
-            output=OutputSettings(log_bytes, log_files),
-        )
+    settings = _instance_settings(addresses, **others)
+    _supervise(replace(settings, instance_id=instance_id, file=file, host_agent=host_agent, once=once))
+
+
+def _instance_settings(
+    servers: tuple[str, ...], *, directory: Path, credentials: CredentialFiles, node: str,
+    providers: tuple[ProviderSpec, ...], store: Path | None, file_root: Path | None,
+    fetch_from: tuple[IPv4Network | IPv6Network, ...], fetch_bytes: int, when_fenced: str,
+    log_bytes: int, log_files: int, restart_first: float, restart_max: float,
+) -> RunSettings:  # fmt: skip
+    return RunSettings(
+        directory=directory.absolute(),
+        node=node or socket.gethostname(),
+        servers=servers,
+        credentials=credentials,
+        store=store,
+        file_root=Path(os.path.normpath(file_root.absolute())) if file_root else None,
+        fetch_from=fetch_from,
+        fetch_bytes=fetch_bytes,
+        providers=providers,
+        when_fenced=when_fenced,
+        restarts=RestartSettings(restart_first, restart_max),
+        output=OutputSettings(log_bytes, log_files),
     )
 
 
@@ -189,7 +111,52 @@ def _supervise(settings: RunSettings) -> NoReturn:
     sys.exit(0 if done else FAILED)
 
 
-@cli.command(short_help="Show the status of a supervisor or host agent.")
+@cli.command(short_help="Supervise all instances of a node until SIGTERM.")
+@click.option(
+    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT_NODE_DIRECTORY,
+    show_default=True, help="Directory above those of the instances, which are named by their ids.",
+)  # fmt: skip
+@server_option
+@credential_options
+@node_option
+@host_agent_socket_option
+@speaker_option
+@click.option(
+    "--on-stop", type=click.Choice(["leave", "stop"]), default="leave", show_default=True,
+    help="What to do with the instances at SIGTERM: leave them running for the next agent, or stop them.",
+)  # fmt: skip
+@click.option(
+    "--uids", type=UidRangeOption(), default="200000-265535", show_default=True,
+    help="Uids for the users of services; nothing else on this node may use them.",
+)  # fmt: skip
+@click.option("--allow-root", "rooted", multiple=True, metavar="SERVICE", help="Run this service as root; repeatable.")
+@click.option(
+    "--runtime", type=click.Choice(["auto", "bubblewrap", "plain"]), default="auto", show_default=True,
+    help="What keeps instances apart beside users.",
+)  # fmt: skip
+@instance_options
+@verbose_option
+def node(
+    *, servers: tuple[str, ...], path: Path, speakers: tuple[Speaker, ...], on_stop: str, uids: UidRange,
+    rooted: tuple[str, ...], runtime: str, verbose: bool, **others: Any,
+) -> None:  # fmt: skip
+    """Supervise all instances that HQ places on this node, and serve its other supervisors as a host agent.
+
+    Each service runs as a user of its own, without privileges, if this is started as root.
+    SIGTERM ends it; the instances run on, and the next agent adopts them. SIGHUP reloads all specifications.
+    """
+    settings = replace(_instance_settings(_servers(servers), **others), host_agent=path.absolute())
+    _log_to_stderr(verbose)
+    from instancectl.files import Occupied
+    from instancectl.node.agent import run_node
+
+    try:
+        asyncio.run(run_node(NodeSettings(settings, speakers, on_stop == "stop", uids, rooted, runtime)))
+    except (BadCredentials, Occupied, OSError, ValueError) as error:
+        _fail(str(error))
+
+
+@cli.command(short_help="Show the status of a supervisor, a node's agent or host agent.")
 @directory_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--host-agent", type=click.Path(path_type=Path), help="Show the host agent at this socket instead.")
@@ -202,7 +169,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
     help="Wait this long until everything is as desired, e.g. 20s.",
 )
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
-    """Show the status of the supervisor of a directory, or of a host agent.
+    """Show the status of the supervisor of a directory, of a node's agent (the directory above), or of a host agent.
 
     Exits with 3 if there is none, and with 4 if --wait ran out before everything was as desired (for a host agent:
     before everything was reported).
@@ -212,10 +179,13 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     from instancectl.control_socket import ask, ask_until
     from instancectl.hostagent import status as agent_status
     from instancectl.layout import Layout
+    from instancectl.node import status as node_status
 
-    shown = agent_status if host_agent else own_status
-    is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
-    place = Layout.at(directory).socket
+    node_socket = node_socket_of(directory)
+    is_node = not host_agent and node_socket.exists()
+    shown = agent_status if host_agent else node_status if is_node else own_status
+    is_good = shown.is_as_wanted
+    place = node_socket if is_node else Layout.at(directory).socket
     asking = partial(agent_status.ask, host_agent) if host_agent else partial(ask, place, "status")
     found = asyncio.run(ask_until(asking, is_good, wait_s))
     if found is None:
@@ -250,24 +220,16 @@ def validate(file: Path) -> None:
 @cli.command(short_help="Run the host agent: relay between HQ and this node's supervisors.")
 @server_option
 @credential_options
-@click.option("--node", default="", help="Name of this node.  [default: host name]")
-@click.option(
-    "--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True,
-    help="Socket to listen on for supervisors.",
-)  # fmt: skip
-@click.option(
-    "--allow", "speakers", type=SpeakerOption(), multiple=True,
-    help="Let USER report for these instances, besides root and this user; {user} stands for the user's name.",
-)  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Log debug messages.")
+@node_option
+@host_agent_socket_option
+@speaker_option
+@verbose_option
 def host_agent(
     *, servers: tuple[str, ...], credentials: CredentialFiles, node: str, path: Path, speakers: tuple[Speaker, ...],
     verbose: bool,
 ) -> None:  # fmt: skip
     """Run the host agent: relay between HQ and this node's supervisors, over one connection, until SIGTERM."""
-    addresses = _split(servers)
-    if not addresses:
-        raise click.UsageError("give a replica of HQ: --server HOST:PORT")
+    addresses = _servers(servers)
     _log_to_stderr(verbose)
     from instancectl.files import Occupied
     from instancectl.hostagent.agent import run_host_agent
@@ -276,6 +238,12 @@ def host_agent(
         run_host_agent(node or socket.gethostname(), addresses, credentials, path, speakers)
     except (BadCredentials, Occupied, OSError) as error:
         _fail(str(error))
+
+
+def _servers(servers: tuple[str, ...]) -> tuple[str, ...]:
+    if not (addresses := _split(servers)):
+        raise click.UsageError("give a replica of HQ: --server HOST:PORT")
+    return addresses
 
 
 def _split(servers: tuple[str, ...]) -> tuple[str, ...]:

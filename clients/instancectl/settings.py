@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
@@ -98,3 +98,70 @@ class Manner:
 
     starts: bool = True
     stops_when_fenced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UidRange:
+    """Numbers of users that nothing else on the node uses, the last one included."""
+
+    first: int
+    last: int
+
+    def __contains__(self, uid: int) -> bool:
+        return self.first <= uid <= self.last
+
+
+DEFAULT_UIDS = UidRange(200_000, 265_535)
+
+
+class BadUidRange(ValueError):
+    """str() says what is wrong and how it is written."""
+
+
+def parse_uid_range(text: str) -> UidRange:
+    """`FIRST-LAST`. Raises BadUidRange."""
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) < 2**31):
+        raise BadUidRange(f"{text!r}: write FIRST-LAST, without 0 in it, e.g. 200000-265535")
+    return UidRange(int(first), int(last))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What `node` was asked to do.
+
+    Attributes:
+        run: for each instance; its `directory` is the one above those of all, its `host_agent` the socket to serve.
+        speakers: who else may report at the socket.
+        stops_at_end: at SIGTERM stop the instances; else they are left running for a successor.
+        uids: for the users of services.
+        rooted: services that run as root.
+        runtime: `plain`, `bubblewrap`, or `auto`: bubblewrap if it works here.
+    """
+
+    run: RunSettings
+    speakers: tuple[Speaker, ...] = ()
+    stops_at_end: bool = False
+    uids: UidRange = DEFAULT_UIDS
+    rooted: tuple[str, ...] = ()
+    runtime: str = "auto"
+
+    @property
+    def own_directory(self) -> Path:
+        """The agent's own."""
+        return node_socket_of(self.run.directory).parent
+
+    @property
+    def socket(self) -> Path:
+        """Where supervisors report to."""
+        assert self.run.host_agent is not None
+        return self.run.host_agent
+
+    def for_instance(self, instance_id: str) -> RunSettings:
+        """The same as for `run --instance`: it reports at the socket, and has a directory of its own."""
+        return replace(self.run, instance_id=instance_id, directory=self.run.directory / instance_id, servers=())
+
+
+def node_socket_of(directory: Path) -> Path:
+    """Where the agent of a node answers `instancectl status`, if its instances are below `directory`."""
+    return directory / "+node" / "instancectl.sock"  # `+`: no instance has such a name

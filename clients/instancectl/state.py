@@ -26,6 +26,7 @@ class RunningChild:
         grace_s: how long its stop may take, in case its specification is no longer known.
         is_ready: its checks found it ready. Still so while it drains: a successor shall drain it, too.
         failed_checks: how many checks in a row have failed since then.
+        has_begun: its start hook, if it has one, succeeded.
     """
 
     revision: RevisionContentKey
@@ -40,6 +41,23 @@ class RunningChild:
     restarts: int
     is_ready: bool = False
     failed_checks: int = 0
+    has_begun: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EndedContainer:
+    """A container that ended and is not started again, as long as the machine is not.
+
+    Attributes:
+        end: its ContainerTerminated as JSON.
+    """
+
+    revision: RevisionContentKey
+    container: str
+    container_digest: str
+    boot_id: str
+    restarts: int
+    end: dict[str, Any]
 
 
 @dataclass
@@ -56,6 +74,7 @@ class SupervisorState:
     belongs_to: tuple[str, str] = ("", "")
     installed: dict[RevisionContentKey, list[str]] = field(default_factory=dict)
     children: dict[str, RunningChild] = field(default_factory=dict)
+    ended: dict[str, EndedContainer] = field(default_factory=dict)
 
 
 class StateFile:
@@ -90,6 +109,20 @@ class StateFile:
         found = dataclasses.replace(known, is_ready=is_ready, failed_checks=failed_checks)
         self.state.children[_name(revision, container)] = found
         self._try_to_save()
+
+    def record_begun(self, revision: RevisionContentKey, container: str) -> None:
+        """Its start hook succeeded."""
+        if (known := self.state.children.get(_name(revision, container))) and not known.has_begun:
+            self.state.children[_name(revision, container)] = dataclasses.replace(known, has_begun=True)
+            self._try_to_save()
+
+    def add_ended(self, ended: EndedContainer) -> None:
+        self.state.ended[_name(ended.revision, ended.container)] = ended
+        self._try_to_save()
+
+    def remove_ended(self, revision: RevisionContentKey, container: str) -> None:
+        if self.state.ended.pop(_name(revision, container), None) is not None:
+            self._try_to_save()
 
     def remove_child(self, revision: RevisionContentKey, container: str) -> None:
         if self.state.children.pop(_name(revision, container), None) is not None:
@@ -128,11 +161,12 @@ def _to_json(state: SupervisorState) -> dict[str, Any]:
         "installed": [{"id": k.id, "digest": k.digest, "contents": c} for k, c in state.installed.items()],
         "children": [_without_checks(child) for child in state.children.values()],
         "checks": {name: _checks(child) for name, child in state.children.items()},
+        "ended": [dataclasses.asdict(ended) for ended in state.ended.values()],
     }
 
 
 # Release 0.1.0 takes over from us on the way back, and refuses a child with a field that it does not know.
-_CHECKS = ("is_ready", "failed_checks")
+_CHECKS = ("is_ready", "failed_checks", "has_begun")
 
 
 def _without_checks(child: RunningChild) -> dict[str, Any]:
@@ -148,12 +182,14 @@ def _load(path: Path) -> SupervisorState:
         document = json.loads(path.read_text())
         children = {_name(child.revision, child.container): child for child in map(_child, document["children"])}
         checks = dict(document.get("checks", {}))
+        ended = [_ended(item) for item in document.get("ended", ())]
         instance_id, node = document["belongs_to"]
         return SupervisorState(
             owner=document["owner"],
             belongs_to=(instance_id, node),
             installed={RevisionContentKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
             children={name: dataclasses.replace(child, **checks.get(name, {})) for name, child in children.items()},
+            ended={_name(each.revision, each.container): each for each in ended},
         )
     except FileNotFoundError:
         return SupervisorState()
@@ -172,3 +208,7 @@ def _child(item: Mapping[str, Any]) -> RunningChild:
     named = {_FORMER_NAMES.get(name, name): value for name, value in item.items()}
     rest = {name: value for name, value in named.items() if name in _FIELDS - {"revision", "process"}}
     return RunningChild(revision=RevisionContentKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)
+
+
+def _ended(item: Mapping[str, Any]) -> EndedContainer:
+    return EndedContainer(**{**item, "revision": RevisionContentKey(**item["revision"])})

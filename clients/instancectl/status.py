@@ -42,7 +42,14 @@ def _revisions(supervisor: Supervisor) -> Iterator[dict[str, Any]]:
             "target": _TARGETS.get(revision.target, "INSTALLED"),
             "status": json_format.MessageToDict(status) if status else {},
             "containers": [
-                {"name": s.status.name, "pid": s.pid, "limits": s.limits, "state": _state(s.status)} for s in runs
+                {
+                    "name": s.status.name,
+                    "pid": s.pid,
+                    "limits": s.limits,
+                    "isolation": s.isolation,
+                    "state": _state(s.status),
+                }
+                for s in runs
             ],
             "secrets": len(revision.secret),
         }
@@ -60,7 +67,7 @@ def is_as_wanted(found: dict[str, Any]) -> bool:
 
 def _is_as_wanted(revision: dict[str, Any]) -> bool:
     names = {"READY": ("installed", "ready"), "CREATED": ()}.get(revision["target"], ("installed",))
-    return all(_verdict(revision["status"], name) == "yes" for name in names)
+    return all(verdict(revision["status"], name) == "yes" for name in names)
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -68,7 +75,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
     lines = []
     for revision in found["revisions"]:
         status = revision["status"]
-        head = (revision["id"], revision["target"], _verdict(status, "installed"), _verdict(status, "ready"))
+        head = (revision["id"], revision["target"], verdict(status, "installed"), verdict(status, "ready"))
         reported = {each["name"]: each for each in status.get("container", [])}
         for container in revision["containers"]:
             restarts = reported.get(container["name"], {}).get("restartCount", 0)
@@ -85,7 +92,8 @@ def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
     return lines
 
 
-def _verdict(status: dict[str, Any], name: str) -> str:
+def verdict(status: dict[str, Any], name: str) -> str:
+    """`yes`, or `no:Reason`, of the condition with this name."""
     condition = status.get(name, {})
     held = {"CONDITION_STATUS_TRUE": "yes", "CONDITION_STATUS_FALSE": "no"}.get(condition.get("status", ""), "unknown")
     return held if held == "yes" else f"{held}:{condition.get('reason', '-')}"

@@ -20,7 +20,7 @@ from instancectl.reports import conditions
 from instancectl.reports.sink import StatusSink
 from instancectl.reports.subject import SubjectId
 from instancectl.settings import Manner
-from instancectl.takeover import end_all, spec_to_adopt_by, take_over
+from instancectl.takeover import end_all, known_containers, revision_to_keep, spec_to_adopt_by, take_over
 from instancectl.wanted import desired as copies
 from instancectl.wanted.desired import Desired, RevisionContentKey
 from instancectl.wanted.plan import (
@@ -66,6 +66,7 @@ class Supervisor:
         self._house = Housekeeping(workshop.layout, workshop.state)
         self._chores = Chores(self._wake.set)
         self._ends = False
+        self._has_adopted = False
 
     def end(self) -> None:
         """Stop what runs and return from `run`."""
@@ -92,6 +93,7 @@ class Supervisor:
         for task in background:
             task.add_done_callback(lambda _: self._wake.set())
         try:
+            await self._adopt_known(sink)
             while not (self._ends or self.wishes.gone):
                 await self._wake.wait()
                 self._wake.clear()
@@ -102,6 +104,7 @@ class Supervisor:
             for task in background:
                 task.cancel()
             await asyncio.wait(background)
+            await self._detach()
 
     async def once(self, sink: StatusSink) -> bool:
         """Prepare and remove as needed, report once; return whether every wanted revision is installed."""
@@ -149,13 +152,23 @@ class Supervisor:
                 "%s cannot be written: %s; a restart while HQ is away would use an older one", path, error.strerror
             )
 
+    async def _adopt_known(self, sink: StatusSink) -> None:
+        """Watch over what runs before HQ has answered, if the last good copy wants it: HQ may be away for long."""
+        records = known_containers(self._shop.state.state)
+        if self._manner.starts and self._last_good is not None and revision_to_keep(records, self._last_good):
+            self._house.claim(self._last_good)
+            await self._adopt(self._last_good, sink)
+
     async def _adopt(self, new: Desired, sink: StatusSink) -> None:
-        spec = spec_to_adopt_by(self._shop.state.state.children.values(), self._last_good, new)
-        key, found = await take_over(self._shop.state, spec, self._shop.children)
-        if key is not None:
-            log.info("adopted %s of revision %s", ", ".join(sorted(found)), key)
-            self.running = RunningContainers(key, self._shop, sink.drain, self._wake.set)
-            self.running.adopt(spec.by_key[key], spec, found)
+        if self._has_adopted:
+            return
+        self._has_adopted = True
+        spec = spec_to_adopt_by(known_containers(self._shop.state.state), self._last_good, new)
+        found = await take_over(self._shop.state, spec, self._shop.children)
+        if found.key is not None:
+            log.info("adopted %s of revision %s", ", ".join(sorted({*found.running, *found.ended})), found.key)
+            self.running = RunningContainers(found.key, self._shop, sink.drain, self._wake.set)
+            self.running.adopt(spec.by_key[found.key], spec, found.running, found.ended)
 
     # --- doing it ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +232,11 @@ class Supervisor:
     def _speak(self, desired: Desired, sink: StatusSink) -> None:
         stage = conditions.RunningRevision(ends=self._ends)
         if (running := self.running) is not None:
-            stage = conditions.RunningRevision(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
+            if running.runs_as_in(desired):
+                running.spec_version = desired.version
+            stage = conditions.RunningRevision(
+                running.key, tuple(running.statuses()), running.is_stopping, self._ends, running.spec_version
+            )
         wall_s = self._shop.clock.wall_s()
         self.statuses = conditions.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
         for revision_id, status in self.statuses.items():
@@ -235,6 +252,14 @@ class Supervisor:
             await self._halt()
             self._speak(self.desired, sink)
             await sink.flush(LAST_WORDS_S)
+
+    async def _detach(self) -> None:
+        """Leave what runs to a successor: nothing is left of it after an orderly end, all of it after an error."""
+        await self.installs.close()
+        while self._chores.is_busy:
+            await self._chores.wait()
+        if self.running is not None:
+            await self.running.detach()
 
     async def _free(self, gone: Gone) -> None:
         log.warning("the instance was deleted or moved: %s", gone.message)

@@ -8,26 +8,36 @@ import os
 import signal
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from instancectl.containers.workshop import blueprints
-from instancectl.processes.children import Child, Children, adopt, stop
+from instancectl.processes import procfs
+from instancectl.processes.child import Child, stop
+from instancectl.processes.children import Children
 from instancectl.processes.limits import Grip
-from instancectl.state import RunningChild, StateFile
+from instancectl.state import EndedContainer, RunningChild, StateFile, SupervisorState
 from instancectl.wanted.desired import Desired, RevisionContentKey, is_wanted_created
 
 Found = dict[str, tuple[Child, RunningChild]]
+ContainerRecord = RunningChild | EndedContainer
 
 
-def is_wanted(record: RunningChild, desired: Desired) -> bool:
+def is_wanted(record: ContainerRecord, desired: Desired) -> bool:
     """The revision is still in the spec with the same content, and the container is unchanged."""
     revision = desired.by_key.get(record.revision)
     if revision is None or is_wanted_created(revision):
         return False
     blueprint = blueprints(record.revision, revision, desired).get(record.container)
-    return blueprint is not None and blueprint.digest == record.container_digest
+    return blueprint is not None and blueprint.is_origin_of(record.container_digest)
 
 
-def revision_to_keep(records: Iterable[RunningChild], desired: Desired) -> RevisionContentKey | None:
+def known_containers(state: SupervisorState) -> list[ContainerRecord]:
+    """Those that ran when the state was written, and those that ended since the machine was started."""
+    ended = (each for each in state.ended.values() if each.boot_id == procfs.boot_id())
+    return [*state.children.values(), *ended]
+
+
+def revision_to_keep(records: Iterable[ContainerRecord], desired: Desired) -> RevisionContentKey | None:
     """The revision whose processes keep running; None: none do. Decided from the records alone."""
     wanted = {record.revision for record in records if is_wanted(record, desired)}
     if desired.ready_key in wanted:
@@ -35,7 +45,7 @@ def revision_to_keep(records: Iterable[RunningChild], desired: Desired) -> Revis
     return min(wanted, default=None)
 
 
-def spec_to_adopt_by(records: Collection[RunningChild], last_good: Desired | None, new: Desired) -> Desired:
+def spec_to_adopt_by(records: Collection[ContainerRecord], last_good: Desired | None, new: Desired) -> Desired:
     """The specification that what runs was started from, as far as it is known.
 
     By the earlier one, so that what changed meanwhile ends as it would have if we had been there: drained.
@@ -43,23 +53,37 @@ def spec_to_adopt_by(records: Collection[RunningChild], last_good: Desired | Non
     return last_good if last_good is not None and revision_to_keep(records, last_good) else new
 
 
-async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionContentKey | None, Found]:
-    """The revision that runs already and its processes by container; all other processes of ours have been ended."""
-    records = list(state.state.children.values())
+class TakenOver(NamedTuple):
+    """What is there of a revision: its processes and the containers that ended, by name; None: nothing is."""
+
+    key: RevisionContentKey | None
+    running: Found
+    ended: dict[str, EndedContainer]
+
+
+async def take_over(state: StateFile, desired: Desired, children: Children) -> TakenOver:
+    """Find what runs of the revision that is wanted; all other processes of ours have been ended."""
+    records = known_containers(state.state)
     key = revision_to_keep(records, desired)
     kept: Found = {}
+    ended: dict[str, EndedContainer] = {}
     leaving: list[tuple[Child, RunningChild]] = []
     for record in records:
-        child = adopt(record.process, record.mark, _grip(record))
+        is_kept = record.revision == key and is_wanted(record, desired)
+        if isinstance(record, EndedContainer):
+            if is_kept:
+                ended[record.container] = record
+            continue
+        child = children.find(record.process, record.mark, _grip(record))
         if child is None:
             state.remove_child(record.revision, record.container)
-        elif record.revision == key and is_wanted(record, desired):
+        elif is_kept:
             kept[record.container] = (child, record)
         else:
             leaving.append((child, record))
     await asyncio.gather(*(_end(child, record, state) for child, record in leaving))
     _end_strangers(children, kept)
-    return (key if kept else None), kept
+    return TakenOver(key if kept or ended else None, kept, ended)
 
 
 async def end_all(state: StateFile, children: Children) -> None:

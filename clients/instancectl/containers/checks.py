@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import ReadinessCheck
+from instancectl.content import PrepareFailed
+from instancectl.content.guard import Guard
 from instancectl.processes.commands import Commands
 from instancectl.wanted.desired import Desired
 
@@ -23,8 +25,9 @@ _MIN_PERIOD_S = 0.05
 class Checker:
     """Checks containers of one revision."""
 
-    def __init__(self, desired: Desired, commands: Commands, cwd: Path) -> None:
+    def __init__(self, desired: Desired, commands: Commands, guard: Guard, cwd: Path) -> None:
         self._desired = desired
+        self._guard = guard
         self._commands = commands
         self._cwd = cwd
 
@@ -43,9 +46,14 @@ class Checker:
     async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
         try:
             outcome = await self._commands.run(
-                check.exec.command, cwd=self._cwd, environment=environment, timeout_s=timeout_s, thorough=False
+                check.exec.command,
+                cwd=self._cwd,
+                environment=environment,
+                timeout_s=timeout_s,
+                thorough=False,
+                confinement=self._guard.confinement(self._desired, None, self._cwd),
             )
-        except OSError:
+        except (OSError, PrepareFailed):
             return False
         return outcome.succeeded
 

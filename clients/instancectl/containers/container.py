@@ -8,18 +8,23 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from hqpb.v1.instance_pb2 import LifecycleHook
+from google.protobuf import json_format
+
+from hqpb.v1.instance_pb2 import ContainerTerminated, LifecycleHook
+from instancectl.background import run_in_thread
 from instancectl.containers.checks import Checker, Readiness, rhythm
 from instancectl.containers.container_environment import ContainerEnvironment
 from instancectl.containers.container_status import StatusKeeper
 from instancectl.containers.restarts import Restarts
 from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s
-from instancectl.content import PrepareFailed
+from instancectl.content import PrepareFailed, volumes
+from instancectl.content.ownership import give
 from instancectl.processes import procfs
-from instancectl.processes.children import Child, ProcessExit, stop
+from instancectl.processes.child import Child, ProcessExit, stop
+from instancectl.processes.confinement import ProcessUser
 from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
-from instancectl.state import RunningChild
+from instancectl.state import EndedContainer, RunningChild
 
 AdoptedChild = tuple[Child, RunningChild]  # a process that runs already, and what was recorded of it
 
@@ -36,14 +41,14 @@ class SupervisedContainer:
 
     def __init__(self, blueprint: Blueprint, workshop: Workshop, changed: Callable[[], None]) -> None:
         self.blueprint = blueprint
-        self.limits = ""
+        self.limits = self.isolation = ""
         self._shop = workshop
         self._container = container = blueprint.container
         layout, key = workshop.layout, blueprint.key
         self._directory = layout.revision(key)
-        self._output = Output(layout.pipe(key, container.name), layout.log(key.id, container.name), workshop.output)
+        self._output = Output(layout.log(key.id, container.name), workshop.output, layout.pipe(key, container.name))
         self._restarts = Restarts(container.restart_policy, workshop.restarts, workshop.rng)
-        self._checker = Checker(blueprint.desired, workshop.commands, self._directory)
+        self._checker = Checker(blueprint.desired, workshop.commands, workshop.guard, self._directory)
         self._says = StatusKeeper(container.name, workshop.clock, changed)
         self.status = self._says.message
         self._environment = ContainerEnvironment(blueprint, workshop)
@@ -60,12 +65,20 @@ class SupervisedContainer:
         """Of the running process."""
         return self._child.pid if self._child and not self._child.has_ended else None
 
-    def start(self, adopted: AdoptedChild | None = None) -> None:
-        """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail."""
+    def start(self, adopted: AdoptedChild | EndedContainer | None = None) -> None:
+        """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail.
+
+        What ended for good under an earlier supervisor has ended.
+        """
+        if isinstance(adopted, EndedContainer):
+            self._says.set_restart_count(adopted.restarts)
+            self._says.set_ended(json_format.ParseDict(adopted.end, ContainerTerminated(), ignore_unknown_fields=True))
+            return
         child, record = adopted or (None, None)
         if child is not None and record is not None:
             self._says.set_restart_count(record.restarts)
             self.limits = child.grip.description
+            self.isolation = f"uid {procfs.uid_of(child.pid)}"
             self._child = child
             self._resume_status(record)
         self._task = asyncio.create_task(self._run(child, record), name=f"container {self._container.name}")
@@ -78,18 +91,27 @@ class SupervisedContainer:
         self._says.set_ready(False)
         return wait_s
 
+    async def detach(self) -> None:
+        """Watch over it no longer; its process runs on."""
+        await self._cancel_task()
+        self._output.close()
+
     async def stop(self) -> None:
         """Stop according to the container's policy."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+        await self._cancel_task()
         child = self._child
         if child is not None:
             script = self._pre_stop if self._container.HasField("pre_stop") else None
             how = await stop(child, grace_s(self._container), script)
             self._record_end(how, "Stopped")
+        self._shop.state.remove_ended(self.blueprint.key, self._container.name)
         self._output.close()
+
+    async def _cancel_task(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
 
     def _over(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
@@ -105,6 +127,7 @@ class SupervisedContainer:
                 child = record = None
             delay_s = self._restarts.after(how, clock.now() - began)
             if delay_s is None:
+                self._record_final_end()
                 return
             self._says.set_waiting("Backoff", f"{self._trouble or how}; restarting in {delay_s:.1f} s")
             await clock.sleep(delay_s)
@@ -132,7 +155,7 @@ class SupervisedContainer:
         return how
 
     def _resume_status(self, record: RunningChild) -> None:
-        was_ready = record.is_ready or not self._container.HasField("readiness_check")
+        was_ready = record.is_ready or (record.has_begun and not self._container.HasField("readiness_check"))
         self._says.set_running(record.started_wall_s, ready=was_ready and not self._is_leaving)
 
     async def _start(self) -> Child:
@@ -143,10 +166,15 @@ class SupervisedContainer:
         limit = limit_of(container, self.blueprint.desired.allocation)
         grip = shop.limiter.grip(f"{self.blueprint.key.digest}/{container.name}", limit)
         self.limits = grip.description
-        writer = self._output.writer()
+        confinement = shop.guard.confinement(self.blueprint.desired, container, self._directory)
+        if confinement.user is not None:
+            await self._give_files(confinement.user)
+        self.isolation = confinement.description
+        writer = self._output.writer(confinement.user)
         try:
             child = shop.children.start(
                 container.command,
+                confinement=confinement,
                 cwd=self._directory,
                 environment=environment,
                 output=writer,
@@ -157,6 +185,12 @@ class SupervisedContainer:
             os.close(writer)
         self._says.set_running(started_wall_s, ready=False)
         return child
+
+    async def _give_files(self, user: ProcessUser) -> None:
+        """Once, for what was installed by an agent of an earlier version. Raises OSError."""
+        blueprint = self.blueprint
+        places = volumes.places(blueprint.revision, blueprint.key, blueprint.desired, self._shop.layout)
+        await run_in_thread(lambda _: give([self._directory, *places], user))
 
     def _record(self, child: Child, started_wall_s: float) -> RunningChild:
         return RunningChild(
@@ -170,6 +204,20 @@ class SupervisedContainer:
             grace_s=grace_s(self._container),
             started_wall_s=started_wall_s,
             restarts=self._says.restart_count,
+            has_begun=not self._container.HasField("post_start"),
+        )
+
+    def _record_final_end(self) -> None:
+        """It is not started again, not by a successor either."""
+        self._shop.state.add_ended(
+            EndedContainer(
+                revision=self.blueprint.key,
+                container=self._container.name,
+                container_digest=self.blueprint.digest,
+                boot_id=procfs.boot_id(),
+                restarts=self._says.restart_count,
+                end=json_format.MessageToDict(self.status.last_termination),
+            )
         )
 
     def _record_end(self, how: ProcessExit, reason: str) -> None:
@@ -193,12 +241,14 @@ class SupervisedContainer:
                 task.result()
 
     async def _watch(self, child: Child, record: RunningChild | None) -> None:
-        """Run the start hook, unless it was adopted, then check readiness for as long as the process lives."""
-        hook = self._container.post_start if record is None and self._container.HasField("post_start") else None
-        if hook is not None and not await self._hook(hook):
+        """Run the start hook, unless that was done, then check readiness for as long as the process lives."""
+        has_hook = self._container.HasField("post_start") and (record is None or not record.has_begun)
+        if has_hook and not await self._hook(self._container.post_start):
             self._trouble = "the start hook failed"
             await stop(child, grace_s(self._container), None)
-        elif self._container.HasField("readiness_check"):
+            return
+        self._shop.state.record_begun(self.blueprint.key, self._container.name)
+        if self._container.HasField("readiness_check"):
             await self._watch_readiness(child, record)
         else:
             self._says.set_ready(not self._is_leaving)
@@ -240,8 +290,9 @@ class SupervisedContainer:
                 environment=environment,
                 timeout_s=hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S,
                 output=writer,
+                confinement=self._shop.guard.confinement(self.blueprint.desired, None, self._directory),
             )
-        except OSError:
+        except (OSError, PrepareFailed):
             return False
         finally:
             os.close(writer)

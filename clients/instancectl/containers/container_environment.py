@@ -41,5 +41,7 @@ class ContainerEnvironment:
 
     def _with_secrets(self, secrets: Mapping[str, str]) -> dict[str, str]:
         desired, key = self._blueprint.desired, self._blueprint.key
-        basis = environment.base(desired, key.id, self._shop.layout.revision(key))
+        directory = self._shop.layout.revision(key)
+        confinement = self._shop.guard.confinement(desired, self._blueprint.container, directory)
+        basis = environment.base(desired, key.id, directory, is_confined=confinement.user is not None)
         return environment.for_container(basis, self._blueprint.container.environment, secrets)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
 from instancectl.clock import InstancectlClock, timestamp
-from instancectl.processes.children import ProcessExit
+from instancectl.processes.child import ProcessExit
 
 
 class StatusKeeper:
@@ -60,6 +60,10 @@ class StatusKeeper:
             start_time=timestamp(self._started_wall_s),
             finish_time=timestamp(self._clock.wall_s()),
         )
+        self.set_ended(end)
+
+    def set_ended(self, end: ContainerTerminated) -> None:
+        """The same, as it was recorded."""
         self.message.ready = False
         self.message.state.CopyFrom(ContainerState(terminated=end))
         self.message.last_termination.CopyFrom(end)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hqclient.backoff import backoff_limit_s
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import RestartPolicy
-from instancectl.processes.children import ProcessExit
+from instancectl.processes.child import ProcessExit
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
 from instancectl.containers.container import AdoptedChild, SupervisedContainer
 from instancectl.containers.workshop import Blueprint, Drain, Workshop, blueprints
+from instancectl.state import EndedContainer
 from instancectl.wanted.desired import Desired, RevisionContentKey
 
 
@@ -16,11 +17,13 @@ class RunningContainers:
 
     Attributes:
         is_stopping: `stop` was called.
+        spec_version: of the newest specification that what runs was started from.
     """
 
     def __init__(self, key: RevisionContentKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
         self.key = key
         self.is_stopping = False
+        self.spec_version = 0
         self._shop = workshop
         self._drain = drain
         self._changed = changed
@@ -34,19 +37,37 @@ class RunningContainers:
     def containers(self) -> list[SupervisedContainer]:
         return list(self._containers.values())
 
+    def runs_as_in(self, desired: Desired) -> bool:
+        """What runs was started from this specification, as far as it matters to processes."""
+        revision = desired.by_key.get(self.key)
+        if revision is None or self._replacing:
+            return False
+        wanted = {name: each.digest for name, each in blueprints(self.key, revision, desired).items()}
+        return wanted == {name: container.blueprint.digest for name, container in self._containers.items()}
+
     def statuses(self) -> list[ContainerStatus]:
         return [container.status for container in self._containers.values()]
 
     def start(self, revision: InstanceRevision, desired: Desired) -> None:
         """Start every container."""
+        self.spec_version = desired.version
         for blueprint in blueprints(self.key, revision, desired).values():
             self._begin(blueprint)
 
-    def adopt(self, revision: InstanceRevision, desired: Desired, found: Mapping[str, AdoptedChild]) -> None:
-        """Supervise the containers in `found`, by name, which run already; `update` starts the others."""
+    def adopt(
+        self,
+        revision: InstanceRevision,
+        desired: Desired,
+        running: Mapping[str, AdoptedChild],
+        ended: Mapping[str, EndedContainer],
+    ) -> None:
+        """Supervise the containers, by name, that run already or ended for good; `update` starts the others."""
+        self.spec_version = desired.version
         known = blueprints(self.key, revision, desired)
-        for name, adopted in found.items():
+        for name, adopted in running.items():
             self._begin(known[name], adopted)
+        for name, record in ended.items():
+            self._begin(known[name], record)
 
     def update(self, revision: InstanceRevision, desired: Desired) -> None:
         """The wanted processes may have changed, but not the files: replace those that differ, leave the rest alone."""
@@ -70,7 +91,13 @@ class RunningContainers:
             await asyncio.wait(self._replacing.values())
         await asyncio.gather(*(container.stop() for container in self._containers.values()))
 
-    def _begin(self, blueprint: Blueprint, adopted: AdoptedChild | None = None) -> None:
+    async def detach(self) -> None:
+        """Watch over them no longer; they run on."""
+        if self._replacing:
+            await asyncio.wait(self._replacing.values())
+        await asyncio.gather(*(container.detach() for container in self._containers.values()))
+
+    def _begin(self, blueprint: Blueprint, adopted: AdoptedChild | EndedContainer | None = None) -> None:
         container = SupervisedContainer(blueprint, self._shop, self._changed)
         self._containers[blueprint.container.name] = container
         container.start(adopted)

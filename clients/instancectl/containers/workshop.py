@@ -9,6 +9,7 @@ from typing import Protocol
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
 from instancectl.clock import InstancectlClock
 from instancectl.containers.restarts import RestartSettings
+from instancectl.content.guard import Guard
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
@@ -16,7 +17,7 @@ from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Limiter
 from instancectl.processes.output import OutputSettings
 from instancectl.state import StateFile
-from instancectl.wanted.desired import Desired, RevisionContentKey, container_digest
+from instancectl.wanted.desired import Desired, RevisionContentKey, container_digest, former_container_digest
 
 DEFAULT_GRACE_S = 10.0
 DEFAULT_DRAIN_S = 1.0
@@ -54,6 +55,7 @@ class Workshop:
     commands: Commands
     secrets: SecretValues
     limiter: Limiter
+    guard: Guard
     restarts: RestartSettings
     output: OutputSettings
     clock: InstancectlClock
@@ -73,6 +75,10 @@ class Blueprint:
     def digest(self) -> str:
         """If it differs, the container must be restarted."""
         return container_digest(self.container, self.desired.allocation)
+
+    def is_origin_of(self, digest: str) -> bool:
+        """What was recorded with this digest was started from it, perhaps by an earlier version of ours."""
+        return digest in (self.digest, former_container_digest(self.container, self.desired.allocation))
 
 
 def blueprints(key: RevisionContentKey, revision: InstanceRevision, desired: Desired) -> dict[str, Blueprint]:

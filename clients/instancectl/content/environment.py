@@ -15,9 +15,16 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]+")
 
 
-def base(desired: Desired, revision_id: str, directory: Path) -> dict[str, str]:
-    """For everything that runs for a revision: who it is, where it is, and its ports."""
+def base(desired: Desired, revision_id: str, directory: Path, *, is_confined: bool = False) -> dict[str, str]:
+    """For everything that runs for a revision: who it is, where it is, and its ports.
+
+    Args:
+        is_confined: it runs as another user than we: our home is not its home.
+    """
     found = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    if is_confined:
+        found.pop("USER", None)
+        found["HOME"] = str(directory)
     found.setdefault("PATH", _DEFAULT_PATH)
     found |= {
         "HQ_INSTANCE": desired.instance_id,

@@ -11,11 +11,14 @@ from instancectl.background import Cancel, run_in_thread
 from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree
 from instancectl.content.fetch import ContentStore, is_public
+from instancectl.content.guard import Guard
+from instancectl.content.ownership import give
 from instancectl.content.secrets import SecretValues, deliver
 from instancectl.content.spec_faults import check_supported
 from instancectl.content.unpacking import unpack
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
+from instancectl.processes.confinement import Confinement
 from instancectl.processes.output import Output, OutputSettings
 from instancectl.reports import conditions
 from instancectl.reports.conditions import ConditionVerdict
@@ -29,9 +32,16 @@ class Preparer:
     """Prepares revisions and removes them."""
 
     def __init__(
-        self, layout: Layout, store: ContentStore, secrets: SecretValues, commands: Commands, output: OutputSettings
+        self,
+        layout: Layout,
+        store: ContentStore,
+        secrets: SecretValues,
+        commands: Commands,
+        guard: Guard,
+        output: OutputSettings,
     ) -> None:
         self._layout = layout
+        self._guard = guard
         self._store = store
         self._secrets = secrets
         self._commands = commands
@@ -63,9 +73,13 @@ class Preparer:
             reached(conditions.UNPACKING)
             await run_in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
             self._deliver(values, self._layout.revision(key))
+            confinement = self._guard.confinement(desired, None, self._layout.revision(key))
+            if (user := confinement.user) is not None:
+                places = volumes.places(revision, key, desired, self._layout)
+                await run_in_thread(lambda _: give([self._layout.revision(key), *places], user))
             if revision.prepare:
                 reached(conditions.RUNNING_SCRIPTS)
-                await self._run_scripts(key, revision, desired)
+                await self._run_scripts(key, revision, desired, confinement)
         except OSError as error:
             raise PrepareFailed("PrepareFailed", f"{error.strerror or error}: {error.filename or ''}") from None
         return [content.name for content in contents]
@@ -112,20 +126,33 @@ class Preparer:
             if secret.WhichOneof("target") == "file":
                 deliver(secret, value, directory)
 
-    async def _run_scripts(self, key: RevisionContentKey, revision: InstanceRevision, desired: Desired) -> None:
+    async def _run_scripts(
+        self, key: RevisionContentKey, revision: InstanceRevision, desired: Desired, confinement: Confinement
+    ) -> None:
         directory = self._layout.revision(key)
-        variables = environment.base(desired, revision.id, directory)
-        output = Output(self._layout.pipe(key, "prepare"), self._layout.log(revision.id, "prepare"), self._output)
-        with output.open_writer() as writer:
+        variables = environment.base(desired, revision.id, directory, is_confined=confinement.user is not None)
+        output = Output(self._layout.log(revision.id, "prepare"), self._output, self._layout.pipe(key, "prepare"))
+        with output.open_writer(confinement.user) as writer:
             for number, hook in enumerate(revision.prepare, 1):
-                await self._run_script(hook, number, directory, variables, writer)
+                await self._run_script(hook, number, directory, variables, writer, confinement)
 
     async def _run_script(
-        self, hook: LifecycleHook, number: int, directory: Path, variables: dict[str, str], output: int
+        self,
+        hook: LifecycleHook,
+        number: int,
+        directory: Path,
+        variables: dict[str, str],
+        output: int,
+        confinement: Confinement,
     ) -> None:
         timeout_s = hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S
         outcome = await self._commands.run(
-            hook.command, cwd=directory, environment=variables, timeout_s=timeout_s, output=output
+            hook.command,
+            cwd=directory,
+            environment=variables,
+            timeout_s=timeout_s,
+            output=output,
+            confinement=confinement,
         )
         if not outcome.succeeded:
             # Its output may hold a secret, so it stays in the log, which nobody else can read.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hqpb.v1.instance_pb2 import Volume
+from hqpb.v1.instance_pb2 import InstanceRevision, Volume
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
 from instancectl.layout import Layout, directory_name
@@ -28,6 +28,12 @@ def create(volume: Volume, key: RevisionContentKey, desired: Desired, layout: La
         return
     place.mkdir(parents=True, exist_ok=True)
     mount.symlink_to(place, target_is_directory=True)
+
+
+def places(revision: InstanceRevision, key: RevisionContentKey, desired: Desired, layout: Layout) -> list[Path]:
+    """Where the volumes of a prepared revision are, as far as that is outside its directory. Raises PrepareFailed."""
+    found = (_place(volume, key, desired, layout) for volume in revision.volume)
+    return [place for place in found if place is not None]
 
 
 def places_on_disks(key: RevisionContentKey, desired: Desired) -> list[Path]:

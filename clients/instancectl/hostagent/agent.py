@@ -46,6 +46,11 @@ class HostAgent:
         self._picture = NodeInstances(node, self._upstream.watch, MonotonicClock(), rng)
         self._calls = HostAgentCalls(node, self._upstream, self._picture, self._speakers, ServingClock(), LINGER_S)
 
+    @property
+    def instances(self) -> NodeInstances:
+        """What HQ wants of the node."""
+        return self._picture
+
     async def run(self, ending: asyncio.Event) -> None:
         """Serve until told to end.
 

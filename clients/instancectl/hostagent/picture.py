@@ -82,10 +82,20 @@ class NodeInstances:
         self._watchers: set[_Watcher] = set()
         self._is_closing = False
         self._renew_at = float("inf")
+        self._on_change: Callable[[], None] = lambda: None
         self.trouble = "HQ was not reached yet"
 
     def __len__(self) -> int:
         return len(self._instances)
+
+    @property
+    def ids(self) -> frozenset[str] | None:
+        """The instances of the node; None: not known yet."""
+        return frozenset(self._instances) if self._complete.is_set() else None
+
+    def subscribe(self, on_change: Callable[[], None]) -> None:
+        """Call this, which must not fail, when an instance came or went."""
+        self._on_change = on_change
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -179,16 +189,19 @@ class NodeInstances:
         self._tell_all(self._message(pb.WATCH_KIND_RESYNC, reason="the host agent lost continuity"))
         for watcher in self._watchers:
             self._show(watcher)
+        self._on_change()
 
     def _apply_changes(self, changes: Changes) -> None:
+        has_changed = False
         for event in changes.events:
             match event.WhichOneof("change"):
                 case "put":
                     name = event.put.meta.id
+                    has_changed |= name not in self._instances
                     self._instances[name] = event.put
                 case "delete" | "left" as kind:
                     name = getattr(event, kind).id
-                    self._instances.pop(name, None)
+                    has_changed |= self._instances.pop(name, None) is not None
                 case _:
                     continue
             message = self._message(pb.WATCH_KIND_EVENTS, [event])
@@ -196,6 +209,8 @@ class NodeInstances:
             for watcher in self._watchers:
                 if name in watcher.ids:
                     watcher.push(message)
+        if has_changed:
+            self._on_change()
 
     def _show(self, watcher: _Watcher) -> None:
         """A snapshot."""

@@ -39,7 +39,7 @@ def remarks(found: dict[str, Any]) -> list[str]:
     return lines + ([f"HQ: {found['trouble']}"] if found["trouble"] else [])
 
 
-def is_reported(found: dict[str, Any]) -> bool:
+def is_as_wanted(found: dict[str, Any]) -> bool:
     """HQ has accepted everything that supervisors reported, and there is something."""
     return bool(found["revisions"]) and all(revision["is_reported"] for revision in found["revisions"])
 

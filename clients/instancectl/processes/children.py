@@ -1,148 +1,34 @@
-"""Processes that we start, and those that we find again: waiting for them, signalling, stopping and reaping them."""
+"""Starts the processes of one instance, each held back until it is recorded, and finds those that run already."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import ctypes
 import os
 import secrets
-import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from instancectl.processes import procfs
+from instancectl.processes.child import Child, adopt
+from instancectl.processes.confinement import Confinement
 from instancectl.processes.limits import Grip
+from instancectl.processes.reaper import ProcessReaper
 
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
 _LAUNCHER = Path(__file__).with_name("launcher.py")
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessExit:
-    """An exit code, a signal, or neither: an adopted process, as only its parent learns how it ended."""
-
-    code: int | None = None
-    signal: int | None = None
-
-    @classmethod
-    def from_wait_status(cls, status: int) -> ProcessExit:
-        code = os.waitstatus_to_exitcode(status)
-        return cls(code=code) if code >= 0 else cls(signal=-code)
-
-    @property
-    def succeeded(self) -> bool:
-        return self.code == 0
-
-    @property
-    def reason(self) -> str:
-        """Reason, one word in CamelCase."""
-        if self.signal is not None:
-            return "Killed"
-        if self.code is None:
-            return "UnknownEnd"
-        return {0: "Completed", NOT_EXECUTABLE: "NotExecutable", NOT_FOUND: "NotFound"}.get(self.code, "Error")
-
-    def __str__(self) -> str:
-        if self.signal is not None:
-            return f"was killed by {signal_name(self.signal)}"
-        return "ended with unknown status" if self.code is None else f"exited with {self.code}"
-
-
-def signal_name(number: int) -> str:
-    """SIGKILL for 9."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-class Child:
-    """A process with its own session, so that a signal reaches all its descendants.
-
-    Attributes:
-        identity: outlives us; recorded before the command starts.
-        mark: in the environment of all its descendants.
-        is_stopping: the end of it, the leader, does not end its process group: see `stop`.
-    """
-
-    def __init__(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> None:
-        self.identity = identity
-        self.mark = mark
-        self.grip = grip
-        self.is_stopping = False
-        self._exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
-
-    def __repr__(self) -> str:
-        state = f"{self._exit.result()}" if self._exit.done() else "runs"
-        return f"Child({self.identity.pid}, {state})"
-
-    @property
-    def pid(self) -> int:
-        return self.identity.pid
-
-    @property
-    def has_ended(self) -> bool:
-        return self._exit.done()
-
-    async def wait(self) -> ProcessExit:
-        """How it ended. Its descendants may still run: see `sweep`."""
-        return await asyncio.shield(self._exit)
-
-    def signal_all(self, number: signal.Signals) -> None:
-        """Send a signal to its process group."""
-        if not self.has_ended:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
-        elif self.is_stopping:  # else nothing is left of the group
-            for pid in procfs.pids_in_group(self.pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
-
-    async def wait_for_group(self) -> None:
-        """Return when its process group is empty. Raises OSError: there are no descriptors left."""
-        while pid := next(procfs.pids_in_group(self.pid), None):
-            await _wait_for_end(pid)
-
-    def sweep(self) -> int:
-        """Kill what it left behind, in other groups and sessions too; return how many were found."""
-        self.grip.kill()
-        left = {*procfs.pids_with_mark(self.mark), *procfs.pids_in_session(self.pid)} - {os.getpid()}
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        return len(left)
-
-    def set_exit(self, how: ProcessExit) -> None:
-        """Called by who found out."""
-        if not self._exit.done():
-            self._exit.set_result(how)
+_UNCONFINED = Confinement()
 
 
 class Children:
-    """Starts processes and reaps every child, including adopted orphans.
-
-    Nothing else in this process may wait for children. Call `open` in the event loop first.
+    """The processes of one directory.
 
     Args:
-        owner: a marker of this instance's directory, in the environment of every process.
+        owner: a marker of the directory, in the environment of every process.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, reaper: ProcessReaper) -> None:
         self._owner = owner
-        self._alive: dict[int, tuple[Child, subprocess.Popen[bytes]]] = {}
-
-    def open(self) -> None:
-        """Become the subreaper of our descendants, and begin to reap."""
-        _become_subreaper()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
-
-    def close(self) -> None:
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
+        self._reaper = reaper
 
     def start(
         self,
@@ -153,6 +39,7 @@ class Children:
         output: int = subprocess.DEVNULL,
         errors: int = subprocess.STDOUT,
         grip: Grip | None = None,
+        confinement: Confinement = _UNCONFINED,
         record: Callable[[Child], None] = lambda child: None,
     ) -> Child:
         """Start a command in its own session; it runs only after `record` has returned.
@@ -165,7 +52,7 @@ class Children:
         leave, give = os.pipe()
         try:
             popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LAUNCHER), str(leave), *command],
+                [sys.executable, "-I", "-S", str(_LAUNCHER), str(leave), *confinement.wrapper, *command],
                 cwd=cwd,
                 env={**environment, procfs.MARK_VARIABLE: mark},
                 stdin=subprocess.DEVNULL,
@@ -175,108 +62,21 @@ class Children:
                 start_new_session=True,
             )
             child = Child(procfs.identify(popen.pid), mark, grip)
-            self._alive[popen.pid] = (child, popen)
+            self._reaper.add(child, popen)
             grip.take(popen.pid)
             record(child)
-            limits = " ".join(f"{kind}={amount}" for kind, amount in grip.resource_limits.items())
-            os.write(give, f"go {limits}\n".encode())
+            limits = [f"{kind}={amount}" for kind, amount in grip.resource_limits.items()]
+            os.write(give, " ".join(("go", *confinement.launcher_words(), *limits, "\n")).encode())
         finally:
             os.close(leave)
             os.close(give)
         return child
 
+    def find(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
+        """A process that was started earlier, by us or by an earlier supervisor; None: it has ended. Raises OSError."""
+        return self._reaper.find(identity) or adopt(identity, mark, grip)
+
     def strangers(self, adopted: Collection[str]) -> list[int]:
         """Processes of this instance that an earlier supervisor left behind, except those marked as `adopted`."""
-        found = set(procfs.pids_with_mark(f"{self._owner}."))
-        for mark in {*adopted, *(child.mark for child, _ in self._alive.values())}:
-            found -= set(procfs.pids_with_mark(mark))
-        return sorted(found)
-
-    def _reap(self) -> None:
-        """Reap every child that ended. Unless it is being stopped, its group is killed first: its pid is taken yet."""
-        while True:
-            try:
-                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if info is None:
-                return
-            known = self._alive.pop(info.si_pid, None)
-            if known is not None and not known[0].is_stopping:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(info.si_pid, signal.SIGKILL)
-            _, status = os.waitpid(info.si_pid, 0)
-            if known is not None:
-                child, popen = known
-                popen.returncode = os.waitstatus_to_exitcode(status)
-                child.set_exit(ProcessExit.from_wait_status(status))
-
-
-def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
-    """A process that an earlier supervisor started; None if it has ended. Its exit code will not be known.
-
-    Raises:
-        OSError: there are no descriptors left; it may run, so nothing may be started in its place.
-    """
-    try:
-        watched = os.pidfd_open(identity.pid)
-    except ProcessLookupError:
-        return None
-    # Checked after opening it, so the pid cannot have been reused in between.
-    if not identity.exists():
-        os.close(watched)
-        return None
-    child = Child(identity, mark, grip)
-    loop = asyncio.get_running_loop()
-
-    def on_exit() -> None:
-        loop.remove_reader(watched)
-        os.close(watched)
-        child.set_exit(ProcessExit())
-
-    loop.add_reader(watched, on_exit)
-    return child
-
-
-async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> ProcessExit:
-    """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns.
-
-    The whole process group has the grace: a shell in front of a server ends at once, the server when it is done.
-    """
-    child.is_stopping = True
-    try:
-        async with asyncio.timeout(grace_s):
-            if script is not None and not child.has_ended:
-                await script()
-            child.signal_all(signal.SIGTERM)
-            await child.wait()
-            await child.wait_for_group()
-    except OSError:  # a TimeoutError, or there were no descriptors to wait with
-        pass
-    finally:
-        child.signal_all(signal.SIGKILL)
-        child.sweep()
-    how = await child.wait()
-    child.grip.let_go()
-    return how
-
-
-async def _wait_for_end(pid: int) -> None:
-    """Return when a process has ended, which need not be our child. Raises OSError."""
-    try:
-        watched = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(watched, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(watched)
-        os.close(watched)
-
-
-def _become_subreaper() -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        known = {*adopted, *self._reaper.marks}
+        return sorted(pid for pid, mark in procfs.processes_with_mark(f"{self._owner}.") if mark not in known)

@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.processes.children import Child, Children, ProcessExit
+from instancectl.processes.child import Child, ProcessExit
+from instancectl.processes.children import Children
+from instancectl.processes.confinement import Confinement
 
 _MAX_CAPTURED_BYTES = 1 << 20
+_UNCONFINED = Confinement()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Commands:
         timeout_s: float,
         output: int = subprocess.DEVNULL,
         thorough: bool = True,
+        confinement: Confinement = _UNCONFINED,
     ) -> CommandResult:
         """Run a command, its output going to a file descriptor.
 
@@ -58,7 +62,7 @@ class Commands:
         Raises:
             OSError: it cannot be started.
         """
-        child = self._children.start(command, cwd=cwd, environment=environment, output=output)
+        child = self._children.start(command, cwd=cwd, environment=environment, output=output, confinement=confinement)
         return await _end_of(child, timeout_s, thorough)
 
     async def capture(

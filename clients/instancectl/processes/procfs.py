@@ -68,6 +68,14 @@ def identify(pid: int) -> ProcessId:
     return ProcessId(pid, found.start_ticks, boot_id())
 
 
+def uid_of(pid: int) -> int | None:
+    """Who it runs as; None: there is no such process."""
+    try:
+        return (_PROC / str(pid)).stat().st_uid
+    except OSError:
+        return None
+
+
 def age_s(process: ProcessId) -> float:
     """Seconds since it was started, by the kernel's clock since the boot."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - process.start_ticks / os.sysconf("SC_CLK_TCK")
@@ -78,14 +86,25 @@ def pids_with_mark(mark: str) -> Iterator[int]:
 
     Processes of other users and those that overwrote their environment are not found.
     """
-    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    return (pid for pid, _ in processes_with_mark(mark))
+
+
+def processes_with_mark(beginning: str) -> Iterator[tuple[int, str]]:
+    """The same, each with its whole mark."""
     for pid in pids():
-        try:
-            environment = (_PROC / str(pid) / "environ").read_bytes()
-        except OSError:
-            continue
-        if any(entry.startswith(wanted) for entry in environment.split(b"\0")):
-            yield pid
+        mark = mark_of(pid)
+        if mark.startswith(beginning):
+            yield pid, mark
+
+
+def mark_of(pid: int) -> str:
+    """The mark in a process's environment; empty: it has none, or it cannot be read."""
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return ""
+    name = f"{MARK_VARIABLE}=".encode()
+    return next((os.fsdecode(e.removeprefix(name)) for e in environment.split(b"\0") if e.startswith(name)), "")
 
 
 def pids_in_session(leader: int) -> Iterator[int]:

@@ -102,12 +102,14 @@ class RunningRevision:
     Attributes:
         is_leaving: it is being stopped.
         ends: the supervisor itself ends.
+        spec_version: of the newest specification that it was started from.
     """
 
     key: RevisionContentKey | None = None
     containers: tuple[ContainerStatus, ...] = ()
     is_leaving: bool = False
     ends: bool = False
+    spec_version: int = 0
 
 
 def statuses(
@@ -124,7 +126,8 @@ def statuses(
             _installed_verdict(key, revision, installed),
             _ready(key, revision, desired, _installed_verdict(key, revision, installed), stage),
             _containers(key, revision, stage),
-            spec_version=desired.version,
+            # What runs acknowledges a specification once it was started from it: by id, as in `_ready`.
+            spec_version=stage.spec_version if stage.key and stage.key.id == key.id else desired.version,
             before=before.get(key.id),
             wall_s=wall_s,
         )

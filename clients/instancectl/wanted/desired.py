@@ -11,6 +11,7 @@ from pathlib import Path
 
 from google.protobuf import json_format
 
+from hqclient.allocations import restarting_part
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Container, InstanceRevision, ResourceAllocation
 from instancectl.files import write_atomically
@@ -41,6 +42,11 @@ def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> 
 
 def container_digest(container: Container, allocation: ResourceAllocation) -> str:
     """Covers all that a running process depends on: if it changes, the process must be restarted."""
+    return _digest(container, restarting_part(allocation))
+
+
+def former_container_digest(container: Container, allocation: ResourceAllocation) -> str:
+    """The digest that earlier versions recorded: with fields of the allocation that restart nothing."""
     return _digest(container, allocation)
 
 

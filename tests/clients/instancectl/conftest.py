@@ -11,11 +11,14 @@ import pytest
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.file_server import FileServer
+from tests.clients.instancectl.host_agents import short_directory
+from tests.clients.instancectl.node_agents import NodeProcess
 from tests.clients.instancectl.supervised import Ctl, write
 from tests.support.etcd import SharedEtcd, binary_of
 from tests.support.replicas import ReplicaProcess, Replicas
 
 NewCtl = Callable[..., Ctl]
+NewNode = Callable[..., NodeProcess]
 RunFile = Callable[..., Awaitable[Ctl]]
 StartHq = Callable[..., Awaitable[ReplicaProcess]]
 
@@ -32,6 +35,22 @@ async def new_ctl(tmp_path: Path) -> AsyncIterator[NewCtl]:
     yield make
     for ctl in made:
         await ctl.clean_up()
+
+
+@pytest.fixture
+async def new_node(hq: ReplicaProcess) -> AsyncIterator[NewNode]:
+    """`new_node("--flag")`: an agent of the node that is not started yet, over one directory."""
+    made: list[NodeProcess] = []
+    with short_directory() as sockets:
+        sockets.chmod(0o711)  # pytest's own directories are closed to the users that instances run as
+
+        def make(*arguments: str) -> NodeProcess:
+            made.append(NodeProcess(sockets / "node", sockets / "agent.sock", "--server", hq.grpc, *arguments))
+            return made[-1]
+
+        yield make
+        for node in made:
+            await node.clean_up()
 
 
 @pytest.fixture

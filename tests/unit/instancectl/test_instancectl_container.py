@@ -20,13 +20,16 @@ from instancectl.clock import MachineClock
 from instancectl.containers.container import SupervisedContainer
 from instancectl.containers.restarts import RestartSettings
 from instancectl.containers.workshop import Blueprint, Workshop
+from instancectl.content.guard import NoGuard
 from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes import procfs
-from instancectl.processes.children import Child, Children, adopt
+from instancectl.processes.child import Child, adopt
+from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
 from instancectl.processes.limits import Grip, ProcessLimits
 from instancectl.processes.output import OutputSettings
+from instancectl.processes.reaper import ProcessReaper
 from instancectl.state import RunningChild, StateFile
 from instancectl.wanted.desired import Desired, RevisionContentKey
 from tests.support.sample_instances import eventually
@@ -58,6 +61,7 @@ def workshop(root: Path, children: Children) -> Workshop:
         commands,
         SecretValues({}),
         ProcessLimits(),
+        NoGuard(),
         RestartSettings(first_backoff_s=0.01),
         OutputSettings(),
         MachineClock(),
@@ -69,15 +73,16 @@ def workshop(root: Path, children: Children) -> Workshop:
 async def made(kind: type[ContainerT], root: Path, container: model.Container) -> AsyncIterator[ContainerT]:
     """A container over a directory; whatever it started is gone afterwards."""
     revision = model.InstanceRevision(id="r1", container=[container])
-    children = Children("test-container")
-    children.open()
+    reaper = ProcessReaper()
+    reaper.open()
+    children = Children("test-container", reaper)
     try:
         shop = workshop(root, children)
         key = RevisionContentKey("r1", "digest")
         shop.layout.revision(key).mkdir(parents=True)
         yield kind(Blueprint(key, revision, container, Desired("i-1", "node-1")), shop, lambda: None)
     finally:
-        children.close()
+        reaper.close()
         for pid in children.strangers(()):
             os.kill(pid, signal.SIGKILL)
 

@@ -10,7 +10,7 @@ import pytest
 from hqpb.v1 import instance_pb2 as model
 from instancectl.containers.checks import Readiness, Rhythm, rhythm
 from instancectl.containers.restarts import Restarts, RestartSettings
-from instancectl.processes.children import ProcessExit
+from instancectl.processes.child import ProcessExit
 from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
 from instancectl.reports import conditions

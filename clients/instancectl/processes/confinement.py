@@ -1,0 +1,95 @@
+"""What a process of an instance may do: whose it is, and what keeps it apart from the node and its neighbours."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUser:
+    """A user by its numbers."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How a process is started. Without arguments: as we are, with what we may do.
+
+    Attributes:
+        user: whose it is; None: ours.
+        is_hardened: it gains no privileges, has no capabilities and no group but its own; umask 077.
+        limits: for the process itself, by number of the resource.
+        wrapper: the command of a runtime that its own command is an argument of.
+        description: for `status` and reports.
+    """
+
+    user: ProcessUser | None = None
+    is_hardened: bool = False
+    limits: Mapping[int, int] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()
+    description: str = ""
+
+    def launcher_words(self) -> list[str]:
+        """What the launcher is told."""
+        words = [f"{kind}={amount}" for kind, amount in self.limits.items()]
+        if self.user is not None:
+            words.append(f"user={self.user.uid}:{self.user.gid}")
+        return words + (["hardened"] if self.is_hardened else [])
+
+
+class ProcessRuntime(Protocol):
+    """What keeps processes apart beyond their users.
+
+    Attributes:
+        name: for `status`.
+    """
+
+    name: str
+
+    def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
+        """What to put before a command that runs in `cwd` and uses these directories."""
+        ...
+
+
+class PlainRuntime:
+    """Nothing beyond users: processes see each other's command lines, and share /tmp."""
+
+    name = "plain"
+
+    def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
+        return ()
+
+
+class BubblewrapRuntime:
+    """A process sees itself only in /proc, has a /tmp of its own, and no directories of other instances.
+
+    Args:
+        root: above the directories of all instances.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(self, program: str, root: Path) -> None:
+        self._program = program
+        self._root = root
+
+    def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
+        # Never --die-with-parent: it is to outlive us. Its own process group is the container's, as without it.
+        hidden = ("--tmpfs", "/tmp", "--tmpfs", str(self._root))
+        binds = tuple(word for path in visible for word in ("--bind", str(path), str(path)))
+        apart = ("--dev-bind", "/", "/", "--unshare-pid", "--unshare-ipc", "--proc", "/proc")
+        return (self._program, *apart, *hidden, *binds, "--chdir", str(cwd), "--")
+
+
+DEFAULT_PIDS = 4096  # of one user
+
+
+def default_limits() -> dict[int, int]:
+    """Of a hardened process: no core dumps, and no more processes than a fork bomb's neighbours can stand."""
+    return {resource.RLIMIT_CORE: 0, resource.RLIMIT_NPROC: DEFAULT_PIDS}

@@ -1,0 +1,82 @@
+"""The agent of a node and a real HQ: what HQ places there runs, and a fault of one instance stays its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hqclient.client import Client
+from tests.clients.instancectl.conftest import NewNode
+from tests.clients.instancectl.hearsay import until_ready
+from tests.clients.instancectl.host_agents import calls, ready
+from tests.clients.instancectl.supervised import NODE, instance, is_alive, revision
+from tests.support.replicas import ReplicaProcess
+from tests.support.sample_instances import eventually
+
+
+async def test_what_hq_places_on_the_node_runs_and_disappears_with_its_deletion(
+    new_node: NewNode, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1"), instance_id="i-1"))
+    node = await new_node().start()
+    await until_ready(client, instance_id="i-1")
+    await client.create(instance(revision("r1"), instance_id="i-2"))
+    await until_ready(client, instance_id="i-2")
+    pids = [await node.container_pid(each) for each in ("i-1", "i-2")]
+    assert all(map(is_alive, pids))
+    await client.delete("i-1")
+    await eventually(lambda: not (node.directory / "i-1").exists())
+    assert [is_alive(pid) for pid in pids] == [False, True]
+    assert [each["id"] for each in (await node.status())["instances"]] == ["i-2"]
+    assert await ready(client, "i-2")
+    assert await calls(hq, "ReportStatus") == 0  # all reports are batches
+
+
+async def test_a_fault_in_one_instance_ends_at_that_instance(
+    new_node: NewNode, client: Client, hq: ReplicaProcess
+) -> None:
+    node = new_node()
+    damaged = node.directory / "i-1" / "state.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    await client.create(instance(revision("r1"), instance_id="i-1"))
+    broken = revision("r1")
+    broken.file.add(name="app", url="file:///nowhere")
+    await client.create(instance(broken, instance_id="i-2"))
+    await client.create(instance(revision("r1"), instance_id="i-3"))
+    await node.start()
+    await until_ready(client, instance_id="i-3")
+    assert "is damaged" in (await node.instance("i-1"))["trouble"]
+    damaged.write_text(json.dumps({"owner": "x1", "belongs_to": ["", ""], "installed": [], "children": []}))
+    await until_ready(client, instance_id="i-1")
+    status = (await node.instance("i-2"))["revisions"][0]["status"]
+    assert status["installed"]["reason"] == "SchemeUnsupported"
+
+
+@pytest.mark.parametrize("on_stop", ["leave", "stop"])
+async def test_at_sigterm_instances_are_left_running_or_stopped_as_asked(
+    new_node: NewNode, client: Client, on_stop: str
+) -> None:
+    await client.create(instance(revision("r1")))
+    node = await new_node("--on-stop", on_stop).start()
+    await until_ready(client)
+    pid = await node.container_pid("i-1")
+    assert await node.terminate() == 0
+    assert is_alive(pid) == (on_stop == "leave")
+    assert await ready(client, "i-1") == (on_stop == "leave")
+    await node.start()
+    if on_stop == "leave":
+        assert await node.container_pid("i-1") == pid
+    await until_ready(client)
+
+
+async def test_a_node_has_one_agent(new_node: NewNode, tmp_path: Path) -> None:
+    node = await new_node().start()
+    await eventually(node.status)
+    first, second = new_node("-v"), new_node("--dir", str(tmp_path / "other"))
+    for each in (first, second):
+        await each.start()
+        assert await each.wait() == 1
+    assert f"node {NODE} has an agent already" in first.log_text()

@@ -1,0 +1,139 @@
+"""The agent of a node that ends and comes back, again and again: who looks instances up notices nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hqclient.client import Client
+from hqclient.watch_items import Changes
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.clients.instancectl.conftest import NewNode
+from tests.clients.instancectl.hearsay import TRUE, told, until_ready
+from tests.clients.instancectl.supervised import free_port, instance, is_alive, revision
+from tests.support.sample_instances import eventually
+
+IDS = ("i-1", "i-2", "i-3")
+
+
+def web(port: int) -> model.Instance:
+    made = revision(script=f"exec python3 -m http.server {port} --bind 127.0.0.1")
+    made.container[0].readiness_check.http.port = "http"
+    made.container[0].readiness_check.period.FromMilliseconds(200)
+    made.container[0].readiness_check.timeout.FromMilliseconds(5000)
+    return instance(made, instance_id=f"i-{port}", port=port)
+
+
+@asynccontextmanager
+async def readiness_seen(client: Client) -> AsyncIterator[list[int]]:
+    """Every readiness that a watcher of HQ sees."""
+    seen: list[int] = []
+
+    async def follow() -> None:
+        async with client.watch(pb.InstanceFilter(service_id=["svc"])) as items:
+            async for item in items:
+                if isinstance(item, Changes):
+                    seen.extend(r.ready.status for event in item.events for r in event.put.status.revision)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@asynccontextmanager
+async def lookups(client: Client) -> AsyncIterator[list[str]]:
+    """Clients that look the service up and use what they find; yields what failed."""
+    failed: list[str] = []
+
+    async def ask() -> None:
+        while True:
+            pages = [page async for page in client.find(pb.InstanceFilter(service_id=["svc"]))]
+            for each in [found for page in pages for found in page.instances]:
+                if each.status.ready.status != TRUE:
+                    failed.append(f"{each.meta.id} is not ready")
+                try:
+                    await _get(each.spec.allocation.port[0].number)
+                except (OSError, asyncio.IncompleteReadError) as error:
+                    failed.append(f"{each.meta.id}: {error!r}")
+
+    task = asyncio.create_task(ask())
+    try:
+        yield failed
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
+async def _get(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    try:
+        assert (await reader.readuntil(b"\r\n")).split()[1] == b"200"
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.long
+async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails_no_request(
+    new_node: NewNode, client: Client
+) -> None:
+    wanted = [web(free_port()) for _ in range(4)]
+    ids = [made.meta.id for made in wanted]
+    for made in wanted:
+        await client.create(made)
+    node = await new_node().start()
+    for each in ids:
+        await until_ready(client, instance_id=each)
+    pids = [await node.container_pid(each) for each in ids]
+    async with readiness_seen(client) as seen, lookups(client) as failed:
+        for number in range(10):
+            before = [(await told(client, instance_id=each)).incarnation for each in ids]
+            await (node.kill() if number % 2 else node.terminate())
+            await node.start()
+            for each, incarnation in zip(ids, before, strict=True):
+                await eventually(lambda each=each, was=incarnation: is_new(client, each, was))  # type: ignore[misc]
+        assert set(seen) == {TRUE}
+        assert failed == []
+    assert [await node.container_pid(each) for each in ids] == pids
+    assert all(map(is_alive, pids))
+
+
+async def is_new(client: Client, instance_id: str, incarnation: int) -> bool:
+    """Another agent reports it."""
+    found = await told(client, instance_id=instance_id)
+    return found.incarnation != incarnation and found.sequence > 0
+
+
+async def test_what_ended_for_good_is_not_started_again_and_a_start_hook_that_was_cut_off_is(
+    new_node: NewNode, client: Client, tmp_path: Path
+) -> None:
+    wanted = revision("r1")
+    once = wanted.container.add(name="once", command=["sh", "-c", "echo ran; exit 0"])
+    once.restart_policy = model.RESTART_POLICY_ON_FAILURE
+    cut = tmp_path / "cut"
+    hook = f"echo hook; if [ -e {cut} ]; then exit 0; fi; touch {cut}; exec sleep 600"
+    wanted.container[0].post_start.command[:] = ["sh", "-c", hook]
+    wanted.container[0].post_start.timeout.FromSeconds(600)
+    await client.create(instance(wanted))
+    node = await new_node().start()
+    await eventually(cut.exists)
+    await eventually(lambda: '"ended": [\n' in (node.directory / "i-1" / "state.json").read_text())
+    pid = await node.container_pid("i-1")
+    await node.kill()
+    await node.start()
+    await until_ready(client)
+    assert await node.container_pid("i-1") == pid
+    assert node.container_log("i-1").count("hook\n") == 2
+    assert node.container_log("i-1", container="once") == "ran\n"
+    assert [c.state.terminated.reason for c in (await told(client)).container] == ["", "Completed"]
