@@ -34,7 +34,7 @@ from instancectl.status import snapshot
 from instancectl.supervisor import Supervisor
 from instancectl.wanted import desired as wishes
 from instancectl.wanted.desired import Desired
-from instancectl.wanted.hq_source import HqSource
+from instancectl.wanted.hq_source import AbsencePolicy, HqSource
 from instancectl.wanted.source import DesiredSource, FileSource
 
 
@@ -47,6 +47,7 @@ class SharedTools:
     reaper: ProcessReaper
     route: HqRoute | None
     guard: Guard = field(default_factory=NoGuard)
+    absences: AbsencePolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _source(settings: RunSettings, last_good: Desired | None, tools: SharedTools
     if settings.file is not None:
         return FileSource(settings.file, settings.node, tools.clock)
     assert tools.route is not None, "checked by the command line"
-    return HqSource(tools.route, settings.instance_id, settings.node, last_good, tools.clock, tools.rng)
+    return HqSource(tools.route, settings.instance_id, settings.node, last_good, tools.clock, tools.rng, tools.absences)
 
 
 def _sink(supervisor: Supervisor, tools: SharedTools) -> StatusSink:
@@ -170,14 +171,14 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
 async def answer_status(directory: SupervisedDirectory) -> AsyncIterator[None]:
     """Answer `instancectl status` for a directory meanwhile."""
     supervisor, sink = directory.supervisor, directory.sink
-    async with answer_at(directory.layout.socket, lambda: snapshot(supervisor, sink)):
+    async with answer_at(directory.layout.socket, {"status": lambda: snapshot(supervisor, sink)}):
         yield
 
 
 @asynccontextmanager
-async def answer_at(socket: Path, status: Callable[[], Any]) -> AsyncIterator[None]:
-    """Answer the question for the status at a socket meanwhile. Raises OSError."""
-    server = await serve(socket, ControlServer({"status": status}).talk)
+async def answer_at(socket: Path, answers: dict[str, Callable[[], Any]]) -> AsyncIterator[None]:
+    """Answer questions of these kinds at a socket meanwhile. Raises OSError."""
+    server = await serve(socket, ControlServer(answers).talk)
     try:
         yield
     finally:

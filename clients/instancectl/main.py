@@ -21,11 +21,11 @@ from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.restarts import RestartSettings
 from instancectl.options import (
     DEFAULT_AGENT,
-    DEFAULT_NODE_DIRECTORY,
     UidRangeOption,
     directory_option,
     host_agent_socket_option,
     instance_options,
+    node_directory_option,
     node_option,
     server_option,
     speaker_option,
@@ -112,10 +112,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
 
 
 @cli.command(short_help="Supervise all instances of a node until SIGTERM.")
-@click.option(
-    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT_NODE_DIRECTORY,
-    show_default=True, help="Directory above those of the instances, which are named by their ids.",
-)  # fmt: skip
+@node_directory_option
 @server_option
 @credential_options
 @node_option
@@ -198,6 +195,19 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
         click.echo("\n" + "\n".join(shown.remarks(found)))
     if wait_s and not is_good(found):
         sys.exit(NOT_AS_WANTED)
+
+
+@cli.command(short_help="Let instances end that HQ does not know any more.")
+@node_directory_option
+def confirm(directory: Path) -> None:
+    """Let the instances of a node end that vanished from HQ, many at once; else they wait for ten minutes."""
+    from instancectl.control_socket import ask
+
+    try:
+        answer = asyncio.run(ask(node_socket_of(directory), "confirm"))
+    except OSError:
+        _fail(f"no agent of a node runs in --dir {directory}, or it is another user's", UNREACHABLE)
+    click.echo(", ".join(answer["confirmed"]) or "nothing waits")
 
 
 @cli.command(short_help="Validate a file with one instance.")

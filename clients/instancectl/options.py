@@ -85,6 +85,10 @@ directory_option = click.option(
     show_default=True,
     help="Directory of the instance, used by nothing else.",
 )
+node_directory_option = click.option(
+    "--dir", "directory", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT_NODE_DIRECTORY,
+    show_default=True, help="Directory above those of the instances, which are named by their ids.",
+)  # fmt: skip
 server_option = click.option(
     "--server", "servers", multiple=True, envvar="HQ_SERVER", metavar="HOST:PORT", help="A replica of HQ; repeatable."
 )

@@ -13,12 +13,15 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
 
 from instancectl.assembly import SharedTools, answer_at, open_reaper
 from instancectl.clock import MachineClock
 from instancectl.files import hold_lock
 from instancectl.hostagent.agent import HostAgent
 from instancectl.layout import Layout
+from instancectl.node.absences import AbsenceGate
 from instancectl.node.guard import guard_of
 from instancectl.node.hosted import HostedInstance
 from instancectl.node.status import snapshot
@@ -36,13 +39,17 @@ class NodeAgent:
 
     Attributes:
         instances: those of the node, by id.
+        absences: which of them HQ does not know any more.
     """
 
     def __init__(self, settings: NodeSettings, host_agent: HostAgent, tools: SharedTools) -> None:
         self.instances: dict[str, HostedInstance] = {}
         self._settings = settings
         self._host_agent = host_agent
-        self._tools = tools
+        self.absences = AbsenceGate(
+            settings.own_directory / "absences.json", lambda: self.instances, lambda: host_agent.instances.ids
+        )
+        self._tools = replace(tools, absences=self.absences)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._ends = False
@@ -52,6 +59,18 @@ class NodeAgent:
     def trouble(self) -> str:
         """Why HQ cannot be watched; empty: it can."""
         return self._host_agent.instances.trouble
+
+    def status(self) -> dict[str, Any]:
+        """For `instancectl status`."""
+        return snapshot(self._settings.run.node, self.trouble, self.absences.held, self.instances)
+
+    def confirm(self) -> dict[str, Any]:
+        """Let the instances end that HQ does not know any more; say which waited."""
+        held = self.absences.held
+        log.warning("confirmed: %s may end", ", ".join(held) or "nothing that waits")
+        self.absences.confirm()
+        self.look_again()
+        return {"confirmed": held}
 
     def end(self) -> None:
         """Return from `run`."""
@@ -140,7 +159,7 @@ async def run_node(settings: NodeSettings) -> None:
         agent = NodeAgent(settings, host_agent, tools)
         stack.enter_context(_signals(agent))
         await stack.enter_async_context(
-            answer_at(node_socket_of(run.directory), lambda: snapshot(run.node, agent.trouble, agent.instances))
+            answer_at(node_socket_of(run.directory), {"status": agent.status, "confirm": agent.confirm})
         )
         await agent.run()
         if not settings.stops_at_end:

@@ -12,12 +12,13 @@ from instancectl.node.hosted import HostedInstance
 COLUMNS = ("INSTANCE", "REVISION", "INSTALLED", "READY", "RESTARTS", "TROUBLE")
 
 
-def snapshot(node: str, trouble: str, instances: Mapping[str, HostedInstance]) -> dict[str, Any]:
+def snapshot(node: str, trouble: str, held: list[str], instances: Mapping[str, HostedInstance]) -> dict[str, Any]:
     """Everything about the agent and its instances; no secret's value is among it."""
     return {
         "node": node,
         "agent_pid": os.getpid(),
         "trouble": trouble,
+        "absences_held": held,
         "instances": [{"id": name, **_describe_instance(instances[name])} for name in sorted(instances)],
     }
 
@@ -52,4 +53,7 @@ def _cells(instance: dict[str, Any]) -> tuple[str, ...]:
 def remarks(found: dict[str, Any]) -> list[str]:
     """What does not fit the table."""
     lines = [f"the agent of node {found['node']}, pid {found['agent_pid']}, {len(found['instances'])} instances"]
+    if held := found["absences_held"]:
+        names = ", ".join(held)
+        lines.append(f"HQ does not know {names} any more, many at once: if that is meant, run instancectl confirm")
     return lines + ([f"HQ: {found['trouble']}"] if found["trouble"] else [])

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from hqclient.client import HqApiError
 from hqclient.watch_items import Changes, SnapshotPart, WatchItem
@@ -60,11 +61,24 @@ def judge_absence(known: InstanceIdentity | None, epoch: str, *, elsewhere: bool
     return Meaning.MOVED if elsewhere else Meaning.GONE
 
 
+class AbsencePolicy(Protocol):
+    """Decides when the absence of an instance counts."""
+
+    def admit(self, instance_id: str) -> str:
+        """Empty: it counts now; else why not yet."""
+        ...
+
+    def note_presence(self, instance_id: str) -> None:
+        """HQ knows the instance."""
+        ...
+
+
 class HqSource:
     """One instance on one node.
 
     Args:
         known: the last good copy, so that an absence can be judged; None: never heard of it.
+        absences: None: an absence counts at once.
     """
 
     def __init__(
@@ -75,8 +89,10 @@ class HqSource:
         known: Desired | None,
         clock: InstancectlClock,
         rng: random.Random,
+        absences: AbsencePolicy | None = None,
     ) -> None:
         self._route = route
+        self._absences = absences
         self._instance_id = instance_id
         self._node = node
         self._known = known
@@ -137,6 +153,8 @@ class HqSource:
         )
         meaning = judge_presence(self._identity, InstanceIdentity(found.uid, found.epoch))
         self._known = found
+        if self._absences is not None:
+            self._absences.note_presence(self._instance_id)
         return DesiredUpdate(found, afresh=meaning is Meaning.RECREATED)
 
     def _absent(self, said: HqApiError) -> Update:
@@ -144,8 +162,11 @@ class HqSource:
         epoch = said.metadata.get("epoch", "")
         meaning = judge_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:
-            case Meaning.GONE | Meaning.MOVED:
-                return Gone(meaning is Meaning.MOVED, str(said))
+            case Meaning.MOVED:
+                return Gone(moved=True, message=str(said))
+            case Meaning.GONE:
+                wait = self._absences.admit(self._instance_id) if self._absences is not None else ""
+                return SourceTrouble(wait) if wait else Gone(moved=False, message=str(said))
             case Meaning.DOUBT:
                 return SourceTrouble(
                     f"{said}; but HQ's store was replaced since (new epoch), so everything keeps running"

@@ -1,0 +1,94 @@
+"""Absences en masse wait for a confirmation or ten minutes; single ones do not, and a restart does not begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from instancectl.node.absences import AbsenceGate
+
+NewGate = Callable[[], AbsenceGate]
+
+
+class Scene:
+    """Ten instances, those that HQ lists, and the time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.supervised = {f"i-{number}" for number in range(10)}
+        self.listed: set[str] | None = set(self.supervised)
+        self.now = 1000.0
+
+    def gate(self) -> AbsenceGate:
+        return AbsenceGate(self.path, lambda: self.supervised, lambda: self.listed, lambda: self.now)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path / "absences.json")
+
+
+def test_a_single_absence_counts_at_once(scene: Scene) -> None:
+    gate = scene.gate()
+    scene.listed = scene.supervised - {"i-1"}
+    assert gate.admit("i-1") == ""
+
+
+def test_a_fifth_counts_and_more_waits_even_the_first_of_them(scene: Scene) -> None:
+    gate = scene.gate()
+    scene.listed = scene.supervised - {"i-1", "i-2"}
+    assert [gate.admit("i-1"), gate.admit("i-2")] == ["", ""]
+    scene.listed -= {"i-3"}
+    assert "run instancectl confirm" in gate.admit("i-3")
+    assert gate.held == ["i-3"]
+
+
+def test_what_vanishes_from_the_list_at_once_waits_as_a_whole(scene: Scene) -> None:
+    gate = scene.gate()
+    scene.listed = set()
+    assert all(gate.admit(each) for each in sorted(scene.supervised))
+    assert len(gate.held) == 10
+
+
+def test_before_there_is_a_list_nothing_ends(scene: Scene) -> None:
+    scene.listed = None
+    gate = scene.gate()
+    assert gate.admit("i-1")
+    scene.listed = scene.supervised - {"i-1"}
+    assert gate.admit("i-1") == ""
+
+
+def test_after_ten_minutes_or_a_confirmation_they_end(scene: Scene) -> None:
+    gate = scene.gate()
+    scene.listed = set()
+    for each in ("i-1", "i-2", "i-3"):
+        assert gate.admit(each)
+    scene.now += 599
+    assert gate.admit("i-1")
+    gate.confirm()
+    assert gate.admit("i-1") == ""
+    scene.now += 61
+    assert gate.admit("i-2") == ""
+    assert gate.admit("i-4")  # it was asked about only now
+
+
+def test_a_restart_of_the_agent_does_not_begin_the_waiting_anew(scene: Scene) -> None:
+    scene.listed = set()
+    for each in ("i-1", "i-2", "i-3"):
+        assert scene.gate().admit(each)
+    scene.now += 601
+    assert scene.gate().admit("i-1") == ""
+
+
+def test_what_comes_back_is_forgotten(scene: Scene) -> None:
+    scene.listed = set()
+    gate = scene.gate()
+    assert gate.admit("i-1")
+    scene.listed = set(scene.supervised)
+    gate.note_presence("i-1")
+    assert gate.held == []
+    scene.now += 601
+    scene.listed = set()
+    assert gate.admit("i-1")
