@@ -61,6 +61,7 @@ class Explain:
             incarnation=status.incarnation,
             sequence=mark.sequence if mark else 0,
             heard_by=mark.heard_by if mark else "",
+            container=status.container,
         )
         for name in ("installed", "ready"):
             if status.HasField(name):

@@ -126,8 +126,8 @@ def note_strangers(faults: Faults, names: list[str], prefix: str, spec_revision:
 def clean_report(revision: RevisionStatus) -> None:
     """Make a report fit to be stored, in place: what HQ would rather change than refuse.
 
-    Receipts are dropped (only HQ gives them), messages over 4 KiB are cut between two characters, times out of
-    protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown fields too.
+    Receipts are dropped (only HQ gives them), messages over 4 KiB are cut between two characters, and so is the beginning
+    of output, times out of protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown fields too.
     """
     for condition in (revision.installed, revision.ready):
         if condition.HasField("receipt"):
@@ -155,6 +155,15 @@ def cut_messages(revision: RevisionStatus) -> None:
         cut_message(container.last_termination)
         cut_message(container.state.waiting)
         cut_message(container.state.terminated)
+        cut_output(container.last_termination)
+        cut_output(container.state.terminated)
+
+
+def cut_output(ended: ContainerTerminated) -> None:
+    """The end of it stays."""
+    encoded = ended.output.encode()
+    if len(encoded) > MAX_MESSAGE_BYTES:
+        ended.output = encoded[-MAX_MESSAGE_BYTES:].decode(errors="ignore")
 
 
 def cut_message(holder: Condition | ContainerWaiting | ContainerTerminated) -> None:

@@ -187,6 +187,21 @@ def _revision(revision: pb.RevisionExplanation, now_s: float, told: str) -> Iter
         yield f"  postponed     {revision.postponed_because}"
     if revision.ready.HasField("receipt"):
         yield from _receipt(revision.ready.receipt)
+    for container in revision.container:
+        yield from _last_end(container, now_s)
+
+
+def _last_end(container: instance_pb2.ContainerStatus, now_s: float) -> Iterator[str]:
+    """How a container ended last, and what it said."""
+    if not container.HasField("last_termination"):
+        return
+    end = container.last_termination
+    times = f", restarted {container.restart_count} times" if container.restart_count else ""
+    how = end.message or end.reason
+    yield f"  container     {container.name} ended {ago(end.finish_time.seconds, now_s)}: {how}{times}"
+    if end.output:
+        yield "    its last output:"
+        yield from (f"    | {line}" for line in end.output.splitlines())
 
 
 def _condition(word: str, condition: instance_pb2.Condition, now_s: float) -> str:

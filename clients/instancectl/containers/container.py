@@ -30,6 +30,7 @@ AdoptedChild = tuple[Child, RunningChild]  # a process that runs already, and wh
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
+_MOST_OUTPUT = 4096  # bytes that are reported of a container
 
 
 class SupervisedContainer:
@@ -151,8 +152,22 @@ class SupervisedContainer:
         reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
         child.sweep()
         child.grip.let_go()
-        self._record_end(how, reason)
+        self._record_end(how, reason, await self._last_output())
         return how
+
+    async def _last_output(self) -> str:
+        """What people ask for first, without secrets."""
+        text = self._output.last_lines()
+        if not text:
+            return ""
+        blueprint = self.blueprint
+        try:
+            masked = await self._shop.secrets.mask(text, blueprint.revision.secret, blueprint.desired.service)
+        except PrepareFailed as missing:
+            return f"(withheld, because {missing})"
+        # Cut only now: a secret that the beginning of the text cuts in two is not recognized. A report has 64 KiB.
+        share = min(_MOST_OUTPUT, 8 * _MOST_OUTPUT // len(blueprint.revision.container))
+        return masked.encode()[-share:].decode(errors="ignore")
 
     def _resume_status(self, record: RunningChild) -> None:
         was_ready = record.is_ready or (record.has_begun and not self._container.HasField("readiness_check"))
@@ -220,10 +235,10 @@ class SupervisedContainer:
             )
         )
 
-    def _record_end(self, how: ProcessExit, reason: str) -> None:
+    def _record_end(self, how: ProcessExit, reason: str, output: str = "") -> None:
         self._child = None
         self._shop.state.remove_child(self.blueprint.key, self._container.name)
-        self._says.set_terminated(how, reason, self._trouble or str(how))
+        self._says.set_terminated(how, reason, self._trouble or str(how), output)
 
     # --- while it runs ----------------------------------------------------------------------------------------------
 

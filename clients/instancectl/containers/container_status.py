@@ -50,7 +50,7 @@ class StatusKeeper:
             self.message.ready = ready
             self._changed()
 
-    def set_terminated(self, how: ProcessExit, reason: str, text: str) -> None:
+    def set_terminated(self, how: ProcessExit, reason: str, text: str, output: str = "") -> None:
         """It ended; that is also kept as the last termination."""
         end = ContainerTerminated(
             exit_code=how.code or 0,
@@ -59,6 +59,7 @@ class StatusKeeper:
             message=text,
             start_time=timestamp(self._started_wall_s),
             finish_time=timestamp(self._clock.wall_s()),
+            output=output,
         )
         self.set_ended(end)
 
@@ -67,4 +68,5 @@ class StatusKeeper:
         self.message.ready = False
         self.message.state.CopyFrom(ContainerState(terminated=end))
         self.message.last_termination.CopyFrom(end)
+        self.message.state.terminated.ClearField("output")  # once is enough
         self._changed()

@@ -18,6 +18,7 @@ from instancectl.processes.commands import Commands
 
 COMMAND_TIMEOUT_S = 30.0
 DEFAULT_MODE = 0o400
+_LEAST_MASKED = 4  # characters; shorter ones are no secret, and would make a text unreadable
 _OTHERS = 0o007
 
 
@@ -105,6 +106,17 @@ class SecretValues:
             if secret.WhichOneof("target") == "environment_variable":
                 found[secret.environment_variable] = _as_text(secret, await self.value(secret, service))
         return found
+
+    async def mask(self, text: str, secrets: Sequence[SecretDescriptor], service: str) -> str:
+        """A text without the values of these secrets, nor single lines of them. Raises SecretMissing."""
+        words = set()
+        for secret in secrets:
+            value = (await self.value(secret, service)).decode(errors="replace")
+            words |= {part.strip() for part in (value, *value.splitlines())}
+        for word in sorted(words, key=len, reverse=True):
+            if len(word) >= _LEAST_MASKED:
+                text = text.replace(word, "***")
+        return text
 
     def _provider(self, secret: SecretDescriptor) -> SecretProvider:
         provider = self._providers.get(secret.provider)

@@ -19,6 +19,7 @@ from pathlib import Path
 from instancectl.processes.confinement import ProcessUser
 
 _CHUNK_BYTES = 64 * 1024  # the capacity of a pipe
+_LAST_LINES, _LAST_BYTES = 20, 8192
 _LOOK_S = 1.0
 _LOOK_AGAIN_S = 0.25  # after a file was too long: a flood
 _WRITE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -80,6 +81,17 @@ class Output:
                 os.close(writer)
         finally:
             self.close()
+
+    def last_lines(self) -> str:
+        """The last 20 lines of what was written, at most 8 KiB; characters that would control a terminal are `?`."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(-min(_LAST_BYTES, os.fstat(file.fileno()).st_size), os.SEEK_END)
+                text = file.read(_LAST_BYTES).decode(errors="replace")
+        except OSError:
+            return ""
+        lines = text.splitlines()[-_LAST_LINES:]
+        return "\n".join("".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in lines)
 
     def close(self) -> None:
         """Leave the file to a container that keeps running, and to whoever is next."""

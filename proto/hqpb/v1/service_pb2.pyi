@@ -614,7 +614,7 @@ class ExplainInstanceResponse(_message.Message):
     def __init__(self, meta: _Optional[_Union[_instance_pb2.InstanceMeta, _Mapping]] = ..., node_name: _Optional[str] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., revision: _Optional[_Iterable[_Union[RevisionExplanation, _Mapping]]] = ..., guard: _Optional[_Union[GuardState, _Mapping]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., summary: _Optional[str] = ..., node_suspended_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ...) -> None: ...
 
 class RevisionExplanation(_message.Message):
-    __slots__ = ("id", "target", "installed", "ready", "last_heartbeat_time", "heard_by", "silent_for", "deadline_in", "incarnation", "sequence", "summary", "postponed_because", "not_since", "report_interval", "timeout")
+    __slots__ = ("id", "target", "installed", "ready", "last_heartbeat_time", "heard_by", "silent_for", "deadline_in", "incarnation", "sequence", "summary", "postponed_because", "not_since", "report_interval", "timeout", "container")
     ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     INSTALLED_FIELD_NUMBER: _ClassVar[int]
@@ -630,6 +630,7 @@ class RevisionExplanation(_message.Message):
     NOT_SINCE_FIELD_NUMBER: _ClassVar[int]
     REPORT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
     id: str
     target: _instance_pb2.RevisionTarget
     installed: _instance_pb2.Condition
@@ -645,7 +646,8 @@ class RevisionExplanation(_message.Message):
     not_since: _timestamp_pb2.Timestamp
     report_interval: _duration_pb2.Duration
     timeout: _duration_pb2.Duration
-    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[_instance_pb2.RevisionTarget, str]] = ..., installed: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heard_by: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deadline_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., summary: _Optional[str] = ..., postponed_because: _Optional[str] = ..., not_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    container: _containers.RepeatedCompositeFieldContainer[_instance_pb2.ContainerStatus]
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[_instance_pb2.RevisionTarget, str]] = ..., installed: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., ready: _Optional[_Union[_instance_pb2.Condition, _Mapping]] = ..., last_heartbeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heard_by: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deadline_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., summary: _Optional[str] = ..., postponed_because: _Optional[str] = ..., not_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., container: _Optional[_Iterable[_Union[_instance_pb2.ContainerStatus, _Mapping]]] = ...) -> None: ...
 
 class GuardState(_message.Message):
     __slots__ = ("holding", "since", "until", "expected", "silent", "nodes", "max_silent_share", "verdict", "override", "waiting")

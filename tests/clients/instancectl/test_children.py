@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import RunFile
@@ -24,6 +25,20 @@ async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit
     container = await ctl.container()
     assert container["lastTermination"]["exitCode"] == 7
     assert "restarting in" in (await ctl.until("r1", "ready", holds=False))["message"]
+
+
+async def test_the_last_lines_of_what_ended_are_told_without_secrets(run_file: RunFile, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hunter2\n")
+    made = revision(script='seq 30; echo "with $PASSWORD"; printf "\\033[31mred"; exit 7')
+    made.secret.add(name="password", provider="files", id="password", environment_variable="PASSWORD")
+    ctl = await run_file(instance(made), "--secrets", f"files=dir:{tmp_path}")
+
+    async def output() -> str:
+        return str((await ctl.container()).get("lastTermination", {}).get("output", ""))
+
+    lines = (await eventually(output)).splitlines()
+    assert lines == [*map(str, range(13, 31)), "with ***", "?[31mred"]
+    assert "output" not in (await ctl.container())["state"].get("terminated", {})
 
 
 async def test_a_killed_child_is_started_again_and_the_signal_is_told(run_file: RunFile) -> None:

@@ -159,6 +159,19 @@ def test_of_several_pages_the_last_word_of_a_replica_counts() -> None:
     assert [source.version for source in merged_sources(pages)] == [2]
 
 
+def test_the_story_has_how_a_container_ended_last_and_what_it_said() -> None:
+    answer = pb.ExplainInstanceResponse(node_name="node-7")
+    revision = answer.revision.add(id="v2", target=instance_pb2.REVISION_TARGET_READY)
+    revision.last_heartbeat_time.seconds = 1_700_000_000
+    container = revision.container.add(name="main", restart_count=3)
+    container.last_termination.message, container.last_termination.output = "exited with 7", "no route\nto db"
+    container.last_termination.finish_time.seconds = 1_700_000_000
+    lines = list(story(answer, 1_700_000_005.0))
+    at = next(number for number, line in enumerate(lines) if "main ended" in line)
+    assert lines[at] == "  container     main ended 5s ago: exited with 7, restarted 3 times"
+    assert lines[at + 1 : at + 4] == ["    its last output:", "    | no route", "    | to db"]
+
+
 def test_the_story_begins_with_the_verdict_and_holds_the_receipt() -> None:
     answer = pb.ExplainInstanceResponse(node_name="node-7", summary="its agent fell silent")
     answer.meta.id = "web-1"

@@ -35,6 +35,19 @@ async def test_what_an_agent_says_is_told_in_words() -> None:
     assert words == "not ready; revision r should be READY: not ready, reported by its agent: the disk is full"
 
 
+async def test_how_a_container_ended_last_is_in_the_explanation() -> None:
+    world, still = World(), SteppedReplica()
+    still.list(world.records(), world.version)
+    status = model.InstanceStatus()
+    container = status.revision.add(id="r").container.add(name="main", restart_count=2)
+    container.last_termination.output = "no route to db"
+    record = storage_pb2.StatusRecord(status=status.SerializeToString(), revision=[mark(ready=False, heard_ms=1_000)])
+    puts = ((KEYS.spec("a"), spec_value("a", revision=[{"id": "r"}])), (KEYS.status("a"), record.SerializeToString()))
+    still.apply(Batch(9, [KeyChange(key, value, 9, 9) for key, value in puts]))
+    (told,) = (await still.registry.explain.explain("a", None)).revision
+    assert list(told.container) == [container]
+
+
 async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
     status = model.InstanceStatus.FromString(b"\x12\x02\x08\x63")  # ready.status = 99
     status.revision.add(id="r").ready.CopyFrom(model.Condition.FromString(b"\x08\x63"))

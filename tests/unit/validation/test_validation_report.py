@@ -122,6 +122,14 @@ def test_long_messages_are_cut_between_two_characters(report: ReportStatusReques
     assert report.revision.ready.message == "x" + "ü" * 2047
 
 
+def test_of_long_output_the_end_stays(report: ReportStatusRequest) -> None:
+    main, sidecar = report.revision.container
+    main.last_termination.output = sidecar.state.terminated.output = "ü" * 4096 + "x"
+    check_report(report)
+    clean_report(report.revision)
+    assert main.last_termination.output == sidecar.state.terminated.output == "ü" * 2047 + "x"
+
+
 def test_cleaning_does_not_bring_absent_parts_into_being() -> None:
     status = RevisionStatus(id="r1")
     status.container.add(name="main")
