@@ -126,8 +126,9 @@ def note_strangers(faults: Faults, names: list[str], prefix: str, spec_revision:
 def clean_report(revision: RevisionStatus) -> None:
     """Make a report fit to be stored, in place: what HQ would rather change than refuse.
 
-    Receipts are dropped (only HQ gives them), messages over 4 KiB are cut between two characters, and so is the beginning
-    of output, times out of protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown fields too.
+    Receipts are dropped (only HQ gives them), messages over 4 KiB are cut between two characters, of output over 4 KiB
+    the end stays, times out of protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown
+    fields too.
     """
     for condition in (revision.installed, revision.ready):
         if condition.HasField("receipt"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewNode
-from tests.clients.instancectl.hearsay import until_ready
+from tests.clients.instancectl.hearsay import told, until_ready
 from tests.clients.instancectl.host_agents import calls, ready
 from tests.clients.instancectl.supervised import NODE, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
@@ -80,3 +81,39 @@ async def test_a_node_has_one_agent(new_node: NewNode, tmp_path: Path) -> None:
         await each.start()
         assert await each.wait() == 1
     assert f"node {NODE} has an agent already" in first.log_text()
+
+
+@pytest.mark.long
+async def test_a_specification_is_acknowledged_once_what_runs_was_started_from_it(
+    new_node: NewNode, client: Client
+) -> None:
+    slow = revision("r1")
+    slow.container[0].drain_period.FromSeconds(2)
+    made = instance(slow)
+    made.spec.allocation.memory_bytes = 1 << 30
+    await client.create(made)
+    node = await new_node().start()
+    await until_ready(client)
+    pid = await node.container_pid("i-1")
+    wider = await change_allocation(client, network_bytes_per_second=5)  # restarts nothing
+    await eventually(lambda: acknowledges(client, wider))
+    assert await node.container_pid("i-1") == pid
+    smaller = await change_allocation(client, memory_bytes=1 << 29)
+    versions = set()
+    async with asyncio.timeout(60):
+        while (seen := (await told(client)).spec_version) != smaller:
+            versions.add(seen)
+    assert versions == {wider}
+    assert not is_alive(pid)
+
+
+async def change_allocation(client: Client, **fields: int) -> int:
+    """The version of the specification with another allocation."""
+    found = (await client.get("i-1")).instance
+    for name, value in fields.items():
+        setattr(found.spec.allocation, name, value)
+    return (await client.update(found, fields=["spec.allocation"])).instance.meta.version
+
+
+async def acknowledges(client: Client, version: int) -> bool:
+    return (await told(client)).spec_version == version
