@@ -24,6 +24,7 @@ from instancectl.settings import NodeSettings, UidRange
 from instancectl.wanted.desired import Desired
 
 _ROOT = ProcessUser(0, 0)
+_PLAIN = PlainRuntime()
 _PROBE_S = 10.0
 
 log = logging.getLogger(__name__)
@@ -50,15 +51,16 @@ class NodeGuard:
         user = self._user(desired, container)
         disks = (Path(disk.path) for disk in desired.allocation.disk if disk.path)
         visible = (self._root / desired.instance_id, *disks)
-        # Scripts and checks see what the container sees but for its private /tmp, which only the container has.
-        wrapper = self._runtime.wrapper(cwd, visible) if container is not None else ()
+        # Root without capabilities can make no namespace. Scripts and checks would get a /tmp that is not the
+        # container's.
+        runtime = _PLAIN if user == _ROOT else self._runtime
         what = f"uid {user.uid}" if user else "the agent's own user: it is not root"
         return Confinement(
             user=user,
             is_hardened=True,
             limits=default_limits() if user != _ROOT else {},
-            wrapper=wrapper,
-            description=f"{what}, {self._runtime.name}",
+            wrapper=runtime.wrapper(cwd, visible) if container is not None else (),
+            description=f"{what}, {runtime.name}",
         )
 
     def _user(self, desired: Desired, container: Container | None) -> ProcessUser | None:
