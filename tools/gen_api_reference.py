@@ -53,7 +53,9 @@ class Page:
         )
 
 
-_OTHERS: Final = "\n\nOther servers: [CMS](api-cms.md), [Nanny](api-nanny.md), [Wall-E](api-walle.md)."
+_OTHERS: Final = (
+    "\n\nOther servers: [CMS](api-cms.md), [Nanny](api-nanny.md), [Wall-E](api-walle.md), [recorder](api-history.md)."
+)
 PAGES: Final = (
     Page(
         "api.md",
@@ -65,6 +67,7 @@ PAGES: Final = (
         _OTHERS,
     ),
     Page("api-cms.md", "API reference: the CMS", "cmspb/v1", "cms.v1", ("cms.proto",)),
+    Page("api-history.md", "API reference: the recorder", "historypb/v1", "history.v1", ("history.proto",)),
     Page("api-nanny.md", "API reference: Nanny", "nannypb/v1", "nanny.v1", ("service.proto",)),
     Page(
         "api-walle.md",
@@ -172,8 +175,9 @@ def one(field: FieldDescriptorProto) -> str:
 def link(type_name: str) -> str:
     if type_name.startswith(".google."):
         return type_name.removeprefix(".")
-    name = type_name.split(".v1.")[1]  # of the package of the page itself
-    return f"[{name}](#{name.lower().replace('.', '')})"
+    package, name = type_name.split(".v1.")
+    page = "api.md" if package == ".hq" and name == "Instance" else ""  # else it is of the page itself
+    return f"[{name}]({page}#{name.lower().replace('.', '')})"
 
 
 def cell(comments: Comments, path: tuple[int, ...]) -> str:

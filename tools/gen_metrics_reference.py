@@ -16,6 +16,7 @@ from gateways.xds import metrics as of_xds
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
 from nanny import metrics as of_nanny
+from recorder import metrics as of_recorder
 from serving.auth import security
 from serving.telemetry import process, traffic
 from serving.telemetry.metrics import Declared
@@ -43,6 +44,7 @@ _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
     ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
+    ("Recorder", "Of each process of `hq-recorder`, beside those of calls and of the process.", of_recorder.METRICS),
     ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
     (
         "CMS",

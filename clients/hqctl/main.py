@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "status": ("status", "status", "Show what is wrong, since when, why, and what to do next."),
     "top": ("top", "top", "Show services by size, readiness and churn."),
     "events": ("events", "events", "Show recent expiries and recoveries, and how they were decided."),
+    "history": ("history", "history", "Show what happened, and instances as of a time (from the recorder)."),
     "quarantine": ("store", "quarantine", "Show records that could not be decoded."),
     "suspend": ("orders", "suspend", "Suspend expiry on a node during planned work."),
     "resume": ("orders", "resume", "End planned work on a node early."),

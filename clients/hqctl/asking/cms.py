@@ -1,11 +1,11 @@
-"""The CMS, for the commands that are about it: where it is, calls to it, and how they fail."""
+"""The CMS and other controllers, for the commands about them: where they are, calls to them, and how they fail."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import click
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 CMS: Final = ControllerOption("the CMS", "--cms", "HQ_CMS", "127.0.0.1:7271", field="cms")
 
 
-class CmsProcesses(Processes):
-    """Processes of one CMS, and how to get in."""
+class ControllerProcesses(Processes):
+    """Processes of one controller that `hqctl` asks, and how to get in."""
+
+    controller: ClassVar[ControllerOption]
 
     def channels(self, credentials: Credentials) -> ChannelFactory:
         from hqctl.asking.connecting import channel_factory
 
         return channel_factory(credentials, verbose=bool(_root().params.get("verbose")))
 
-    async def call(self, method: str, request: Message) -> Any:
-        """One call of CmsService or CmsAdminService, at the first process that answers. Raises HqApiError."""
-        from cmspb.v1 import cms_stubs
+    async def call_stubs(self, method: str, request: Message, *stubs: Callable[[Any], Any]) -> Any:
+        """One call of the first of these services that has it, at the first process that answers. Raises HqApiError."""
 
         async def ask(address: str) -> Any:
             async with self.open_channel(address) as (channel, metadata):
-                stubs = (cms_stubs.CmsServiceStub(channel), cms_stubs.CmsAdminServiceStub(channel))
-                stub = next(one for one in stubs if hasattr(one, method))
+                stub = next(one for one in (make(channel) for make in stubs) if hasattr(one, method))
                 return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
 
         return await self.first(ask)
@@ -62,10 +62,22 @@ class CmsProcesses(Processes):
             return Exit.NOT_ALLOWED
         except HqApiError as error:
             away = not error.from_hq and error.code.name in AWAY
-            words = CMS.unreachable(error) if away else error.message
+            words = self.controller.unreachable(error) if away else error.message
             unsure = "; it may or may not be stored: look before you retry" if writing and error.outcome_unknown else ""
             complain(words + unsure)
             return exit_of(error, writing=writing)
+
+
+class CmsProcesses(ControllerProcesses):
+    """Processes of one CMS."""
+
+    controller = CMS
+
+    async def call(self, method: str, request: Message) -> Any:
+        """One call of CmsService or CmsAdminService. Raises HqApiError."""
+        from cmspb.v1 import cms_stubs
+
+        return await self.call_stubs(method, request, cms_stubs.CmsServiceStub, cms_stubs.CmsAdminServiceStub)
 
 
 def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> CmsProcesses:

@@ -1,0 +1,167 @@
+"""history: what was known of instances, and when, as the recorder has it."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import click
+
+from historypb.v1 import history_pb2 as pb
+from hqcli.controllers import ControllerOption, controller_options
+from hqcli.exits import Exit
+from hqcli.formats import TEXTS, is_data, output_option, print_data
+from hqcli.readable import parse_span, span
+from hqcli.terminal import print_table, warn
+from hqctl.asking.cms import ControllerProcesses
+from hqctl.output import rows
+
+RECORDER: Final = ControllerOption("the recorder", "--recorder", "HQ_RECORDER", "127.0.0.1:7871")
+_WORDS: Final = {
+    pb.EVENT_KIND_CREATED: "created",
+    pb.EVENT_KIND_DELETED: "deleted",
+    pb.EVENT_KIND_READY: "ready",
+    pb.EVENT_KIND_NOT_READY: "not ready",
+    pb.EVENT_KIND_CHANGED: "changed",
+    pb.EVENT_KIND_GAP: "nothing heard",
+}
+_OLD_S: Final = 15.0  # HQ says at least every 5 s that nothing was missed
+_CLOCK: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+
+
+class MomentParam(click.ParamType[float]):
+    """A time, in seconds since 1970: `2h` (ago), `03:10` (the last one, local time), or ISO 8601."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        if clock := _CLOCK.fullmatch(value):
+            hour, minute, second = (int(part or 0) for part in clock.groups())
+            now = datetime.now().astimezone()
+            if hour < 24 and minute < 60 and second < 60:
+                then = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
+                return (then if then <= now else then - timedelta(days=1)).timestamp()
+        try:
+            return time.time() - parse_span(value)
+        except ValueError:
+            pass
+        try:
+            return datetime.fromisoformat(value).astimezone().timestamp()
+        except ValueError:
+            self.fail(f"{value!r} is no time: write 2h (ago), 03:10, or 2026-01-31T03:10", param, ctx)
+
+
+class _Recorders(ControllerProcesses):
+    """Processes of the recorder."""
+
+    controller = RECORDER
+
+    async def call(self, method: str, request: Any) -> Any:
+        """One call, at the first process that answers. Raises HqApiError."""
+        from historypb.v1.history_stubs import HistoryServiceStub
+
+        return await self.call_stubs(method, request, HistoryServiceStub)
+
+
+at_recorder = controller_options(RECORDER, _Recorders)
+
+
+@click.group()
+@at_recorder
+def history(_: _Recorders) -> None:
+    """Show what was known of instances, and when.
+
+    The recorder (`hq-recorder serve`) keeps it. See docs/history.md.
+    """
+
+
+@history.command(short_help="Show what happened, latest first.")
+@click.argument("service", default="")
+@click.option("--instance", default="", metavar="ID", help="Of this instance only.")
+@click.option("--node", default="", help="On this node only.")
+@click.option("--since", type=MomentParam(), default="1h", help="From then on: 2h (ago), 03:10, or ISO 8601.")
+@click.option("--until", type=MomentParam(), default=None, help="Before then. Default: now.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, help="At most so many.")
+@output_option(*TEXTS)
+@at_recorder
+def events(
+    recorder: _Recorders,
+    service: str,
+    instance: str,
+    node: str,
+    since: float,
+    until: float | None,
+    limit: int,
+    output: str,
+) -> None:
+    """Show what happened to instances of SERVICE, or of all. Gaps in what is known are shown as such."""
+    request = pb.ListEventsRequest(service_id=service, instance_id=instance, node=node, page_size=limit)
+    request.since.FromMilliseconds(round(since * 1_000))
+    if until is not None:
+        request.until.FromMilliseconds(round(until * 1_000))
+
+    async def work() -> Exit:
+        answer = await recorder.call("ListEvents", request)
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            print_table(("TIME", "WHAT", "INSTANCE", "SERVICE", "NODE", "WHY"), [_row(one) for one in answer.event])
+            if answer.next_page_token:
+                warn(f"older ones are left out: give --until, or --limit above {limit}")
+        return Exit.OK
+
+    recorder.run(work())
+
+
+@history.command(short_help="List instances as they were known at a time.")
+@click.argument("service", default="")
+@click.option("--at", "when", type=MomentParam(), required=True, help="Then: 2h (ago), 03:10, or ISO 8601.")
+@click.option("--instance", default="", metavar="ID", help="This instance only.")
+@click.option("--node", default="", help="On this node only.")
+@output_option(*TEXTS)
+@at_recorder
+def find(recorder: _Recorders, service: str, when: float, instance: str, node: str, output: str) -> None:
+    """List instances of SERVICE, or of all, as they were known at a time; a warning says how well they were."""
+    request = pb.FindInstancesAtRequest(service_id=service, instance_id=instance, node=node)
+    request.time.FromMilliseconds(round(when * 1_000))
+
+    async def work() -> Exit:
+        whole = answer = await recorder.call("FindInstancesAt", request)
+        while answer.next_page_token:
+            request.page_token = answer.next_page_token
+            answer = await recorder.call("FindInstancesAt", request)
+            whole.instance.extend(answer.instance)
+        whole.next_page_token = ""
+        if is_data(output):
+            print_data(whole, output)
+        else:
+            names = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION")
+            print_table(names, [_instance_row(one) for one in whole.instance])
+        age_s = whole.age.ToMilliseconds() / 1_000
+        if whole.gap or age_s > _OLD_S:
+            warn(f"as known {span(age_s)} before: {whole.gap or 'nothing was recorded after it'}")
+        return Exit.OK
+
+    recorder.run(work())
+
+
+def _row(event: pb.Event) -> tuple[str, ...]:
+    when = _local(event.time.ToMilliseconds())
+    why = " ".join(filter(None, (event.reason, event.message)))
+    if event.kind == pb.EVENT_KIND_GAP:
+        end = _local(event.until.ToMilliseconds()) if event.HasField("until") else "now"
+        why = f"until {end}: {event.message}"
+    return when, _WORDS.get(event.kind, "changed"), event.instance_id, event.service_id, event.node, why
+
+
+def _instance_row(instance: Any) -> tuple[str, ...]:
+    meta = instance.meta
+    return meta.id, meta.service_id, instance.spec.node_name, rows.readiness(instance), rows.revision(instance)
+
+
+def _local(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1_000).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,1 @@
+"""Messages of nanny.v1: generated, beside their .proto files."""

@@ -1,0 +1,308 @@
+"""The record on disk: a SQLite file for each day (UTC). It begins with all that there was: each can be read alone.
+
+One thread writes at a time. Readers open files of their own, read-only. A file can be copied, moved or deleted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hqpb.v1 import instance_pb2
+from recorder.observed import DELETED, Row, is_ready
+
+DAY_MS: Final = 86_400_000
+_BASE: Final = 0  # a row of what there was when the file began: no event
+_FORMAT: Final = 1
+_SCHEMA: Final = f"""
+CREATE TABLE change(
+    seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind INTEGER NOT NULL, cluster TEXT NOT NULL,
+    instance TEXT NOT NULL, service TEXT NOT NULL, node TEXT NOT NULL, version INTEGER NOT NULL,
+    ready INTEGER NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, body BLOB NOT NULL);
+CREATE INDEX by_instance ON change(cluster, instance, seq);
+CREATE INDEX by_service ON change(service, at_ms);
+CREATE INDEX by_node ON change(node, at_ms);
+CREATE TABLE gap(seq INTEGER PRIMARY KEY, cluster TEXT NOT NULL, since_ms INTEGER NOT NULL, until_ms INTEGER,
+    reason TEXT NOT NULL);
+CREATE TABLE known(cluster TEXT PRIMARY KEY, until_ms INTEGER NOT NULL);
+PRAGMA user_version = {_FORMAT};
+"""
+
+
+class Gap(NamedTuple):
+    """Nothing was heard from a location. `until_ms` None: it has not ended."""
+
+    cluster: str
+    since_ms: int
+    until_ms: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which instances. Empty: all."""
+
+    service: str = ""
+    instance: str = ""
+    node: str = ""
+    cluster: str = ""
+
+    def condition(self) -> tuple[str, list[str]]:
+        """SQL over `change`, and its parameters."""
+        fields = {"service": self.service, "instance": self.instance, "node": self.node, "cluster": self.cluster}
+        named = {name: value for name, value in fields.items() if value}
+        return "".join(f" AND {name} = ?" for name in named), list(named.values())
+
+
+class Moment(NamedTuple):
+    """What was known at a time. `age_ms`: for how long nothing had been heard; `gap`: why."""
+
+    instances: list[instance_pb2.Instance]
+    age_ms: int
+    gap: str
+
+
+class Archive:
+    """The files of one directory. Methods block: call them in a thread. They raise sqlite3.Error and OSError."""
+
+    def __init__(self, directory: Path, keep_days: int, max_bytes: int) -> None:
+        self._directory, self._keep_days, self._max_bytes = directory, keep_days, max_bytes
+        self._lock = threading.Lock()
+        self._writing: tuple[int, sqlite3.Connection] | None = None
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def close(self) -> None:
+        """Nothing is written afterwards."""
+        with self._lock:
+            self._let_go()
+
+    def newest(self, cluster: str) -> tuple[dict[str, instance_pb2.Instance], int]:
+        """What the record has last of a location, by id, and when that was known; 0: nothing is on record."""
+        for path in reversed(self._files()):
+            with closing(_reading(path)) as file:
+                until_ms = file.execute(
+                    "SELECT max(until_ms) FROM (SELECT until_ms FROM known WHERE cluster = :cluster"
+                    " UNION ALL SELECT max(at_ms) FROM change WHERE cluster = :cluster)",
+                    {"cluster": cluster},
+                ).fetchone()[0]
+                if until_ms is not None:
+                    rows = _rows_at(file, _day_start(path) + 2 * DAY_MS, Selection(cluster=cluster))
+                    return {one.meta.id: one for one in rows}, until_ms
+        return {}, 0
+
+    def write(
+        self, now_ms: int, rows: Sequence[Row], gaps: Iterable[Gap], current: Iterable[str], ends: Mapping[str, int]
+    ) -> None:
+        """Add to the record, all or nothing.
+
+        `gaps` begin; those of the locations in `ends` end at that time. What the locations in `current` show is known
+        up to now.
+        """
+        with self._lock:
+            file = self._file_for(now_ms)
+            try:
+                with file:
+                    file.executemany("INSERT INTO change VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                    for cluster, at_ms in ends.items():
+                        file.execute(
+                            "UPDATE gap SET until_ms = ? WHERE cluster = ? AND until_ms IS NULL", (at_ms, cluster)
+                        )
+                    file.executemany("INSERT INTO gap VALUES(NULL, ?, ?, ?, ?)", gaps)
+                    file.executemany("INSERT OR REPLACE INTO known VALUES(?, ?)", [(one, now_ms) for one in current])
+            except BaseException:
+                self._let_go()
+                raise
+
+    def prune(self) -> list[str]:
+        """Delete the oldest days beyond what is kept, by age or size; return their names. The newest stays."""
+        files = self._files()
+        gone = files[: max(0, len(files) - self._keep_days)]
+        left = files[len(gone) :]
+        while len(left) > 1 and sum(_size(path) for path in left) > self._max_bytes:
+            gone.append(left.pop(0))
+        for path in gone:
+            for each in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+                each.unlink(missing_ok=True)
+        return [path.stem for path in gone]
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(_size(path) for path in self._files())
+
+    def at(self, when_ms: int, which: Selection) -> Moment:
+        """The instances as they were known at a time, by cluster and id."""
+        path = next((one for one in reversed(self._files()) if _day_start(one) <= when_ms), None)
+        if path is None:
+            return Moment([], 0, "nothing is on record from before that time")
+        with closing(_reading(path)) as file:
+            instances = _rows_at(file, when_ms, which)
+            age_ms, gap = _knowledge(file, when_ms, which.cluster)
+        return Moment(instances, age_ms, gap)
+
+    def events(self, which: Selection, since_ms: int, until_ms: int) -> Iterator[tuple[str, Row]]:
+        """Changes in [since, until), latest first, each with a token to go on after it."""
+        more, parameters = which.condition()
+        for path in reversed(self._files()):
+            if _day_start(path) >= until_ms or _day_start(path) + DAY_MS <= since_ms:
+                continue
+            with closing(_reading(path)) as file:
+                found = file.execute(
+                    "SELECT seq, at_ms, kind, cluster, instance, service, node, version, ready, reason, message, x''"
+                    f" FROM change WHERE kind > {_BASE} AND at_ms >= ? AND at_ms < ?{more} ORDER BY seq DESC",
+                    (since_ms, until_ms, *parameters),
+                )
+                for seq, *rest in found:
+                    yield f"{path.stem}/{seq}", Row(*rest)
+
+    def gaps(self, since_ms: int, until_ms: int, cluster: str = "") -> list[Gap]:
+        """Those that overlap [since, until), latest first; one that goes on over midnight is one."""
+        found: list[Gap] = []
+        for path in self._files():
+            with closing(_reading(path)) as file:
+                rows = file.execute("SELECT cluster, since_ms, until_ms, reason FROM gap ORDER BY seq")
+                for gap in map(Gap._make, rows):
+                    _join(found, gap)
+        overlapping = [
+            gap for gap in found if gap.since_ms < until_ms and (gap.until_ms is None or gap.until_ms > since_ms)
+        ]
+        return [gap for gap in reversed(overlapping) if cluster in ("", gap.cluster)]
+
+    def counts(self, which: Selection, times_ms: Sequence[int]) -> list[tuple[int, int]]:
+        """How many instances there were at these rising times, and how many of them ready."""
+        if not times_ms:
+            return []
+        present = {(i.meta.cluster, i.meta.id): i for i in self.at(times_ms[0], which).instances}
+        state = {key: is_ready(one) for key, one in present.items()}
+        changes = sorted(
+            (row for _, row in self.events(which, times_ms[0] + 1, times_ms[-1] + 1)), key=lambda r: r.at_ms
+        )
+        counts, position = [], 0
+        for time_ms in times_ms:
+            while position < len(changes) and changes[position].at_ms <= time_ms:
+                _follow(state, changes[position])
+                position += 1
+            counts.append((len(state), sum(state.values())))
+        return counts
+
+    def _files(self) -> list[Path]:
+        return sorted(self._directory.glob("????-??-??.sqlite"))
+
+    def _file_for(self, now_ms: int) -> sqlite3.Connection:
+        day = now_ms // DAY_MS
+        if self._writing is not None and self._writing[0] == day:
+            return self._writing[1]
+        self._let_go()
+        path = self._directory / f"{datetime.fromtimestamp(day * DAY_MS / 1000, UTC):%Y-%m-%d}.sqlite"
+        before = [one for one in self._files() if one < path]
+        is_new = not path.exists()
+        file = sqlite3.connect(path, check_same_thread=False, timeout=5.0)
+        try:
+            file.execute("PRAGMA journal_mode = WAL")
+            file.execute("PRAGMA synchronous = NORMAL")
+            if is_new or not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                _begin(file, before[-1] if before else None, day * DAY_MS)
+        except BaseException:
+            file.close()
+            raise
+        self._writing = (day, file)
+        return file
+
+    def _let_go(self) -> None:
+        if self._writing is not None:
+            self._writing[1].close()
+            self._writing = None
+
+
+def _begin(file: sqlite3.Connection, before: Path | None, day_ms: int) -> None:
+    """Begin a day with all that there was, and with the gaps that have not ended."""
+    base: list[Row] = []
+    gaps: list[Gap] = []
+    known: list[tuple[str, int]] = []
+    if before is not None:
+        with closing(_reading(before)) as earlier:
+            for one in _rows_at(earlier, day_ms + DAY_MS, Selection()):
+                meta = one.meta
+                body = one.SerializeToString()
+                base.append(
+                    Row(
+                        day_ms,
+                        _BASE,
+                        meta.cluster,
+                        meta.id,
+                        meta.service_id,
+                        one.spec.node_name,
+                        0,
+                        is_ready(one),
+                        "",
+                        "",
+                        body,
+                    )
+                )
+            found = earlier.execute("SELECT cluster, since_ms, until_ms, reason FROM gap WHERE until_ms IS NULL")
+            gaps = [Gap._make(row) for row in found]
+            known = earlier.execute("SELECT cluster, until_ms FROM known").fetchall()
+    with file:
+        file.executescript(f"BEGIN;{_SCHEMA}")
+        file.executemany("INSERT INTO change VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", base)
+        file.executemany("INSERT INTO gap VALUES(NULL, ?, ?, ?, ?)", gaps)
+        file.executemany("INSERT INTO known VALUES(?, ?)", known)
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)
+
+
+def _rows_at(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
+    more, parameters = which.condition()
+    found = file.execute(
+        "SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?"
+        f"{more} GROUP BY cluster, instance) AND length(body) > 0 ORDER BY cluster, instance",
+        (when_ms, *parameters),
+    )
+    return [instance_pb2.Instance.FromString(body) for (body,) in found]
+
+
+def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str) -> tuple[int, str]:
+    """How old what is known at a time is, and why."""
+    one = " AND cluster = ?" if cluster else ""
+    parameters = (cluster,) if cluster else ()
+    gap = file.execute(
+        f"SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?){one}"
+        " ORDER BY since_ms LIMIT 1",
+        (when_ms, when_ms, *parameters),
+    ).fetchone()
+    if gap is not None:
+        return when_ms - gap[0], f"{gap[2]}: {gap[1]}" if gap[2] else gap[1]
+    until = file.execute(f"SELECT min(until_ms) FROM known WHERE 1{one}", parameters).fetchone()[0]
+    return max(0, when_ms - until) if until is not None else 0, ""
+
+
+def _join(found: list[Gap], gap: Gap) -> None:
+    """Add a gap; the same one in the next day's file replaces it."""
+    for number, earlier in enumerate(found):
+        if earlier[:2] == gap[:2]:
+            found[number] = gap
+            return
+    found.append(gap)
+
+
+def _follow(state: dict[tuple[str, str], bool], row: Row) -> None:
+    key = (row.cluster, row.instance)
+    if row.kind == DELETED:
+        state.pop(key, None)
+    else:
+        state[key] = bool(row.ready)
+
+
+def _size(path: Path) -> int:
+    return sum(each.stat().st_size for each in (path, path.with_name(path.name + "-wal")) if each.exists())
+
+
+def _day_start(path: Path) -> int:
+    return int(datetime.strptime(path.stem, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() * 1000)

@@ -1,0 +1,175 @@
+"""history.v1.HistoryService: what may be read of the past, and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from google.protobuf import timestamp_pb2
+
+from historypb.v1 import history_pb2 as pb
+from recorder.archive import Archive, Gap, Selection
+from recorder.observed import Row
+from serving.calls.methods import Answer, Call, Method, ServiceTable
+from serving.clock import Clock
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import Retry, invalid
+from serving.rights.reach import Of, narrowed_reach
+from serving.rights.rules import READ
+
+_SERVICE: Final = ServiceTable("history.v1.HistoryService")
+_SEEN: Final = narrowed_reach(Of.INSTANCE)
+_EVENTS: Final = 100
+_PAGE: Final = 1_000
+_STEPS: Final = 1_000
+T = TypeVar("T")
+
+
+class HistoryApi:
+    """The service. What a caller may not read of the present it is not shown of the past."""
+
+    def __init__(self, archive: Archive, clock: Clock) -> None:
+        self._archive, self._clock = archive, clock
+
+    def methods(self) -> list[Method]:
+        """All calls; each only reads."""
+        return [
+            _SERVICE.unary(pb.ListEventsRequest, self._list_events, READ, _SEEN),
+            _SERVICE.unary(pb.FindInstancesAtRequest, self._find_at, READ, _SEEN),
+            _SERVICE.unary(pb.CountInstancesOverTimeRequest, self._count, READ, _SEEN),
+        ]
+
+    async def _list_events(self, request: pb.ListEventsRequest, call: Call) -> Answer:
+        since_ms, until_ms = self._span(request)
+        size = _page_size(request.page_size, _EVENTS)
+        which = _selection(request)
+
+        def read() -> pb.ListEventsResponse:
+            answer, last = pb.ListEventsResponse(), ""
+            gaps = [
+                (_gap_token(gap), gap.since_ms, gap_event(gap))
+                for gap in self._archive.gaps(since_ms, until_ms, which.cluster)
+            ]
+            changes = (
+                (token, row.at_ms, row_event(row))
+                for token, row in self._archive.events(which, since_ms, until_ms)
+                if call.access.covers(row.service, row.node, cluster=row.cluster)
+            )
+            is_after = not request.page_token
+            for token, _, event in heapq.merge(changes, gaps, key=lambda item: -item[1]):
+                if is_after and len(answer.event) == size:
+                    answer.next_page_token = last
+                    break
+                if is_after:
+                    answer.event.append(event)
+                    last = token
+                is_after = is_after or token == request.page_token
+            return answer
+
+        return MessageAnswer(await _reading(read))
+
+    async def _find_at(self, request: pb.FindInstancesAtRequest, call: Call) -> Answer:
+        if not request.HasField("time"):
+            raise invalid("time", "say when")
+        size = _page_size(request.page_size, _PAGE)
+
+        def read() -> pb.FindInstancesAtResponse:
+            moment = self._archive.at(request.time.ToMilliseconds(), _selection(request))
+            seen = [
+                one
+                for one in moment.instances
+                if call.access.covers(one.meta.service_id, one.spec.node_name, cluster=one.meta.cluster)
+                and f"{one.meta.cluster}/{one.meta.id}" > request.page_token
+            ]
+            page = seen[:size]
+            last = f"{page[-1].meta.cluster}/{page[-1].meta.id}" if len(page) < len(seen) else ""
+            answer = pb.FindInstancesAtResponse(instance=page, next_page_token=last, gap=moment.gap)
+            answer.age.FromMilliseconds(moment.age_ms)
+            return answer
+
+        return MessageAnswer(await _reading(read))
+
+    async def _count(self, request: pb.CountInstancesOverTimeRequest, call: Call) -> Answer:
+        if not request.service_id:
+            raise invalid("service_id", "name a service")
+        since_ms, until_ms = self._span(request)
+        step_ms = request.step.ToMilliseconds() or 60_000
+        if step_ms < 1_000 or (until_ms - since_ms) // step_ms >= _STEPS:
+            raise invalid("step", f"at least a second, and at most {_STEPS} steps from since to until")
+        if not call.access.covers_service(request.service_id):
+            return MessageAnswer(pb.CountInstancesOverTimeResponse())
+        times = range(since_ms, until_ms + 1, step_ms)
+
+        def read() -> pb.CountInstancesOverTimeResponse:
+            which = Selection(service=request.service_id, cluster=request.cluster)
+            counts = self._archive.counts(which, times)
+            gaps = self._archive.gaps(since_ms, until_ms, request.cluster)
+            answer = pb.CountInstancesOverTimeResponse()
+            for time_ms, (instances, ready) in zip(times, counts, strict=True):
+                in_gap = any(g.since_ms <= time_ms and (g.until_ms is None or time_ms < g.until_ms) for g in gaps)
+                answer.count.add(time=_timestamp(time_ms), instances=instances, ready=ready, in_gap=in_gap)
+            return answer
+
+        return MessageAnswer(await _reading(read))
+
+    def _span(self, request: Any) -> tuple[int, int]:
+        since_ms = request.since.ToMilliseconds() if request.HasField("since") else 0
+        until_ms = request.until.ToMilliseconds() if request.HasField("until") else self._clock.wall_ms() + 1
+        if since_ms >= until_ms:
+            raise invalid("since", "is not before until")
+        return since_ms, until_ms
+
+
+def row_event(row: Row) -> pb.Event:
+    """A change as the API shows it."""
+    return pb.Event(
+        time=_timestamp(row.at_ms),
+        kind=row.kind,  # type: ignore[arg-type]
+        cluster=row.cluster,
+        instance_id=row.instance,
+        service_id=row.service,
+        node=row.node,
+        version=row.version,
+        reason=row.reason,
+        message=row.message,
+    )
+
+
+def gap_event(gap: Gap) -> pb.Event:
+    """A gap as the API shows it."""
+    event = pb.Event(
+        time=_timestamp(gap.since_ms), kind=pb.EVENT_KIND_GAP, cluster=gap.cluster, reason="Gap", message=gap.reason
+    )
+    if gap.until_ms is not None:
+        event.until.CopyFrom(_timestamp(gap.until_ms))
+    return event
+
+
+async def _reading(read: Callable[[], T]) -> T:
+    try:
+        return await asyncio.to_thread(read)
+    except (sqlite3.Error, OSError) as error:
+        raise Retry(f"the record cannot be read: {error}") from error
+
+
+def _selection(request: Any) -> Selection:
+    return Selection(request.service_id, request.instance_id, request.node, request.cluster)
+
+
+def _page_size(asked: int, default: int) -> int:
+    if asked < 0:
+        raise invalid("page_size", "is negative")
+    return min(asked or default, _PAGE)
+
+
+def _gap_token(gap: Gap) -> str:
+    return f"gap/{gap.cluster}/{gap.since_ms}"
+
+
+def _timestamp(ms: int) -> timestamp_pb2.Timestamp:
+    stamp = timestamp_pb2.Timestamp()
+    stamp.FromMilliseconds(ms)
+    return stamp

@@ -1,0 +1,118 @@
+"""The record on disk: days, copies, what is deleted, and what is asked of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from historypb.v1 import history_pb2 as pb
+from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced
+from hqpb.v1 import instance_pb2, service_pb2
+from recorder.archive import DAY_MS, Archive, Gap, Selection
+from recorder.observed import ObservedLocation, Row
+
+DAY: int = 20_000 * DAY_MS
+SOURCES = (service_pb2.Source(cluster="ams", replica="r1"),)
+
+
+def instance(id_: str, service: str = "web", *, ready: bool = True) -> instance_pb2.Instance:
+    made = instance_pb2.Instance()
+    made.meta.id, made.meta.service_id, made.meta.cluster = id_, service, "ams"
+    made.spec.node_name = "n1"
+    made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE if ready else instance_pb2.CONDITION_STATUS_FALSE
+    return made
+
+
+def put(at_ms: int, id_: str, kind: int = pb.EVENT_KIND_CREATED, *, ready: bool = True) -> Row:
+    body = instance(id_, ready=ready).SerializeToString()
+    return Row(at_ms, kind, "ams", id_, "web", "n1", 1, ready, "", "", body)
+
+
+def gone(at_ms: int, id_: str) -> Row:
+    return Row(at_ms, pb.EVENT_KIND_DELETED, "ams", id_, "web", "n1", 2, False, "", "", b"")
+
+
+def ids(archive: Archive, when_ms: int, **which: str) -> list[str]:
+    return [one.meta.id for one in archive.at(when_ms, Selection(**which)).instances]
+
+
+def test_each_day_can_be_read_alone(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "record", 30, 1 << 30)
+    archive.write(DAY + 10, [put(DAY + 10, "web-1"), put(DAY + 10, "web-2")], [], ["ams"], {})
+    archive.write(DAY + DAY_MS + 20, [gone(DAY + DAY_MS + 20, "web-1")], [], ["ams"], {})
+    archive.close()
+    newest = max((tmp_path / "record").glob("*.sqlite"))
+    (tmp_path / "copy").mkdir()
+    for each in newest.parent.glob(newest.name + "*"):
+        shutil.copy(each, tmp_path / "copy" / each.name)
+    alone = Archive(tmp_path / "copy", 30, 1 << 30)
+    assert ids(alone, DAY + DAY_MS + 19) == ["web-1", "web-2"]
+    assert ids(alone, DAY + DAY_MS + 20) == ["web-2"]
+    assert ids(archive, DAY + 15) == ["web-1", "web-2"]
+    assert ids(archive, DAY + 15, service="other") == []
+
+
+def test_before_the_first_day_nothing_is_made_up(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    archive.write(DAY + 10, [put(DAY + 10, "web-1")], [], ["ams"], {})
+    before = archive.at(DAY - 1, Selection())
+    assert not before.instances
+    assert before.gap
+
+
+def test_the_oldest_days_go_first_and_the_newest_stays(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 2, 1 << 30)
+    for day in range(4):
+        archive.write(DAY + day * DAY_MS, [put(DAY + day * DAY_MS, f"web-{day}")], [], ["ams"], {})
+    assert len(archive.prune()) == 2
+    assert Archive(tmp_path, 30, 1).prune()
+    assert ids(archive, DAY + 3 * DAY_MS) == ["web-0", "web-1", "web-2", "web-3"]
+
+
+def test_a_gap_over_midnight_is_one_gap(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    archive.write(DAY + 10, [put(DAY + 10, "web-1")], [Gap("ams", DAY + 9, None, "away")], [], {})
+    archive.write(DAY + DAY_MS + 10, [], [], ["ams"], {"ams": DAY + DAY_MS + 5})
+    assert archive.gaps(DAY, DAY + 2 * DAY_MS) == [Gap("ams", DAY + 9, DAY + DAY_MS + 5, "away")]
+    during = archive.at(DAY + DAY_MS + 2, Selection())
+    assert (during.age_ms, during.gap) == (DAY_MS - 7, "ams: away")
+
+
+def test_a_file_that_is_not_whole_begins_nothing_twice(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    archive.write(DAY + 10, [put(DAY + 10, "web-1")], [], ["ams"], {})
+    archive.close()
+    again = Archive(tmp_path, 30, 1 << 30)
+    again.write(DAY + 20, [gone(DAY + 20, "web-1")], [], ["ams"], {})
+    assert [row.kind for _, row in again.events(Selection(), 0, DAY + DAY_MS)] == [
+        pb.EVENT_KIND_DELETED,
+        pb.EVENT_KIND_CREATED,
+    ]
+
+
+def snapshot(location: ObservedLocation, now_ms: int, *instances: instance_pb2.Instance) -> list[Row]:
+    location.apply(SnapshotPart(instances), now_ms)
+    return location.apply(Synced("token", SOURCES), now_ms).rows
+
+
+def test_a_snapshot_in_parts_is_compared_when_it_is_complete() -> None:
+    location = ObservedLocation("ams", {"web-1": instance("web-1"), "web-2": instance("web-2")})
+    assert not location.apply(SnapshotPart((instance("web-2"),)), 5).rows
+    rows = location.apply(Synced("token", SOURCES), 6).rows
+    assert [(row.instance, row.kind, row.version) for row in rows] == [("web-1", pb.EVENT_KIND_DELETED, 0)]
+
+
+def test_a_lost_stream_is_a_gap_until_a_bookmark() -> None:
+    location = ObservedLocation("ams", {})
+    snapshot(location, 1, instance("web-1"))
+    assert location.apply(Resync("lagged"), 2).gap == "HQ lost continuity: lagged"
+    assert not snapshot(location, 3, instance("web-1"))
+    assert location.apply(Bookmark("token", SOURCES), 4).is_current
+
+
+def test_an_event_says_what_happened() -> None:
+    location = ObservedLocation("ams", {})
+    snapshot(location, 1, instance("web-1"))
+    event = service_pb2.WatchEvent(version=7, put=instance("web-1", ready=False))
+    [row] = location.apply(Changes((event,), "token", SOURCES), 2).rows
+    assert (row.kind, row.version, row.ready) == (pb.EVENT_KIND_NOT_READY, 7, False)

@@ -1,0 +1,123 @@
+"""`hq-recorder` over a real HQ: what it says of the past, what a stop leaves, and who may read it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from grpc import aio
+
+from historypb.v1 import history_pb2 as pb
+from historypb.v1.history_stubs import HistoryServiceStub
+from tests.support.gateway_process import Program, Registry
+
+_PATIENCE_S = 30.0
+
+
+@asynccontextmanager
+async def recording(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[HistoryServiceStub]:
+    """A recorder of the location `ams`, and its calls."""
+    flags = ("--location", f"ams={hq.grpc}", "--dir", str(directory / "record"))
+    recorder = Program(
+        "recorder.main",
+        ("serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *flags),
+        directory / f"recorder-{number}.log",
+    )
+    try:
+        await recorder.start()
+        async with aio.insecure_channel(recorder.grpc) as channel:
+            yield HistoryServiceStub(channel)
+    finally:
+        await recorder.terminate()
+
+
+@pytest.fixture
+async def hq(tmp_path: Path) -> AsyncIterator[Registry]:
+    registry = Registry(tmp_path, cluster="ams")
+    try:
+        await registry.start()
+        yield registry
+    finally:
+        await registry.kill()
+
+
+async def events(history: HistoryServiceStub, wanted: int, **which: Any) -> list[pb.Event]:
+    """Events without gaps, earliest first, once there are so many."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            answer = await history.ListEvents(pb.ListEventsRequest(**which))
+            found = [event for event in answer.event if event.kind != pb.EVENT_KIND_GAP]
+            if len(found) >= wanted:
+                return found[::-1]
+            await asyncio.sleep(0.1)
+
+
+async def at(history: HistoryServiceStub, seconds: float, **which: Any) -> pb.FindInstancesAtResponse:
+    """What was known then."""
+    when = Timestamp()
+    when.FromNanoseconds(int(seconds * 1e9))
+    return await history.FindInstancesAt(pb.FindInstancesAtRequest(time=when, **which))
+
+
+async def test_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: Registry) -> None:
+    async with recording(tmp_path, hq) as history:
+        await hq.put("web-1")
+        await events(history, 2, service_id="web")
+        both_known = time.time()
+        await asyncio.sleep(0.01)
+        await hq.report("web-1", is_ready=False)
+        await hq.delete("web-1")
+        kinds = [event.kind for event in await events(history, 4, service_id="web")]
+        assert kinds[0] == pb.EVENT_KIND_CREATED
+        assert kinds[-2:] == [pb.EVENT_KIND_NOT_READY, pb.EVENT_KIND_DELETED]
+        assert pb.EVENT_KIND_READY in kinds
+        then = await at(history, both_known)
+        assert [one.meta.id for one in then.instance] == ["web-1"]
+        assert not (await at(history, time.time())).instance
+        assert not (await at(history, both_known, service_id="other")).instance
+
+
+async def test_what_happened_while_it_was_stopped_is_dated_when_it_was_found_behind_a_gap(
+    tmp_path: Path, hq: Registry
+) -> None:
+    await hq.put("web-1")
+    async with recording(tmp_path, hq) as history:
+        await events(history, 1)
+    await asyncio.sleep(0.01)
+    stopped = time.time()
+    await hq.delete("web-1")
+    await hq.put("web-2")
+    began_again = time.time()
+    async with recording(tmp_path, hq, 2) as history:
+        found = {event.instance_id: event for event in (await events(history, 3))[-2:]}
+        assert {id_: event.kind for id_, event in found.items()} == {
+            "web-1": pb.EVENT_KIND_DELETED,
+            "web-2": pb.EVENT_KIND_CREATED,
+        }
+        assert all(event.time.ToNanoseconds() / 1e9 > began_again and not event.version for event in found.values())
+        then = await at(history, stopped)
+        assert [one.meta.id for one in then.instance] == ["web-1"]  # as far as it is known
+        assert "was not running" in then.gap
+        everything = (await history.ListEvents(pb.ListEventsRequest())).event
+        gaps = [event for event in everything if event.kind == pb.EVENT_KIND_GAP]
+        assert any("was not running" in gap.message for gap in gaps)
+
+
+async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -> None:
+    async with recording(tmp_path, hq) as history:
+        began = int(time.time())
+        await hq.put("web-1")
+        await hq.put("web-2", is_ready=False)
+        await events(history, 2, instance_id="web-2")
+        request = pb.CountInstancesOverTimeRequest(service_id="web")
+        request.since.FromSeconds(began)
+        request.until.FromSeconds(began + 3_600)
+        request.step.FromSeconds(3_600)
+        first, last = (await history.CountInstancesOverTime(request)).count
+        assert (first.instances, last.instances, last.ready) == (0, 2, 1)
