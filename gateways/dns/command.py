@@ -33,7 +33,7 @@ from serving.process import when_told_to_stop
     "--max-udp-size",
     type=click.IntRange(wire.PLAIN_BYTES, 65_000),
     metavar="BYTES",
-    help="Largest answer over UDP that clients may ask for; 4096 on loopback and private addresses, else 1232.",
+    help="Largest answer over UDP that clients may ask for; 4096 for loopback and private addresses, else 1232.",
 )
 @publishing.option("--zone", default="hq.internal", metavar="NAME", help="The zone that is served.")
 @publishing.option(
@@ -68,10 +68,9 @@ async def _serve(
 ) -> None:
     gateway = DiscoveryGateway("dns", discovery, services, SystemClock(), limits_of(given), None, given["grace"])
     udp_socket, tcp_socket = sockets.bind_udp_and_tcp(given["dns"])
-    host = str(udp_socket.getsockname()[0])
-    settings = ZoneSettings(labels, given["ttl"], _own_address(host))
+    settings = ZoneSettings(labels, given["ttl"], _own_address(udp_socket.getsockname()[0]))
     zone = Zone(settings, gateway.picture, gateway.addressing, int(time.time()))
-    responder = Responder(zone, random.Random(), given["max_udp_size"] or udp_bytes(host))
+    responder = Responder(zone, random.Random(), given["max_udp_size"])
     gateway.picture.listen(responder.on_services_changed)
     rate = sockets.Rate(given["max_queries_per_peer_s"], gateway.clock)
     udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
@@ -90,12 +89,6 @@ async def _serve(
 
     when_told_to_stop(gateway.stop)
     await gateway.serve(answer)
-
-
-def udp_bytes(host: str) -> int:
-    """The most that arrives over UDP on the networks of an address."""
-    address = ipaddress.ip_address(host)
-    return wire.LOCAL_UDP_BYTES if address.is_private and not address.is_unspecified else wire.UDP_BYTES
 
 
 def _own_address(host: str) -> str:

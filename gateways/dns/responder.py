@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -21,7 +22,7 @@ class ReplyVariants:
     """What is sent of an answer, in several random orders: each question gets one of them.
 
     Attributes:
-        client: the address whose records it has; None: it has all, for any address.
+        client: the address that it is for; None: it is the same for any address.
     """
 
     __slots__ = ("_bits", "_drawings", "_numbers", "_writer", "client", "code", "query", "said")
@@ -29,7 +30,7 @@ class ReplyVariants:
     def __init__(self, writer: MessageWriter, query: DnsQuery, said: ZoneAnswer, client: str) -> None:
         self._writer, self.query, self.said, self.code = writer, query, said, said.code
         self._numbers = writer.numbers(query, said, client)
-        self.client = client if len(self._numbers) < len(said.records) else None
+        self.client = client if writer.depends_on_client(query, said, self._numbers) else None
         self._bits = _DRAWINGS_BITS if said.any_order and len(self._numbers) > 1 else 0
         self._drawings: list[bytes] = []
 
@@ -47,21 +48,30 @@ class MessageWriter:
 
     Attributes:
         most_bytes: of a message, if its asker takes so many.
+        common_bytes: of a message that any other client may get, too.
     """
 
     zone: Zone
     rng: random.Random
     most_bytes: int
+    common_bytes: int
     is_udp: bool
 
-    def _room_for_records(self, query: DnsQuery) -> int:
+    def _room_for_records(self, query: DnsQuery, most_bytes: int) -> int:
         """Bytes for records."""
-        room = min(query.room, self.most_bytes) if self.is_udp else self.most_bytes
+        room = min(query.room, most_bytes) if self.is_udp else most_bytes
         return room - wire.HEADER_BYTES - len(query.question) - query.has_edns * wire.OPT_BYTES
+
+    def depends_on_client(self, query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> bool:
+        """Whether another address may get another answer to this, of which these records are sent."""
+        if len(numbers) < len(said.records):
+            return True
+        common = self._room_for_records(query, self.common_bytes)
+        return query.room > self.common_bytes and _size(query, said, numbers) > common
 
     def numbers(self, query: DnsQuery, said: ZoneAnswer, client: str) -> Sequence[int]:
         """Which records are sent: all, or as many as fit, and always the same ones to one address."""
-        records, left = said.records, self._room_for_records(query)
+        records, left = said.records, self._room_for_records(query, self.most_bytes)
         most = MOST_ADDRESSES if self.is_udp and said.any_order else len(records)
         if len(records) <= most and sum(map(len, records)) <= left:
             return range(len(records))
@@ -84,11 +94,17 @@ class MessageWriter:
             numbers = self.rng.sample(numbers, len(numbers))
         records = [said.records[number] for number in numbers]
         extra = _addresses_of_targets(query, said, numbers)
-        if sum(map(len, records)) + sum(map(len, extra)) > self._room_for_records(query):
+        if sum(map(len, records)) + sum(map(len, extra)) > self._room_for_records(query, self.most_bytes):
             extra = []  # clients that want a target's address ask for it
         is_truncated = self.is_udp and len(numbers) < len(said.records) and not said.any_order
         head = wire.head(query, wire.AA | is_truncated * wire.TC, 0, len(records), 0, len(extra))
         return b"".join((head, *records, *extra, wire.tail(query)))
+
+
+def _size(query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> int:
+    """Bytes of these records and of the addresses of their targets."""
+    extra = _addresses_of_targets(query, said, numbers)
+    return sum(len(said.records[number]) for number in numbers) + sum(map(len, extra))
 
 
 def _addresses_of_targets(query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> list[bytes]:
@@ -123,11 +139,13 @@ class Responder:
         counts: what it did.
     """
 
-    def __init__(self, zone: Zone, rng: random.Random, udp_bytes: int = wire.UDP_BYTES) -> None:
-        """`udp_bytes`: the most of an answer over UDP, if its asker takes so many."""
+    def __init__(self, zone: Zone, rng: random.Random, udp_bytes: int | None = None) -> None:
+        """`udp_bytes`: the most of an answer over UDP, if its asker takes so many; None: it depends on the asker."""
         self._zone = zone
-        self._udp = MessageWriter(zone, rng, udp_bytes, is_udp=True)
-        self._tcp = MessageWriter(zone, rng, wire.TCP_BYTES, is_udp=False)
+        common = udp_bytes or wire.UDP_BYTES
+        self._udp = MessageWriter(zone, rng, common, common, is_udp=True)
+        self._local_udp = MessageWriter(zone, rng, udp_bytes or wire.LOCAL_UDP_BYTES, common, is_udp=True)
+        self._tcp = MessageWriter(zone, rng, wire.TCP_BYTES, wire.TCP_BYTES, is_udp=False)
         self.counts = DnsCounts()
         self._kept: dict[bytes, ReplyVariants] = {}
         self._keys: dict[str, list[bytes]] = {}  # by service, of what is kept
@@ -169,10 +187,15 @@ class Responder:
             return packet[:2] + wire.head(query, 0, 0, 0, 0, 0) + wire.tail(query, Code.BADVERS)
         said = self._zone.answer(query)
         self.counts.answers[transport, said.code.name] += 1
-        reply = ReplyVariants(self._udp if transport == "udp" else self._tcp, query, said, client)
+        reply = ReplyVariants(self._writer(transport, client), query, said, client)
         if transport == "udp" and said.may_be_kept and said.service and not said.is_denial:
             self._keep(packet[2:], reply)
         return packet[:2] + reply.pick()
+
+    def _writer(self, transport: str, client: str) -> MessageWriter:
+        if transport == "tcp":
+            return self._tcp
+        return self._local_udp if is_local(client) else self._udp
 
     def _keep(self, key: bytes, reply: ReplyVariants) -> None:
         if len(self._kept) >= _MOST_KEPT:
@@ -181,6 +204,12 @@ class Responder:
             key += reply.client.encode()
         self._kept[key] = reply
         self._keys.setdefault(reply.said.service, []).append(key)
+
+
+def is_local(client: str) -> bool:
+    """Whether fragments arrive at an address, as they do on loopback and in private networks."""
+    address = ipaddress.ip_address(client)
+    return (getattr(address, "ipv4_mapped", None) or address).is_private
 
 
 def _to_zone(query: DnsQuery, zone: Zone) -> bytes:

@@ -11,7 +11,6 @@ import dns.message
 import dns.rcode
 import pytest
 
-from gateways.dns.command import udp_bytes
 from gateways.dns.responder import Responder
 from gateways.dns.sockets import Rate, Tcp, Udp, bind_udp_and_tcp
 from serving.clock import ManualClock
@@ -114,22 +113,6 @@ async def test_connections_of_one_address_are_bounded() -> None:
         assert await asked(sockets.where, WEB) == ("NOERROR", ["10.0.0.1"])
         for _, writer in opened:
             writer.close()
-
-
-@pytest.mark.parametrize(
-    ("host", "most"),
-    [
-        ("127.0.0.1", 4096),
-        ("10.1.2.3", 4096),
-        ("::1", 4096),
-        ("fd00::1", 4096),
-        ("8.8.8.8", 1232),
-        ("0.0.0.0", 1232),
-        ("::", 1232),
-    ],
-)
-def test_answers_over_udp_are_longer_where_fragments_arrive(host: str, most: int) -> None:
-    assert udp_bytes(host) == most
 
 
 async def test_an_address_in_use_is_named() -> None:

@@ -33,8 +33,8 @@ WEB = "web.service.hq.internal."
 class Asking:
     """Asks a responder, and reads its answers by dnspython."""
 
-    def __init__(self, pictured: PictureBuilder, ttl_s: int = 1, udp_bytes: int = 1232) -> None:
-        self.pictured, self.udp_bytes = pictured, udp_bytes
+    def __init__(self, pictured: PictureBuilder, ttl_s: int = 1, udp_bytes: int | None = 1232) -> None:
+        self.pictured, self.udp_bytes = pictured, udp_bytes or 4096
         zone = Zone(ZoneSettings(ZONE, ttl_s, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
         self.responder = Responder(zone, random.Random(3), udp_bytes)
         pictured.picture.listen(self.responder.on_services_changed)
@@ -315,6 +315,44 @@ def test_srv_over_udp_has_as_many_records_as_fit_and_is_whole_over_tcp(payload: 
     assert len(said.to_wire()) > min(payload or 512, 4096) - record_bytes
     assert len(ask.texts(name, "SRV", tcp=True)) == 400
     assert len(ask.texts(WEB, "A", tcp=True)) == 400
+
+
+HERE, FAR = "10.1.1.1", "8.8.8.8"
+
+
+@pytest.mark.parametrize(
+    ("client", "most"),
+    [
+        ("127.0.0.1", 4096),
+        (HERE, 4096),
+        ("::1", 4096),
+        ("fd00::1", 4096),
+        ("fe80::1%eth0", 4096),
+        ("::ffff:10.1.1.1", 4096),
+        (FAR, 1232),
+        ("2a00::1", 1232),
+        ("::ffff:8.8.8.8", 1232),
+    ],
+)
+def test_how_much_fits_over_udp_depends_on_where_the_client_is(client: str, most: int) -> None:
+    ask = Asking(picture_of(*many(400)), udp_bytes=None)
+    size = len(ask(f"_http._tcp.{WEB}", "SRV", payload=8192, client=client).to_wire())
+    assert most - 80 < size <= most
+
+
+@pytest.mark.parametrize("order", [(HERE, FAR, HERE, FAR), (FAR, HERE, FAR, HERE)])
+@pytest.mark.parametrize(
+    ("count", "far"),
+    [(12, (12, False, 12)), (16, (16, False, 0)), (30, (18, True, 0))],  # records, truncated, addresses of targets
+)
+def test_no_client_gets_what_was_kept_for_one_that_is_elsewhere(
+    order: tuple[str, ...], count: int, far: tuple[int, bool, int]
+) -> None:
+    ask = Asking(picture_of(*many(count)), udp_bytes=None)
+    for client in order:
+        said = ask(f"_http._tcp.{WEB}", "SRV", payload=4096, client=client)
+        shown = len(targets_of(said)), bool(said.flags & dns.flags.TC), len(said.additional)
+        assert shown == (far if client == FAR else (count, False, count))
 
 
 def test_srv_of_ten_thousand_over_tcp_is_as_many_as_a_message_takes() -> None:
