@@ -137,6 +137,7 @@ STATES: Final = (
             "DiskNotAllocated",
             "UnpackFailed",
             "InternalError",
+            "NoUser",
             "SecretMissing",
             "SecretNotDelivered",
             "SecretModeTooOpen",

@@ -108,7 +108,7 @@ WALLE: Final = _controller(
         "restored": "project_pb2.Restored",
     },
     events="order",
-    reconcilers=("host", "scenario", "garbage", "ledgertime"),
+    reconcilers=("host", "dns", "scenario", "garbage", "ledgertime"),
     afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "
     "people's requests wait for `walle open-epoch`",
 )

@@ -96,7 +96,7 @@ def reasons(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name("Verdict"), args=[_, reason, *_]):
+            case ast.Call(func=ast.Name("ConditionVerdict"), args=[_, reason, *_]):
                 yield from words(reason)
             case ast.Call(func=ast.Name("PrepareFailed"), args=[reason, *_]):
                 yield from words(reason)

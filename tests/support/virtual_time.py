@@ -35,8 +35,8 @@ class _Clockwork(selectors.SelectSelector):
         self.now_s = START_S
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # Without a socket there is nothing to ask the system for: all that is registered is the loop's own wake-up.
-        ready = super().select(0) if len(self.get_map()) > 1 else []
+        # With no socket but the loop's own wake-up there is nothing to ask the system for, unless all tasks wait.
+        ready = super().select(0) if timeout is None or len(self.get_map()) > 1 else []
         if not ready and timeout is None:
             raise Deadlock("all tasks wait, and no timer is set")
         if not ready and timeout:

@@ -39,6 +39,7 @@ FAILURES: dict[str, errors.ServiceError] = {
         errors.UnknownMethod("no such call"),
         hq_errors.Stop("web-1", "stop it"),
         hq_errors.WrongNode("web-1", "it lives elsewhere"),
+        hq_errors.WrongService("web-1", "web"),
         hq_errors.WrongUid("web-1", "it is another one"),
         hq_errors.UnknownRevision("web-1/r1", "it is not listed"),
         hq_errors.Fenced("web-1/r1", "another agent took over"),

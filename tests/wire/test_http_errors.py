@@ -36,6 +36,7 @@ STATUSES = {
     "UnknownMethod": 404,
     "Stop": 400,
     "WrongNode": 400,
+    "WrongService": 400,
     "WrongUid": 400,
     "UnknownRevision": 400,
     "Fenced": 400,

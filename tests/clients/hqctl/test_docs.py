@@ -18,6 +18,7 @@ ELSEWHERE = {
     "budget": "cms.md",
     "windows": "cms.md",
     "disruptions": "cms.md",
+    "history": "history.md",
 }  # commands with a page of their own
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _EXITS = re.compile(r"\s+# exits with (\d+)$")

@@ -79,7 +79,7 @@ def refusal_is_not_told(patch: Patch) -> None:
 @bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.heartbeats_refused)
 def heartbeats_are_not_missed(patch: Patch) -> None:
     patch.setattr(StoreUnavailable, "ours", False)
-    patch.setattr(Sweep, "_knock", lambda self: self._fence.passed())
+    patch.setattr(Sweep, "_knock", lambda self: self._fence.wait_for_fence())
     patch.setattr(Door, "look", lambda self, now, **_: None)
 
 

@@ -54,7 +54,7 @@ OURS: dict[type[ServiceError], ServiceError] = {
 }
 NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
-    *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
+    *("Stop", "WrongNode", "WrongService", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "OutOfReach", "Unauthenticated", "UnsupportedMediaType"),
     *(
         "UnsupportedEncoding",
