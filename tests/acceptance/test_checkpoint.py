@@ -25,6 +25,7 @@ async def everything(replica: ReplicaProcess) -> list[model.Instance]:
     return list(answer.instances)
 
 
+@pytest.mark.long
 async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
     assert found.revision[0].secret == made.spec.revision[0].secret
 
 
+@pytest.mark.long
 async def test_history_that_was_compacted_since_is_read_anew_and_a_crash_leaves_what_the_store_can_still_prove(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ async def health_of(address: str, seen: list[int]) -> None:
                 seen.append(answer.status)  # noqa: PERF401  # as they come
 
 
+@pytest.mark.long
 async def test_heartbeats_under_way_are_flushed_and_answered_watches_are_sent_on_and_health_says_so(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:

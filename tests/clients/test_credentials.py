@@ -179,6 +179,7 @@ async def test_a_key_that_does_not_fit_leaves_the_old_pair_in_force(
         assert credentials.version() == before + 1
 
 
+@pytest.mark.long
 async def test_a_hundred_rotations_under_load_fail_no_call(replica: Served, secured: Secured, tmp_path: Path) -> None:
     reader = ["spiffe://hq.test/gateway"]
     pairs = [secured.authority.issue(f"reader-{n}", reader) for n in range(2)]

@@ -182,6 +182,7 @@ async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: 
     assert len(deploys.steps) > 5 * RESTARTS
 
 
+@pytest.mark.long
 async def test_away_for_the_whole_start_and_back(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         addresses = kept_addresses()

@@ -110,6 +110,7 @@ async def test_a_supervisor_without_an_identity_is_carried_in_the_name_of_its_no
             await agent
 
 
+@pytest.mark.long
 async def test_hqctl_says_which_grant_lets_a_caller_in_and_why_not(replica: Served, files: Secured) -> None:
     ca, token = os.fspath(files.authority.cert), token_file(files, "rack-operator")
     shown = ("hqctl.main", replica.addresses.grpc, "--ca", ca, "--token-file", token, "auth")

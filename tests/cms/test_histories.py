@@ -26,6 +26,7 @@ def _is_useful(events: Counter[str], histories: int) -> None:
         assert events[event] > histories / 20, event
 
 
+@pytest.mark.long
 def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is() -> None:
     _is_useful(run(range(60)), 60)
 

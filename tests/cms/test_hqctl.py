@@ -50,6 +50,7 @@ async def test_budgets_are_applied_from_yaml_listed_and_deleted(tmp_path: Path) 
         assert (await hqctl(cms, "budget", "delete", "web"))[0] == 3
 
 
+@pytest.mark.long
 async def test_a_dry_run_says_what_the_request_would_and_a_plan_names_hosts_that_nobody_knows(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     async with service_of(4) as (_, cms):
@@ -114,6 +115,7 @@ async def test_a_cms_that_is_away_is_one_line_that_says_how_to_name_it() -> None
     )
 
 
+@pytest.mark.long
 async def test_where_the_cms_is_may_be_said_anywhere_and_by_a_context(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     async with service_of(1) as (_, cms):

@@ -126,6 +126,7 @@ async def test_a_provisional_ok_is_withdrawn_when_the_floor_no_longer_holds_with
         await cms.becomes("t", "ok")
 
 
+@pytest.mark.long
 async def test_a_provisional_ok_that_nobody_polls_lapses_and_holds_nothing() -> None:
     async with service_of(10, rules=QUICK) as (_, cms):
         assert (await cms.ask("dead", "h0", confirm=True)).body["status"] == "ok"
@@ -133,6 +134,7 @@ async def test_a_provisional_ok_that_nobody_polls_lapses_and_holds_nothing() -> 
         await cms.becomes("next", "ok")  # the first one's client is gone
 
 
+@pytest.mark.long
 async def test_who_waits_for_something_broken_lets_others_pass_after_a_while() -> None:
     async with service_of(4, rules=QUICK) as (made, cms):
         await budget(cms, "web", "web", maxUnavailable="1")
@@ -226,6 +228,7 @@ async def test_hosts_of_a_silent_location_wait_and_others_do_not() -> None:
         assert (there["status"], "location fra is silent" in there["message"]) == ("in-process", True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_operator", [True, False])
 async def test_in_a_new_epoch_nothing_is_granted_until_work_was_declared_or_an_operator_opens(
     by_operator: bool,

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cms.ledger.book import Rules
 from cms.ledger.limits import Site
 from tests.cms.cloud import Cms, service_of
@@ -81,6 +83,7 @@ async def test_a_group_whose_windows_never_meet_is_impossible_and_says_so() -> N
         assert why["status"] == "in-process"
 
 
+@pytest.mark.long
 async def test_windows_are_applied_listed_and_deleted_by_hqctl(tmp_path: Path) -> None:
     file = tmp_path / "windows.yaml"
     file.write_text(

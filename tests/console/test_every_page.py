@@ -154,6 +154,7 @@ async def test_every_page_shows_what_is_there_and_hostile_texts_stay_texts() -> 
         assert HOSTILE in html.unescape(told)
 
 
+@pytest.mark.long
 async def test_every_page_of_a_console_whose_servers_are_all_silent_says_so() -> None:
     nowhere = "127.0.0.1:1"
     silent = {name: make() for name, make in _made(dict.fromkeys(("nanny", "cms", "walle"), nowhere)).items()}

@@ -127,6 +127,7 @@ SERVERS: dict[str, tuple[Callable[[], AbstractAsyncContextManager[Start]], Order
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_lines_of_orders_that_only_stop_outlive_the_process_whose_disk_is_full(
     name: str, tmp_path: Path

@@ -67,6 +67,7 @@ async def test_two_of_five_may_stop_and_with_three_members_gone_reads_say_stale(
     await eventually(all_fresh, timeout_s=20, what="no replica is stale")
 
 
+@pytest.mark.long
 async def test_the_leader_of_etcd_is_killed_and_writes_go_on(replicas: Replicas, etcd_cluster: OwnCluster) -> None:
     cluster = await etcd_cluster(3)
     replica = await replicas.start(cluster.endpoints)

@@ -158,6 +158,7 @@ async def test_a_store_restored_from_an_older_snapshot_gets_a_new_epoch(
         await watch.end()
 
 
+@pytest.mark.long
 async def test_with_a_full_store_reads_go_on_expiries_are_held_and_it_recovers_without_a_restart(
     replicas: Replicas, own_etcd: OwnEtcd
 ) -> None:

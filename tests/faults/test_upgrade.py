@@ -116,6 +116,7 @@ async def values_of(store: EtcdStore, keys: HqKeys) -> AsyncIterator[bytes]:
         yield record.value
 
 
+@pytest.mark.long
 async def test_two_versions_side_by_side_see_each_others_writes_and_watches_move_between_them(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
@@ -193,6 +194,7 @@ async def test_a_storage_format_that_is_too_new_is_refused_in_words(etcd: Shared
         await late.kill()
 
 
+@pytest.mark.long
 async def test_a_replica_ends_in_words_when_a_newer_one_makes_the_storage_format_too_new_for_it(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ async def test_a_list_that_is_asked_for_often_costs_the_locations_nothing_and_is
     assert asked(east, west) == before
 
 
+@pytest.mark.long
 async def test_on_random_histories_memory_and_the_locations_say_the_same(start_pair: StartPair) -> None:
     rng = random.Random(7)
     east, west, gateway = await start_pair(east="a b c", west="c d")

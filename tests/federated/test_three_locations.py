@@ -66,6 +66,7 @@ async def test_three_installations_answer_as_one(gateway: FederatedProcess) -> N
     assert 'hq_federated_location_up{location="east"} 1.0' in (await gateway.get("/metrics"))[1]
 
 
+@pytest.mark.long
 async def test_hqctl_works_unchanged_with_a_cluster_column(gateway: FederatedProcess, tmp_path: Path) -> None:
     await fill(gateway, "tool")
     listed = await hqctl(gateway.grpc, "find", "--service", "tool")
@@ -187,6 +188,7 @@ async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, ga
             await eventually(healthy, what="a probe takes it back")
 
 
+@pytest.mark.long
 async def test_a_stopped_location_costs_its_own_instances_only(world: World, gateway: FederatedProcess) -> None:
     await fill(gateway, "stop")
     async with gateway.stub() as stub:

@@ -65,6 +65,7 @@ def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_ten_agents_and_five_outages_no_false_expiry_and_every_true_one_in_time() -> None:
     play_outages(agents=10, outages=5, seed=1, longest_s=300.0)
 
@@ -147,6 +148,7 @@ def play_short_gaps(agents: int, gap_s: float, pause_s: float) -> list[float]:
     return run_virtually(main)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("gap_s", "pause_s"), [(8, 12)])
 def test_gaps_all_the_time_never_postpone_an_expiry_for_ever(gap_s: float, pause_s: float) -> None:
     # What counts is the time in which HQ was there to hear: a gap takes away itself and some seconds around it.

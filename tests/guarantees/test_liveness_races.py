@@ -136,6 +136,7 @@ async def test_in_ten_thousand_races_a_report_always_beats_an_expiry() -> None:
         assert min(seen["expiries overtaken"], seen["expiries prevented"]) > 200, seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_in_races_over_real_etcd_a_report_always_beats_an_expiry(etcd: SharedEtcd) -> None:
     def store() -> EtcdStore:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Instance
 from hqpb.v1.service_pb2 import InstanceSilence
 from nanny.actions.reports import is_silent
@@ -26,6 +28,7 @@ async def with_a_stopped_revision(cloud: VirtualCloud) -> tuple[str, str]:
     return v1, v2
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_dead_node_with_a_stopped_revision_is_last_and_not_waited_for_on_the_way_there_and_back() -> None:
     async with virtual_cloud(6) as cloud:

@@ -177,6 +177,7 @@ def search(find: Callable[[ManagedService, Content], Needs], count: int) -> None
         history.check_rest()
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_no_history_takes_a_shared_revision_from_a_snapshot_that_needs_it() -> None:
     search(find_needs, 300)

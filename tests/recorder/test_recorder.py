@@ -83,6 +83,7 @@ async def test_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: R
         assert not (await at(history, both_known, service_id="other")).instance
 
 
+@pytest.mark.long
 async def test_what_happened_while_it_was_stopped_is_dated_when_it_was_found_behind_a_gap(
     tmp_path: Path, hq: Registry
 ) -> None:
@@ -109,6 +110,7 @@ async def test_what_happened_while_it_was_stopped_is_dated_when_it_was_found_beh
         assert any("was not running" in gap.message for gap in gaps)
 
 
+@pytest.mark.long
 async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
         began = int(time.time())

@@ -312,6 +312,7 @@ time.sleep(600 if sys.argv[3] == "hang" else 0)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("manner", "ending"), [("quietly", "end"), ("holding its output", "end"), ("quietly", "hang")])
 async def test_a_child_with_a_session_of_its_own_ends_with_the_program(
     manner: str, ending: str, tmp_path: Path

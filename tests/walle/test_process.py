@@ -66,6 +66,7 @@ async def test_a_rejected_dry_run_starts_nothing_and_leaves_the_host_as_it_was()
             assert not cms.bodies  # no task was ever created
 
 
+@pytest.mark.long
 async def test_a_cms_that_rejects_the_dry_run_of_a_repair_is_not_asked_again_at_once_and_the_host_says_why() -> None:
     with fake_cms(dry_verdict="rejected", message="not today") as cms:
         async with running() as walle:
@@ -95,6 +96,7 @@ async def test_a_v1_0_cms_is_not_told_that_a_host_is_prepared_and_a_v1_1_cms_is(
     assert not old.calls
 
 
+@pytest.mark.long
 async def test_ignore_cms_asks_nobody() -> None:
     with fake_cms(verdict="rejected") as cms:
         async with running() as walle:
@@ -131,6 +133,7 @@ async def test_after_the_emergency_stop_nothing_begins() -> None:
             await walle.until(lambda: walle.of("h1").HasField("operation"), "it begins")
 
 
+@pytest.mark.long
 async def test_another_process_takes_over_in_the_middle_of_an_approval() -> None:
     store = LastingStore()
     with fake_cms(verdict="in-process") as cms:

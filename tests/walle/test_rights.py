@@ -160,6 +160,7 @@ async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect
     assert not one.walle.of("prod-1").HasField("operation")
 
 
+@pytest.mark.long
 async def test_planned_work_leaves_out_hosts_that_left_its_author_s_reach_and_shows_nobody_s_grants(
     one: Guarded,
 ) -> None:

@@ -117,6 +117,7 @@ async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_
     assert [line for line in shown["blocking"] if line.startswith(f"h1: CMS `{old.url}` cannot be asked; ")]
 
 
+@pytest.mark.long
 async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cannot_be_asked() -> None:
     async with running() as walle:
         for project in ("web", "db"):
@@ -166,6 +167,7 @@ async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
             await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
 
 
+@pytest.mark.long
 async def test_behind_a_switch_that_stays_dark_after_the_work_no_host_is_rebooted() -> None:
     names = [f"h{i}" for i in range(4)]
     with fake_cms() as cms:
@@ -209,6 +211,7 @@ def is_rebooted(walle: Running, name: str) -> bool:
     return walle.of(name).operation.stage == STAGE_VERIFYING
 
 
+@pytest.mark.long
 async def test_the_next_wave_begins_once_somebody_has_reported_the_hosts_of_the_one_before() -> None:
     async with running() as walle:
         await walle.project(Project(id="web"))

@@ -88,6 +88,7 @@ async def test_a_reader_is_not_cut_off_because_more_and_more_waits_for_it(grpc_p
     assert admission.refused["stalled_write_s"] == 0, f"cut off, though it took {taken} bytes"
 
 
+@pytest.mark.long
 @slow
 async def test_a_reader_that_takes_long_for_one_answer_is_not_cut_off(grpc_port: int, admission: Admission) -> None:
     async with connected(grpc_port) as sock:

@@ -55,6 +55,7 @@ async def statuses_seen(client: Client) -> AsyncIterator[list[model.RevisionStat
         await asyncio.wait({task})
 
 
+@pytest.mark.long
 async def test_an_instance_that_answers_stays_ready_over_a_restart_whatever_its_initial_delay(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -74,6 +75,7 @@ async def test_an_instance_that_answers_stays_ready_over_a_restart_whatever_its_
         assert {status.ready.status for status in seen} == {TRUE}
 
 
+@pytest.mark.long
 async def test_a_supervisor_that_is_restarted_again_and_again_does_not_keep_a_hung_process_ready(
     run_file: RunFile, tmp_path: Path
 ) -> None:
@@ -129,6 +131,7 @@ async def started(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> tuple[
     return ctl, await ctl.container_pid("r1")
 
 
+@pytest.mark.long
 async def test_what_gives_way_to_another_revision_meanwhile_drains_before_it_is_stopped(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:

@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_alive, revision
@@ -138,6 +140,7 @@ async def test_orphans_are_reaped(run_file: RunFile) -> None:
     await eventually(lambda: not zombies())
 
 
+@pytest.mark.long
 async def test_a_flood_of_output_costs_bounded_disk_and_no_answers(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="exec yes flood")), "--log-bytes", "100000", "--log-files", "2")
     await ctl.until("r1", "ready")

@@ -19,6 +19,7 @@ def drained(revision_id: str, drain_ms: int) -> model.InstanceRevision:
     return made
 
 
+@pytest.mark.long
 async def test_a_revision_is_not_ready_in_hq_while_it_still_runs_and_stops_after_the_drain_period(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:

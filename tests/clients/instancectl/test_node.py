@@ -35,6 +35,7 @@ async def test_what_hq_places_on_the_node_runs_and_disappears_with_its_deletion(
     assert await calls(hq, "ReportStatus") == 0  # all reports are batches
 
 
+@pytest.mark.long
 async def test_a_fault_in_one_instance_ends_at_that_instance(
     new_node: NewNode, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -73,6 +74,7 @@ async def test_at_sigterm_instances_are_left_running_or_stopped_as_asked(
     await until_ready(client)
 
 
+@pytest.mark.long
 async def test_a_node_has_one_agent(new_node: NewNode, tmp_path: Path) -> None:
     node = await new_node().start()
     await eventually(node.status)

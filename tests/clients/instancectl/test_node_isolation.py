@@ -103,6 +103,7 @@ async def test_an_instance_that_tries_reads_nothing_of_others(
     assert shown.endswith(runtime)
 
 
+@pytest.mark.long
 async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_node: NewNode, client: Client) -> None:
     node = await new_node("--uids", "300000-300009").start()
     for service, instance_id in (("a", "a-1"), ("a", "a-2"), ("b", "b-1")):

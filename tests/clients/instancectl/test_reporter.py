@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from instancectl.clock import MachineClock
@@ -59,6 +61,7 @@ async def until_stored(client: Client, message: str) -> model.RevisionStatus:
     return await stored(client)
 
 
+@pytest.mark.long
 async def test_an_incarnation_that_hq_lost_is_asked_for_again(client: Client) -> None:
     """The revision was removed and put back before anybody noticed: nobody took our place."""
     await client.create(instance(revision("r1"), revision("r2", ready=False)))
@@ -89,6 +92,7 @@ async def test_whoever_is_replaced_by_another_reporter_is_told_once_and_is_silen
     assert heard.reasons == ["FENCED"]
 
 
+@pytest.mark.long
 async def test_many_changes_are_few_reports_and_the_last_word_arrives(client: Client) -> None:
     await client.create(instance(revision("r1")))
     async with reporting(client, Heard()) as reporter:
@@ -100,6 +104,7 @@ async def test_many_changes_are_few_reports_and_the_last_word_arrives(client: Cl
     assert found.sequence <= 2 + (time.monotonic() - began) / COALESCE_S
 
 
+@pytest.mark.long
 async def test_a_begin_of_our_own_that_arrives_late_does_not_fence_us(client: Client) -> None:
     await client.create(instance(revision("r1")))
     heard = Heard()

@@ -7,6 +7,8 @@ import io
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import instance, revision, write
@@ -32,6 +34,7 @@ async def test_rolling_back_to_an_installed_revision_fetches_nothing(run_file: R
     await eventually(lambda: ctl.container_log("r1") == "program r1\n")
 
 
+@pytest.mark.long
 async def test_the_old_revision_runs_until_the_new_one_is_installed(run_file: RunFile, files: FileServer) -> None:
     ctl = await run_file(instance(revision("r1")))
     await ctl.until("r1", "ready")

@@ -86,6 +86,7 @@ async def test_a_prepare_script_under_way_at_sigkill_does_not_run_twice(run_file
     assert not any(is_alive(pid) for pid in left)
 
 
+@pytest.mark.long
 async def test_children_are_never_doubled_however_often_and_whenever_it_is_killed(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="exec sleep 608")))
     socket = ctl.directory / "instancectl.sock"

@@ -78,6 +78,7 @@ async def test_two_uploaders_that_planned_the_same_end_in_one_of_the_two_states_
     assert winners <= {"a", "b"}
 
 
+@pytest.mark.long
 async def test_two_uploaders_that_add_revisions_lose_neither(replica: ReplicaProcess, client: Client) -> None:
     await carried_out(client, await planned(client, description(COUNT, "v1")))
     async with two_clients(replica) as clients:
@@ -90,6 +91,7 @@ async def test_two_uploaders_that_add_revisions_lose_neither(replica: ReplicaPro
         assert found in (last_a, last_b), "mixed"
 
 
+@pytest.mark.long
 async def test_two_uploaders_that_create_the_same_instances_do_not_replace_unread_ones(
     replica: ReplicaProcess, client: Client
 ) -> None:

@@ -121,6 +121,7 @@ def search(rules: Rules) -> str:
     return "" if ends else "nothing ever ends"
 
 
+@pytest.mark.long
 def test_no_event_is_lost_or_handled_twice_whatever_is_killed() -> None:
     assert search(Rules()) == ""
 

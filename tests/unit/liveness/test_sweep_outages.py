@@ -115,6 +115,7 @@ def test_a_machine_that_was_suspended_expires_nobody() -> None:
     assert simulated(scene).changes == []
 
 
+@pytest.mark.long
 def test_a_watch_that_is_held_back_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         simulation.replicas[0].link.hold_watch()

@@ -221,6 +221,7 @@ def moments_of_a_quiet_life() -> int:
     return check(())
 
 
+@pytest.mark.long
 def test_one_reboot_whatever_moment_the_process_dies_at() -> None:
     for death in range(1, moments_of_a_quiet_life() + 1):
         check((death,))

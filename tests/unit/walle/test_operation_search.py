@@ -188,6 +188,7 @@ def test_the_search_sees_every_row_of_the_table_that_automation_can_take() -> No
     assert stages == set(Stage.values())
 
 
+@pytest.mark.long
 def test_work_begins_only_with_the_ok_of_every_cms_confirmed_where_it_can_be() -> None:
     for before in reachable():
         for after in following(before):

@@ -148,6 +148,7 @@ def test_a_seeded_bug_is_found(bug: Callable[[Patch], None], play: Callable[[], 
             play()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("play", dict.fromkeys(play for _, play in BUGS), ids=lambda one: one.__name__)
 def test_without_a_bug_every_play_keeps_its_promises(play: Callable[[], None]) -> None:
     play()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.walle.fuses import Panel
 from walle.fuses.admission import AutomaticAction, Fuses, admit
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, OPERATION_KIND_REBOOT
@@ -87,5 +89,6 @@ def test_two_processes_never_allow_more_than_the_global_limit() -> None:
     assert most_allowed(panel, compared=True) == LIMIT
 
 
+@pytest.mark.long
 def test_the_search_finds_the_bug_of_a_store_that_does_not_compare() -> None:
     assert most_allowed(Panel(limits={"UNREACHABLE": [f"1d:{LIMIT}"]}), compared=False) > LIMIT
