@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import re
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,14 +19,15 @@ from grpc import aio
 
 from historypb.v1 import history_pb2 as pb
 from historypb.v1.history_stubs import HistoryServiceStub
-from tests.support.gateway_process import Program, Registry
+from hqcli.exits import Exit
+from tests.support.gateway_process import ROOT, Program, Registry
 
 _PATIENCE_S = 30.0
 
 
 @asynccontextmanager
-async def recording(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[HistoryServiceStub]:
-    """A recorder of the location `ams`, and its calls."""
+async def recorder_process(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[Program]:
+    """A recorder of the location `ams`."""
     flags = ("--location", f"ams={hq.grpc}", "--dir", str(directory / "record"))
     recorder = Program(
         "recorder.main",
@@ -31,10 +36,16 @@ async def recording(directory: Path, hq: Registry, number: int = 1) -> AsyncIter
     )
     try:
         await recorder.start()
-        async with aio.insecure_channel(recorder.grpc) as channel:
-            yield HistoryServiceStub(channel)
+        yield recorder
     finally:
         await recorder.terminate()
+
+
+@asynccontextmanager
+async def recording(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[HistoryServiceStub]:
+    """The calls of one."""
+    async with recorder_process(directory, hq, number) as recorder, aio.insecure_channel(recorder.grpc) as channel:
+        yield HistoryServiceStub(channel)
 
 
 @pytest.fixture
@@ -123,3 +134,34 @@ async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -
         request.step.FromSeconds(3_600)
         first, last = (await history.CountInstancesOverTime(request)).count
         assert (first.instances, last.instances, last.ready) == (0, 2, 1)
+
+
+async def hqctl(*words: str) -> tuple[int, str, str]:
+    """Exit code, output and complaints."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hqctl.main", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("", "proto", "clients"))},
+        cwd=ROOT,
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def test_people_ask_by_hqctl(tmp_path: Path, hq: Registry) -> None:
+    async with recorder_process(tmp_path, hq) as recorder:
+        await hq.put("web-1")
+        async with aio.insecure_channel(recorder.grpc) as channel:
+            await events(HistoryServiceStub(channel), 2, instance_id="web-1")
+        code, out, _ = await hqctl("history", "events", "web", "--since", "5m", "--recorder", recorder.grpc)
+        assert code == 0
+        assert re.search(r"created +web-1 +web +node-web-1", out), out
+        code, out, _ = await hqctl("history", "find", "web", "--at", "0s", "--recorder", recorder.grpc, "-o", "json")
+        assert [one["meta"]["id"] for one in json.loads(out)["instance"]] == ["web-1"]
+    code, _, err = await hqctl("history", "events", "--recorder", recorder.grpc, "--timeout", "2s")
+    assert code == Exit.UNAVAILABLE
+    assert "the recorder at" in err
+    code, _, err = await hqctl("history", "find", "--at", "yesterday")
+    assert code == Exit.USAGE
+    assert "03:10" in err
