@@ -40,6 +40,7 @@ _OF: Final[Mapping[str, Mapping[str, requests.Body]]] = {
     "cms": requests.CMS,
     "nanny": requests.NANNY,
     "walle": requests.WALLE,
+    "recorder": requests.RECORDER,
 }
 Ask = Callable[[str], Awaitable[tuple[str, str]]]
 FRONTS: Final = ("consul", "xds", "dns", "host-agent", "console")

@@ -128,6 +128,15 @@ NANNY: Final[dict[str, Body]] = {
     "Explain of others": {"identity": "admin"},
 }
 
+RECORDER: Final[dict[str, Body]] = {
+    "ListEvents": {},
+    "FindInstancesAt": {"time": "2100-01-01T00:00:00Z"},
+    "CountInstancesOverTime": {"serviceId": "web", "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T01:00:00Z"},
+    "WhoAmI": {},
+    "Explain": {},
+    "Explain of others": {"identity": "admin"},
+}
+
 WALLE: Final[dict[str, Body]] = {
     "GetProject": {"project": "web"},
     "ListProjects": {},

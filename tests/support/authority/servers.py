@@ -16,8 +16,12 @@ from hqapi.rules import DENIED_BY_STATE
 from hqclient import Client
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
+from hqpb.v1 import instance_pb2
 from nanny.server import NannyProcess as NannyServer
 from nanny.world.leave import NoCms
+from recorder.archive import Archive
+from recorder.observed import CREATED, Row
+from recorder.server import RecorderProcess
 from serving.auth.call_guard import CallGuard
 from serving.auth.security import Security, security_of
 from serving.calls.incoming import RequestIds
@@ -69,7 +73,7 @@ class Servers:
     """Starts them one after the other; they end with the stack."""
 
     def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self.files, self._stack = Secured(folder), stack
+        self.files, self._stack, self._folder = Secured(folder), stack, folder
         self.files.policy.write_text(POLICY)
         self.all: dict[str, Guarded] = {}
 
@@ -122,9 +126,27 @@ class Servers:
             one = await self._stack.enter_async_context(running(file=file, security=self.security()))
         self.add("walle", one.address, rules)
 
+    async def recorder(self) -> None:
+        shared = ServerContext(Limits(), SystemClock(), RequestIds("recorder"), self.security())
+        archive = Archive(self._folder / "record", 1, 1 << 30)
+        now_ms = shared.clock.wall_ms()
+        rows = [_recorded(now_ms, *one) for one in (("web-1", "web", "n1"), ("mail-1", "mail", "n2"))]
+        archive.write(now_ms, rows, (), ("ams",), {})
+        with noted() as rules:
+            server = RecorderProcess(archive, {}, shared, ANYWHERE, grace_s=0.1)
+        task = asyncio.create_task(server.serve())
+        self._stack.push_async_callback(_ended, task)
+        self.add("recorder", (await server.listening).http, rules)
+
     def add(self, name: str, http: str, rules: Rules) -> None:
         kept = {path: known for path, known in rules.items() if not known[0].is_open}
         self.all[name] = Guarded(name, http, kept)
+
+
+def _recorded(at_ms: int, id_: str, service: str, node: str) -> Row:
+    made = instance_pb2.Instance()
+    made.meta.id, made.meta.service_id, made.meta.cluster, made.spec.node_name = id_, service, "ams", node
+    return Row(at_ms, CREATED, "ams", id_, service, node, 1, False, "", "", made.SerializeToString())
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -142,4 +164,5 @@ async def every_server(folder: Path) -> AsyncIterator[Servers]:
         await servers.cms(made)
         await servers.nanny(made)
         await servers.walle()
+        await servers.recorder()
         yield servers
