@@ -71,7 +71,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.gen_nanny_states --check
 	$(VENV)/buf lint
 	$(VENV)/python -m tools.check_compatible
-	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny clients tools
+	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny recorder clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
 

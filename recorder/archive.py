@@ -153,7 +153,7 @@ class Archive:
                 continue
             with closing(_reading(path)) as file:
                 found = file.execute(
-                    "SELECT seq, at_ms, kind, cluster, instance, service, node, version, ready, reason, message, x''"
+                    "SELECT seq, at_ms, kind, cluster, instance, service, node, version, ready, reason, message, x''"  # nosec B608: only names of columns
                     f" FROM change WHERE kind > {_BASE} AND at_ms >= ? AND at_ms < ?{more} ORDER BY seq DESC",
                     (since_ms, until_ms, *parameters),
                 )
@@ -261,7 +261,7 @@ def _reading(path: Path) -> sqlite3.Connection:
 def _rows_at(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
     more, parameters = which.condition()
     found = file.execute(
-        "SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?"
+        "SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?"  # nosec B608: only names of columns
         f"{more} GROUP BY cluster, instance) AND length(body) > 0 ORDER BY cluster, instance",
         (when_ms, *parameters),
     )
@@ -273,13 +273,13 @@ def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str) -> tuple[in
     one = " AND cluster = ?" if cluster else ""
     parameters = (cluster,) if cluster else ()
     gap = file.execute(
-        f"SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?){one}"
+        f"SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?){one}"  # nosec B608: only names of columns
         " ORDER BY since_ms LIMIT 1",
         (when_ms, when_ms, *parameters),
     ).fetchone()
     if gap is not None:
         return when_ms - gap[0], f"{gap[2]}: {gap[1]}" if gap[2] else gap[1]
-    until = file.execute(f"SELECT min(until_ms) FROM known WHERE 1{one}", parameters).fetchone()[0]
+    until = file.execute(f"SELECT min(until_ms) FROM known WHERE 1{one}", parameters).fetchone()[0]  # nosec B608: only names of columns
     return max(0, when_ms - until) if until is not None else 0, ""
 
 

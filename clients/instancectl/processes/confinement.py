@@ -81,7 +81,7 @@ class BubblewrapRuntime:
 
     def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
         # Never --die-with-parent: it is to outlive us. Its own process group is the container's, as without it.
-        hidden = ("--tmpfs", "/tmp", "--tmpfs", str(self._root))
+        hidden = ("--tmpfs", "/tmp", "--tmpfs", str(self._root))  # nosec B108: an empty one of its own
         binds = tuple(word for path in visible for word in ("--bind", str(path), str(path)))
         apart = ("--dev-bind", "/", "/", "--unshare-pid", "--unshare-ipc", "--proc", "/proc")
         return (self._program, *apart, *hidden, *binds, "--chdir", str(cwd), "--")
