@@ -210,11 +210,12 @@ def trouble_of(rng: random.Random) -> Callable[[Model], None]:
     """Instances fail and recover for four hours."""
 
     def trouble(model: Model) -> None:
-        for service in model.services.values():
+        for name, service in model.services.items():
             if model.now >= 4 * _H:
                 service.down = 0
             elif rng.random() < 0.02:
-                service.down = rng.choice((0, 0, 1, 2))
+                under_work = sum(unit.takes.get(name, 0) for unit in model.live if unit.state == "granted")
+                service.down = min(rng.choice((0, 0, 1, 2)), service.total - under_work)  # no instance is gone twice
 
     return trouble
 
