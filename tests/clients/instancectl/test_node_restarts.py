@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -116,18 +115,17 @@ async def is_new(client: Client, instance_id: str, incarnation: int) -> bool:
 
 
 async def test_what_ended_for_good_is_not_started_again_and_a_start_hook_that_was_cut_off_is(
-    new_node: NewNode, client: Client, tmp_path: Path
+    new_node: NewNode, client: Client
 ) -> None:
     wanted = revision("r1")
     once = wanted.container.add(name="once", command=["sh", "-c", "echo ran; exit 0"])
     once.restart_policy = model.RESTART_POLICY_ON_FAILURE
-    cut = tmp_path / "cut"
-    hook = f"echo hook; if [ -e {cut} ]; then exit 0; fi; touch {cut}; exec sleep 600"
+    hook = "echo hook; if [ -e cut ]; then exit 0; fi; touch cut; exec sleep 600"
     wanted.container[0].post_start.command[:] = ["sh", "-c", hook]
     wanted.container[0].post_start.timeout.FromSeconds(600)
     await client.create(instance(wanted))
     node = await new_node().start()
-    await eventually(cut.exists)
+    await eventually(lambda: any((node.directory / "i-1").rglob("cut")))
     await eventually(lambda: '"ended": [\n' in (node.directory / "i-1" / "state.json").read_text())
     pid = await node.container_pid("i-1")
     await node.kill()
