@@ -7,6 +7,7 @@ import atexit
 import gc
 import os
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -17,6 +18,7 @@ from hqclient.errors import HqApiError
 T = TypeVar("T")
 
 _END_S = 5.0
+_REST_S = 1.0
 
 
 class BackgroundLoop:
@@ -84,10 +86,24 @@ class BackgroundLoop:
         self._lock.acquire()  # until both sides of the fork are there
         if self._loop is not None:
             self.stop()
-            gc.collect()  # gRPC's core rests when its last channel is gone
+            gc.collect()  # gRPC's core comes to rest when its last channel is gone
+            _wait_for_foreign_threads()
 
     def _unlock(self) -> None:
         self._lock.release()
+
+
+def _wait_for_foreign_threads() -> None:
+    """Until only Python's threads are left, or for a second: gRPC's own end some milliseconds after its last channel."""
+    until = time.monotonic() + _REST_S
+    while time.monotonic() < until:
+        try:
+            running = len(os.listdir("/proc/self/task"))
+        except OSError:  # not Linux
+            return
+        if running <= threading.active_count():
+            return
+        time.sleep(0.002)
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
