@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from hqclient.errors import HqApiError
@@ -94,11 +95,11 @@ class BackgroundLoop:
 
 
 def _wait_for_foreign_threads() -> None:
-    """Until only Python's threads are left, or for a second: gRPC's own end some milliseconds after its last channel."""
+    """Until only Python's threads are left, or a second: gRPC's own end some milliseconds after its last channel."""
     until = time.monotonic() + _REST_S
     while time.monotonic() < until:
         try:
-            running = len(os.listdir("/proc/self/task"))
+            running = sum(1 for _ in Path("/proc/self/task").iterdir())
         except OSError:  # not Linux
             return
         if running <= threading.active_count():
