@@ -125,7 +125,7 @@ async def test_what_ended_for_good_is_not_started_again_and_a_start_hook_that_wa
     wanted.container[0].post_start.timeout.FromSeconds(600)
     await client.create(instance(wanted))
     node = await new_node().start()
-    await eventually(lambda: any((node.directory / "i-1").rglob("cut")))
+    await eventually(lambda: any((node.directory / "i-1").glob("revisions/*/cut")))
     await eventually(lambda: '"ended": [\n' in (node.directory / "i-1" / "state.json").read_text())
     pid = await node.container_pid("i-1")
     await node.kill()
