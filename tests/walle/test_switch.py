@@ -254,5 +254,8 @@ async def test_hosts_are_rebooted_a_few_at_a_time() -> None:
 
             await walle.until(finished, "all are rebooted", 60)
             assert most <= 2
-            await walle.until(lambda: all(walle.of(name).history for name in hosts), "all gave their approval back")
-            assert all(walle.of(name).history[0].kind == OPERATION_KIND_REBOOT for name in hosts)
+
+            def gave_back() -> bool:
+                return all(walle.of(name).history[0].kind == OPERATION_KIND_REBOOT for name in hosts)
+
+            await walle.until(gave_back, "all gave their approval back")
