@@ -57,7 +57,7 @@ def switching_on_what_is_on_launders_the_limit(patch: Patch) -> None:
 
 
 def the_fuse_is_not_looked_at_when_the_work_begins(patch: Patch) -> None:
-    patch.setattr(repairs, "switched_off", lambda *_: "")
+    patch.setattr(repairs, "stops_approved", lambda *_: False)
 
 
 def the_old_task_goes_before_the_new_one_is_there(patch: Patch) -> None:
