@@ -6,8 +6,8 @@ import zlib
 from typing import Final, NoReturn
 
 from cms.ledger.actions import ACTIONS
-from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
+from cms.ledger.tasks import Need
 from cms.permits import CmsAccessChecks
 from cms.records import BUDGET, DECLARED, ENDED, TASK, WINDOWS, ended_record, move, need_of
 from cmspb.storage.v1 import ledger_pb2

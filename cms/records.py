@@ -7,9 +7,8 @@ from typing import Final
 from cms.ledger.actions import ACTIONS
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import InstanceKey
-from cms.ledger.need import Need
 from cms.ledger.states import HOLDING, State, TaskEvent, after
-from cms.ledger.tasks import Task
+from cms.ledger.tasks import Need, Task
 from cmspb.storage.v1 import ledger_pb2
 from control import Kind, Stored
 from control.amounts import Amount

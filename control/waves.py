@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from control.amounts import Amount
+
+ONE: Final = Amount(1)
 LATER_FAILURES_PERCENT: Final = 10  # of the parts that were begun, after the first wave; in that one none
 
 
@@ -27,34 +30,6 @@ class Progress(StrEnum):
 
 
 _IN_WORK: Final = (Progress.WORKING, Progress.RETURNING)
-
-
-class BadAmount(ValueError):
-    """Neither a number nor per cent; the message says what to write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A number of parts, or per cent of them."""
-
-    count: int
-    is_percent: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.count} %" if self.is_percent else str(self.count)
-
-    def size_of(self, total: int) -> int:
-        """How many parts of a wave that is: at least one."""
-        return max(1, total * self.count // 100) if self.is_percent else max(1, self.count)
-
-
-def parse_amount(text: str) -> Amount:
-    """`5` or `10%`. Raises BadAmount."""
-    number = text.strip().removesuffix("%").strip()
-    is_percent = text.strip().endswith("%")
-    if not (number.isascii() and number.isdigit()) or len(number) > 6 or (is_percent and int(number) > 100):
-        raise BadAmount(f"{text[:20]!r} is not a valid amount: write a number (5) or per cent (10%)")
-    return Amount(int(number), is_percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +51,13 @@ class WaveLimits:
         max_failures: None: none in the first wave, later 10 % of the parts that were begun.
     """
 
-    size: Amount = Amount(1)
+    size: Amount = ONE
     by_domain: bool = False
     max_failures: Amount | None = None
+
+    def size_in(self, total: int) -> int:
+        """How many of so many parts a wave has: at least one."""
+        return max(1, self.size.of(total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +95,7 @@ def next_wave(parts: Sequence[Part], limits: WaveLimits) -> tuple[str, ...]:
     waiting = [part for part in parts if part.progress is Progress.WAITING]
     if limits.by_domain and waiting:
         waiting = [part for part in waiting if part.domain == waiting[0].domain]
-    return tuple(part.name for part in waiting[: limits.size.size_of(len(parts))])
+    return tuple(part.name for part in waiting[: limits.size_in(len(parts))])
 
 
 def _too_many_failures(parts: Sequence[Part], limits: WaveLimits) -> str:
@@ -130,9 +109,8 @@ def _too_many_failures(parts: Sequence[Part], limits: WaveLimits) -> str:
 def allowed_failures(begun: int, limits: WaveLimits, total: int) -> int:
     """How many parts may fail once so many were begun."""
     if limits.max_failures is not None:
-        most = limits.max_failures
-        return begun * most.count // 100 if most.is_percent else most.count
-    return 0 if begun <= limits.size.size_of(total) else begun * LATER_FAILURES_PERCENT // 100
+        return limits.max_failures.of(begun)
+    return 0 if begun <= limits.size_in(total) else begun * LATER_FAILURES_PERCENT // 100
 
 
 def list_problems(parts: Iterable[Part], most: int = 10) -> str:
@@ -143,7 +121,7 @@ def list_problems(parts: Iterable[Part], most: int = 10) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PartEvidence:
     """What is seen of a part whose work is done; times in ms of the caller's clock.
 
     Attributes:
@@ -159,7 +137,7 @@ class Evidence:
     is_heard: bool = True
 
 
-def judge(evidence: Evidence, now_ms: int, settle_ms: int, deadline_ms: int) -> tuple[Progress, str]:
+def judge(evidence: PartEvidence, now_ms: int, settle_ms: int, deadline_ms: int) -> tuple[Progress, str]:
     """BACK, FAILED or RETURNING, and what is wrong.
 
     It is back once nothing has been wrong for the settle time, and somebody said so after the work. After the deadline

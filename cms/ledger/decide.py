@@ -24,10 +24,9 @@ from cms.ledger.claims import (
     ordinary_or_brief_floor,
 )
 from cms.ledger.instances import InstanceKey
-from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tally import TallyPlace
-from cms.ledger.tasks import Task, UnitKey
+from cms.ledger.tasks import Need, Task, UnitKey
 
 
 class TaskChange(NamedTuple):

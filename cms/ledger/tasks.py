@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import NamedTuple
 
 from cms.ledger.actions import ACTIONS
 from cms.ledger.instances import InstanceKey
-from cms.ledger.need import Need
 from cms.ledger.states import HOLDING, State, TaskEvent, after
+
+
+class Need(IntEnum):
+    """What goes first where not everything can be granted; the most needed first."""
+
+    REPAIR = 0
+    URGENT = 1
+    ROLLOUT = 2
+    PLANNED = 3
 
 
 class UnitKey(NamedTuple):

@@ -13,9 +13,8 @@ from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.calendar import Calendar, CalendarRule, Freeze
 from cms.ledger.decide import TaskChange, decide
 from cms.ledger.instances import Instance, InstanceKey
-from cms.ledger.need import Need
 from cms.ledger.states import State, TaskEvent
-from cms.ledger.tasks import Task
+from cms.ledger.tasks import Need, Task
 from control.amounts import Amount
 from tests.cms.cloud import service_of
 from tests.cms.test_hqctl import hqctl

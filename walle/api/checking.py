@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from control.waves import BadAmount, parse_amount
+from control.amounts import Amount
 from serving.errors import invalid
 from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
@@ -156,10 +156,10 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
 
 def _check_amount(field: str, text: str) -> None:
     try:
-        amount = parse_amount(text) if text else None
-    except BadAmount as error:
+        amount = Amount.parse(text) if text else None
+    except ValueError as error:
         raise invalid(field, str(error)) from error
-    if field == "wave_size" and amount is not None and amount.size_of(1) > MAX_AT_ONCE:
+    if field == "wave_size" and amount is not None and amount.of(1) > MAX_AT_ONCE:
         raise invalid(field, f"at most {MAX_AT_ONCE}")
 
 

@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from control.amounts import Amount
 from control.errors import Refused
-from control.waves import Evidence, Part, Progress, WaveLimits, judge, list_problems, next_step, next_wave, parse_amount
+from control.waves import Part, PartEvidence, Progress, WaveLimits, judge, list_problems, next_step, next_wave
 from walle.fuses.admission import switched_off
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incident
@@ -128,9 +129,9 @@ def progress_of(host: ScenarioHost) -> Progress:
 
 
 def limits_of(scenario: Scenario) -> WaveLimits:
-    most = parse_amount(scenario.max_failures) if scenario.max_failures else None
+    most = Amount.parse(scenario.max_failures) if scenario.max_failures else None
     size = scenario.wave_size or str(scenario.at_once or 1)
-    return WaveLimits(parse_amount(size), bool(scenario.by_domain), most)
+    return WaveLimits(Amount.parse(size), bool(scenario.by_domain), most)
 
 
 def hosts_to_ask_hq_about(scenario: Scenario) -> tuple[list[str], list[str]]:
@@ -195,12 +196,12 @@ def _end_operation(book: WalleTransaction, wanted: ScenarioHost, now: Moment) ->
 
 def evidence_of(
     scenario: Scenario, wanted: ScenarioHost, host: Host | None, incident: Incident | None, hq: HqView | None
-) -> Evidence:
+) -> PartEvidence:
     since = [check.since_ms for check in (host.check if host is not None else ())]
     problem = _problem(host, wanted.operation_id, incident) or (_hq_problem(wanted, hq) if hq is not None else "")
     needs_no_proof = scenario.verify == NO_PROOF or not kind_traits(scenario.kind).is_verified
     is_heard = needs_no_proof or (host is not None and host.heard_ms >= wanted.ended_ms)
-    return Evidence(wanted.ended_ms, problem, max(since, default=0), is_heard)
+    return PartEvidence(wanted.ended_ms, problem, max(since, default=0), is_heard)
 
 
 def _hq_problem(wanted: ScenarioHost, hq: HqView) -> str:
