@@ -5,6 +5,8 @@ One thread writes at a time. Readers open files of their own, read-only. A file 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,6 +70,10 @@ class Moment(NamedTuple):
     gap: str
 
 
+class DirectoryInUse(OSError):
+    """Another process writes there."""
+
+
 class Archive:
     """The files of one directory. Methods block: call them in a thread. They raise sqlite3.Error and OSError."""
 
@@ -75,12 +81,38 @@ class Archive:
         self._directory, self._keep_days, self._max_bytes = directory, keep_days, max_bytes
         self._lock = threading.Lock()
         self._writing: tuple[int, sqlite3.Connection] | None = None
+        self._locked = -1
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def lock(self) -> None:
+        """Write here alone, until closed. Raises DirectoryInUse."""
+        self._locked = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise DirectoryInUse(
+                f"another recorder writes in {self._directory}: give each a --dir of its own"
+            ) from None
 
     def close(self) -> None:
         """Nothing is written afterwards."""
         with self._lock:
             self._let_go()
+            if self._locked >= 0:
+                os.close(self._locked)
+                self._locked = -1
+
+    def check_writable(self) -> None:
+        """Write a page of the newest file anew, if there is one."""
+        with self._lock:
+            if self._writing is None:
+                return
+            try:
+                self._writing[1].execute(f"PRAGMA user_version = {_FORMAT}")
+            except BaseException:
+                self._let_go()
+                raise
 
     def newest(self, cluster: str) -> tuple[dict[str, instance_pb2.Instance], int]:
         """What the record has last of a location, by id, and when that was known; 0: nothing is on record."""
@@ -101,8 +133,8 @@ class Archive:
     ) -> None:
         """Add to the record, all or nothing.
 
-        `gaps` begin; those of the locations in `ends` end at that time. What the locations in `current` show is known
-        up to now.
+        `gaps` are added, and those that are open on record of the locations in `ends` end at that time. What the
+        locations in `current` show is known up to now.
         """
         with self._lock:
             file = self._file_for(now_ms)
@@ -139,7 +171,7 @@ class Archive:
         """The instances as they were known at a time, by cluster and id."""
         path = next((one for one in reversed(self._files()) if _day_start(one) <= when_ms), None)
         if path is None:
-            return Moment([], 0, "nothing is on record from before that time")
+            return Moment([], 0, "nothing was recorded before")
         with closing(_reading(path)) as file:
             instances = _rows_at(file, when_ms, which)
             age_ms, gap = _knowledge(file, when_ms, which.cluster)
@@ -278,7 +310,7 @@ def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str) -> tuple[in
         (when_ms, when_ms, *parameters),
     ).fetchone()
     if gap is not None:
-        return when_ms - gap[0], f"{gap[2]}: {gap[1]}" if gap[2] else gap[1]
+        return when_ms - gap[0] if gap[0] else 0, f"{gap[2]}: {gap[1]}" if gap[2] else gap[1]
     until = file.execute(f"SELECT min(until_ms) FROM known WHERE 1{one}", parameters).fetchone()[0]  # nosec B608: only names of columns
     return max(0, when_ms - until) if until is not None else 0, ""
 

@@ -49,10 +49,8 @@ class HistoryApi:
 
         def read() -> pb.ListEventsResponse:
             answer, last = pb.ListEventsResponse(), ""
-            gaps = [
-                (_gap_token(gap), gap.since_ms, gap_event(gap))
-                for gap in self._archive.gaps(since_ms, until_ms, which.cluster)
-            ]
+            found = self._archive.gaps(since_ms, until_ms, which.cluster)
+            gaps = [(_gap_token(gap), gap.since_ms, gap_event(gap, since_ms)) for gap in found]
             changes = (
                 (token, row.at_ms, row_event(row))
                 for token, row in self._archive.events(which, since_ms, until_ms)
@@ -67,6 +65,8 @@ class HistoryApi:
                     answer.event.append(event)
                     last = token
                 is_after = is_after or token == request.page_token
+            if not is_after:
+                raise invalid("page_token", "is of no event on record: begin with the first page")
             return answer
 
         return MessageAnswer(await _reading(read))
@@ -138,10 +138,14 @@ def row_event(row: Row) -> pb.Event:
     )
 
 
-def gap_event(gap: Gap) -> pb.Event:
-    """A gap as the API shows it."""
+def gap_event(gap: Gap, since_ms: int) -> pb.Event:
+    """A gap as the API shows it, from the time on that was asked for."""
     event = pb.Event(
-        time=_timestamp(gap.since_ms), kind=pb.EVENT_KIND_GAP, cluster=gap.cluster, reason="Gap", message=gap.reason
+        time=_timestamp(max(gap.since_ms, since_ms)),
+        kind=pb.EVENT_KIND_GAP,
+        cluster=gap.cluster,
+        reason="Gap",
+        message=gap.reason,
     )
     if gap.until_ms is not None:
         event.until.CopyFrom(_timestamp(gap.until_ms))

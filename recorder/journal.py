@@ -6,6 +6,8 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from hqclient import Client, HqApiError
 from recorder.archive import DAY_MS, Archive, Gap
@@ -17,6 +19,21 @@ log = logging.getLogger(__name__)
 _FLUSH_S = 1.0
 _RETRY_S = 10.0
 _STEP_BACK_MS = 1_000
+NOT_RUNNING: Final = "the recorder was not running"
+NOTHING_BEFORE: Final = "nothing was recorded before"
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is written next. `ended`: when gaps that are on record end; `current`: locations known up to now."""
+
+    rows: list[Row] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    ended: dict[str, int] = field(default_factory=dict)
+    current: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.gaps or self.ended or self.current)
 
 
 class Journal:
@@ -27,16 +44,15 @@ class Journal:
     Attributes:
         trouble: why nothing is being written; empty: it is.
         gaps: by location, since when nothing is heard from it, and why.
+        known_ms: by location, up to when the record is complete.
     """
 
     def __init__(self, archive: Archive, clients: Mapping[str, Client], clock: Clock) -> None:
         self._archive, self._clients, self._clock = archive, clients, clock
         self._locations: dict[str, ObservedLocation] = {}
-        self._rows: list[Row] = []
-        self._begun: list[Gap] = []
-        self._ended: dict[str, int] = {}
-        self._current: set[str] = set()
+        self._batch = _Batch()
         self._last_ms = 0
+        self._is_set_back = False
         self.gaps: dict[str, Gap] = {}
         self.trouble = ""
         self.written_rows = 0
@@ -52,10 +68,11 @@ class Journal:
         """How many are known now."""
         return sum(len(location) for location in self._locations.values())
 
-    @property
-    def is_complete(self) -> bool:
-        """Every location is heard, and all is written."""
-        return len(self._locations) == len(self._clients) and not self.gaps and not self.trouble
+    def staleness_s(self) -> float | None:
+        """For how long a location has not been known; None: one never was."""
+        if not all(name in self.known_ms for name in self._clients):
+            return None
+        return max(0, self._clock.wall_ms() - min(self.known_ms.values(), default=0)) / 1_000 if self.known_ms else 0.0
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -72,9 +89,10 @@ class Journal:
         for name in self._clients:
             recorded, until_ms = await asyncio.to_thread(self._archive.newest, name)
             self._locations[name] = ObservedLocation(name, recorded)
-            now_ms = self._now_ms()
-            self._last_ms = max(self._last_ms, min(until_ms, now_ms))
-            self._begin_gap(name, until_ms or now_ms, "the recorder was not running")
+            self._last_ms = max(self._last_ms, min(until_ms, self._now_ms()))
+            if until_ms:
+                self.known_ms[name] = until_ms
+            self._begin_gap(name, until_ms, NOT_RUNNING if until_ms else NOTHING_BEFORE)
 
     async def _follow(self, name: str) -> None:
         while True:
@@ -84,32 +102,38 @@ class Journal:
                         self._add(name, self._locations[name].apply(item, self._now_ms()))
             except HqApiError as error:
                 log.warning("%s cannot be followed: %s", name, error)
-                self._begin_gap(name, self._now_ms(), f"HQ refuses: {error.message}")
+                self._add(name, Step(gap=f"HQ refuses: {error.message}"))
             await asyncio.sleep(_RETRY_S)
 
     def _add(self, name: str, step: Step) -> None:
-        now_ms = self._now_ms()
-        self._rows.extend(step.rows)
+        if self.trouble:
+            return  # what is lost is found again by comparing
+        self._batch.rows.extend(step.rows)
         if step.gap:
-            self._begin_gap(name, now_ms, step.gap)
+            self._begin_gap(name, self._now_ms(), step.gap)
         if step.is_current:
-            self._current.add(name)
-            if self.gaps.pop(name, None) is not None:
-                self._ended[name] = now_ms
+            self._batch.current.add(name)
+            if (gap := self.gaps.pop(name, None)) is not None:
+                self._end_gap(gap)
+
+    def _end_gap(self, gap: Gap) -> None:
+        if gap in self._batch.gaps:
+            self._batch.gaps[self._batch.gaps.index(gap)] = gap._replace(until_ms=self._now_ms())
+        else:
+            self._batch.ended[gap.cluster] = self._now_ms()
 
     def _begin_gap(self, name: str, since_ms: int, reason: str) -> None:
-        if name in self.gaps:
-            return
-        if name in self._ended:  # in this batch: it goes on
-            del self._ended[name]
-        self.gaps[name] = gap = Gap(name, since_ms, None, reason)
-        self._begun.append(gap)
+        if name not in self.gaps:
+            self.gaps[name] = gap = Gap(name, since_ms, None, reason)
+            self._batch.gaps.append(gap)
 
     def _now_ms(self) -> int:
         """Never earlier than what was recorded before: an order by time is the order in which things were heard."""
         now_ms = self._clock.wall_ms()
-        if now_ms < self._last_ms - _STEP_BACK_MS:
-            log.warning("the clock of this machine was set back by %.0f s", (self._last_ms - now_ms) / 1000)
+        is_set_back = now_ms < self._last_ms - _STEP_BACK_MS
+        if is_set_back and not self._is_set_back:
+            log.warning("the clock of this machine was set back by %.0f s", (self._last_ms - now_ms) / 1_000)
+        self._is_set_back = is_set_back
         self._last_ms = max(self._last_ms, now_ms)
         return self._last_ms
 
@@ -121,42 +145,44 @@ class Journal:
             await self._write(now_ms)
             if not self.trouble and now_ms // DAY_MS != pruned_day:
                 pruned_day = now_ms // DAY_MS
-                for day in await asyncio.to_thread(self._archive.prune):
-                    log.info("deleted the record of %s", day)
+                await self._prune()
+
+    async def _prune(self) -> None:
+        try:
+            for day in await asyncio.to_thread(self._archive.prune):
+                log.info("deleted the record of %s", day)
+        except OSError as error:
+            log.warning("old days cannot be deleted: %s", error)
 
     async def _write(self, now_ms: int) -> None:
-        if self.trouble and not await self._catch_up(now_ms):
-            return
-        rows, self._rows = self._rows, []
-        begun, self._begun = self._begun, []
-        ended, self._ended = self._ended, {}
-        current, self._current = self._current, set()
-        if not (rows or begun or ended or current):
-            return
         try:
-            await asyncio.to_thread(self._archive.write, now_ms, rows, begun, current, ended)
+            if self.trouble:
+                await self._catch_up(now_ms)
+            batch, self._batch = self._batch, _Batch()
+            if batch:
+                await asyncio.to_thread(self._archive.write, now_ms, batch.rows, batch.gaps, batch.current, batch.ended)
         except (sqlite3.Error, OSError) as error:
-            self.trouble = f"the record cannot be written: {error}"
-            log.warning("%s; what happens now is missing in it", self.trouble)
-            for name in self._clients:
-                self.gaps.pop(name, None)
-                self._begun = [gap for gap in begun if gap.cluster != name]
-                self._begin_gap(name, self.known_ms.get(name, now_ms), self.trouble)
+            self._stop_recording(f"the record cannot be written: {error}", now_ms)
             return
-        self.written_rows += len(rows)
-        self.known_ms.update(dict.fromkeys(current, now_ms))
+        self.written_rows += len(batch.rows)
+        self.known_ms.update(dict.fromkeys(batch.current, now_ms))
 
-    async def _catch_up(self, now_ms: int) -> bool:
-        """Whether the disk takes records again; then what it lacks is the next to be written."""
-        try:
-            for name, location in self._locations.items():
-                recorded, _ = await asyncio.to_thread(self._archive.newest, name)
-                location.start_from(recorded)
-            self._rows = [row for location in self._locations.values() for row in location.difference(now_ms)]
-            await asyncio.to_thread(self._archive.write, now_ms, (), (), (), {})
-        except (sqlite3.Error, OSError) as error:
-            log.warning("the record still cannot be written: %s", error)
-            self._rows.clear()
-            return False
+    def _stop_recording(self, why: str, now_ms: int) -> None:
+        if not self.trouble:
+            log.warning("%s; what happens now is missing in it", why)
+        self.trouble, self._batch = why, _Batch()
+        for name in self._clients:
+            earlier = self.gaps.get(name)
+            since_ms = min(self.known_ms.get(name, now_ms), earlier.since_ms if earlier is not None else now_ms)
+            self.gaps[name] = Gap(name, since_ms, None, why)
+
+    async def _catch_up(self, now_ms: int) -> None:
+        """Once the disk takes records again, what the record lacks is written next. Raises sqlite3.Error, OSError."""
+        await asyncio.to_thread(self._archive.check_writable)  # before all is read
+        for name, location in self._locations.items():
+            recorded, _ = await asyncio.to_thread(self._archive.newest, name)
+            location.start_from(recorded)
+        rows = [row for location in self._locations.values() for row in location.difference(now_ms)]
+        self._batch = _Batch(rows, [*self.gaps.values()])
         self.trouble = ""
-        return True
+        log.info("the record is written again")

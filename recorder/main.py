@@ -74,17 +74,14 @@ async def _serve(given: dict[str, Any], security: Security | None) -> None:
     name = f"{socket.gethostname()}-recorder-{secrets.token_hex(4)}"
     clock, tracing = SystemClock(), tracing_to(given["otlp"], "recorder", name)
     shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
-    archive = Archive(given["directory"], given["keep_days"], given["max_size"] * _MIB)
+    try:
+        archive = Archive(given["directory"], given["keep_days"], given["max_size"] * _MIB)
+    except OSError as error:
+        raise click.UsageError(f"--dir {given['directory']}: {error.strerror}") from error
     clients = clients_of(locations, credentials)
     server = RecorderProcess(archive, clients, shared, addresses_of(given, "HQ_RECORDER_"), given["grace"])
     when_told_to_stop(server.stop)
-    listening = server.listening
-    listening.add_done_callback(lambda done: None if done.cancelled() else _say(str(done.result().grpc)))
     await server.serve()
-
-
-def _say(address: str) -> None:
-    click.echo(f"hq-recorder: serving on {address}", err=True)
 
 
 if __name__ == "__main__":

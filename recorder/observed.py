@@ -63,6 +63,7 @@ class ObservedLocation:
         self.cluster = cluster
         self._shown = Shown()
         self._recorded = dict(recorded)
+        self._is_resumed = False  # the stream goes on from before: what was missed comes after its SYNCED
 
     def __len__(self) -> int:
         return len(self._recorded)
@@ -71,8 +72,10 @@ class ObservedLocation:
         """The step that an item makes."""
         match item:
             case Interrupted(error, _):
+                self._is_resumed = True
                 return Step(gap=f"HQ could not be followed: {error}")
             case Resync(reason, _):
+                self._is_resumed = False
                 self._shown.apply_item(item)
                 return Step(gap=f"HQ lost continuity: {reason}")
             case Changes(events):
@@ -80,7 +83,7 @@ class ObservedLocation:
                 return Step([row for event in events for row in self._event_rows(event, now_ms)])
             case Synced():
                 self._shown.apply_item(item)
-                return Step(self.difference(now_ms))
+                return Step(self.difference(now_ms), is_current=self._shown.is_whole and not self._is_resumed)
             case Bookmark():  # after a resume, what was missed comes before it
                 self._shown.apply_item(item)
                 return Step(is_current=self._shown.is_whole)

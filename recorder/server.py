@@ -29,7 +29,7 @@ class RecorderHealth:
         return not self.leaving
 
     def staleness_s(self) -> float | None:
-        return None
+        return self.journal.staleness_s()
 
     def doubt(self) -> str:
         away = "; ".join(f"{gap.cluster}: {gap.reason}" for gap in self.journal.gaps.values())
@@ -64,11 +64,12 @@ class RecorderProcess:
         self._transports.stop()
 
     async def serve(self) -> None:
-        """Listen, follow and write until stopped. Raises OSError."""
+        """Listen, follow and write until stopped. Raises DirectoryInUse, OSError."""
 
         def leave() -> None:
             self.health.leaving = True
 
+        self._archive.lock()
         try:
             await self._transports.serve(self.journal.run(), leave)
         finally:

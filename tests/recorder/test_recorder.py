@@ -122,6 +122,27 @@ async def test_what_happened_while_it_was_stopped_is_dated_when_it_was_found_beh
 
 
 @pytest.mark.long
+async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_path: Path, hq: Registry) -> None:
+    async with recording(tmp_path, hq) as history:
+        for number in range(3):
+            await hq.put(f"web-{number}")
+        await events(history, 6, service_id="web")
+        until = Timestamp()
+        until.GetCurrentTime()
+        whole = (await history.ListEvents(pb.ListEventsRequest(service_id="web", until=until))).event
+        paged: list[pb.Event] = []
+        request = pb.ListEventsRequest(service_id="web", until=until, page_size=2)
+        while True:
+            answer = await history.ListEvents(request)
+            paged.extend(answer.event)
+            if not answer.next_page_token:
+                break
+            request.page_token = answer.next_page_token
+        assert paged == list(whole)
+        with pytest.raises(aio.AioRpcError, match="page_token: is of no event on record"):
+            await history.ListEvents(pb.ListEventsRequest(page_token="xyz"))
+
+
 async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
         began = int(time.time())

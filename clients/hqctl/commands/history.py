@@ -143,7 +143,8 @@ def find(recorder: _Recorders, service: str, when: float, instance: str, node: s
             print_table(names, [_instance_row(one) for one in whole.instance])
         age_s = whole.age.ToMilliseconds() / 1_000
         if whole.gap or age_s > _OLD_S:
-            warn(f"as known {span(age_s)} before: {whole.gap or 'nothing was recorded after it'}")
+            known = f"as known {span(age_s)} before: " if age_s else ""
+            warn(f"{known}{whole.gap or 'nothing was recorded after it'}")
         return Exit.OK
 
     recorder.run(work())
@@ -151,7 +152,7 @@ def find(recorder: _Recorders, service: str, when: float, instance: str, node: s
 
 def _row(event: pb.Event) -> tuple[str, ...]:
     when = _local(event.time.ToMilliseconds())
-    why = " ".join(filter(None, (event.reason, event.message)))
+    why = event.message or event.reason
     if event.kind == pb.EVENT_KIND_GAP:
         end = _local(event.until.ToMilliseconds()) if event.HasField("until") else "now"
         why = f"until {end}: {event.message}"
