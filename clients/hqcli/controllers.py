@@ -1,11 +1,10 @@
-"""Controllers (CMS, Nanny, Wall-E): where their processes are, and calls at the first one that answers."""
+"""Controllers (CMS, Nanny, Wall-E): where their processes are, as flags, variables and the config file say."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,16 +15,10 @@ from hqcli.options import FILES, DurationParam, credential_flags
 from hqclient.credential_files import CredentialFiles
 
 if TYPE_CHECKING:
-    import grpc
-
-    from hqclient.credentials import Credentials
     from hqclient.errors import HqApiError
-    from hqclient.links import ChannelFactory
 
-AWAY: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED")  # another process may answer
 SHORTEST_CALL_S: Final = 0.001  # 0 would read as the default
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,49 +95,6 @@ class ControllerOption:
         if not named:
             raise click.BadParameter("is empty: write HOST:PORT", param_hint=self.flag)
         return named
-
-
-@dataclass(frozen=True, slots=True)
-class Processes:
-    """Processes of one controller, and the caller's credentials."""
-
-    addresses: tuple[str, ...]
-    timeout_s: float
-    credentials: CredentialFiles
-
-    async def first(self, ask: Callable[[str], Awaitable[T]]) -> T:
-        """The answer of the first process that is not away. Raises HqApiError."""
-        from hqclient.errors import HqApiError
-
-        last: HqApiError | None = None
-        for address in self.addresses:
-            try:
-                return await ask(address)
-            except HqApiError as error:
-                if error.code.name not in AWAY:
-                    raise
-                last = error
-        assert last is not None
-        raise last
-
-    @asynccontextmanager
-    async def open_channel(self, address: str) -> AsyncIterator[tuple[grpc.aio.Channel, tuple[tuple[str, str], ...]]]:
-        """A channel to one process, and the metadata of each call on it; what fails is raised as HqApiError."""
-        import grpc
-
-        from hqclient.credentials import Credentials
-        from hqclient.errors import decode
-
-        credentials = Credentials(self.credentials)
-        async with self.channels(credentials)(address) as channel:
-            try:
-                yield channel, tuple(credentials.metadata())
-            except grpc.aio.AioRpcError as error:
-                raise decode(error, address) from None
-
-    def channels(self, credentials: Credentials) -> ChannelFactory:
-        """How to open a channel to an address."""
-        return credentials.channel
 
 
 def controller_options(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Exit(enum.IntEnum):
-    """What a script may rely on. The values are fixed; 2 is click's own."""
+    """What a script may rely on, whichever command it calls. The values are fixed; 2 is click's own."""
 
     OK = 0
     REFUSED = 1
@@ -22,6 +22,12 @@ class Exit(enum.IntEnum):
     OUTCOME_UNKNOWN = 6
     NOT_ALLOWED = 7
     TIMEOUT = 8
+    NOT_YET = 8
+    PARTIAL = 9
+    DIFFERS = 10
+    ROLLED_BACK = 11
+    SUPERSEDED = 12
+    CANCELLED = 13
     INTERRUPTED = 130
 
 

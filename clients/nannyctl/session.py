@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
+from hqcli import terminal
 from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
-from hqcli.exits import Exit as HqctlExit
-from hqcli.exits import exit_of, is_no_hq
+from hqcli.exits import Exit, exit_of, is_no_hq
 from hqcli.options import DurationParam, credential_options
-from hqcli.terminal import colour_of, warn
+from hqcli.terminal import warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from nannyctl.descriptions.installations import merge_installations, only, parse_option
 from nannyctl.descriptions.reading import default_config, read_installations
-from nannyctl.exits import NannyExit
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError
@@ -39,7 +38,7 @@ class InstallationAnswer(Generic[T]):
     installation: str
     answer: T | None
     error: str = ""
-    exit: NannyExit = NannyExit.OK
+    exit: Exit = Exit.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class NannyctlSession:
             async with Client(addresses, timeout_s=self.timeout_s, settings=settings, credentials=own) as client:
                 return InstallationAnswer(name, await work(name, client))
         except BadCredentials as fault:
-            return InstallationAnswer(name, None, str(fault), NannyExit.REFUSED)
+            return InstallationAnswer(name, None, str(fault), Exit.REFUSED)
         except HqApiError as error:
             return InstallationAnswer(
                 name, None, _error_message(error, addresses), _exit(exit_of(error, writing=False))
@@ -120,37 +119,34 @@ def _error_message(error: HqApiError, addresses: Sequence[str]) -> str:
     return what
 
 
-def _exit(code: int) -> NannyExit:
-    """Convert hqctl's exit code. Its 8 means that HQ was late; ours means that agents were."""
-    if code == HqctlExit.TIMEOUT:
-        return NannyExit.UNAVAILABLE
-    return NannyExit(code) if code in [*map(int, NannyExit)] else NannyExit.REFUSED
+def _exit(code: Exit) -> Exit:
+    """hqctl's 8 means that HQ was late; ours means that agents were."""
+    return Exit.UNAVAILABLE if code is Exit.TIMEOUT else code
 
 
-def finish(work: Awaitable[NannyExit]) -> NoReturn:
+def finish(work: Awaitable[Exit]) -> NoReturn:
     """Run to the end and leave with the exit code."""
 
-    async def run() -> NannyExit:
+    async def run() -> Exit:
         return await work
 
     try:
         sys.exit(asyncio.run(run()))
     except KeyboardInterrupt:
         complain("interrupted; what was sent is kept: run it again to continue.")
-        sys.exit(NannyExit.INTERRUPTED)
+        sys.exit(Exit.INTERRUPTED)
 
 
 def complain(text: str) -> None:
     """Say on stderr what went wrong."""
-    click.secho("nanny: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
-    click.echo(text, err=True)
+    terminal.complain("nanny", text)
 
 
 def refuse(fault: BadDocument) -> NoReturn:
     """Exit because of faulty documents."""
     for line in str(fault).splitlines():
         complain(line)
-    sys.exit(NannyExit.REFUSED)
+    sys.exit(Exit.REFUSED)
 
 
 def tell_away(asked: InstallationAnswer[Any]) -> None:

@@ -11,7 +11,7 @@ from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.group import LazyGroup
 from hqcli.options import DurationParam, credential_flags
 from hqclient.credential_files import CredentialFiles
-from wallectl.asking import WALLE, WalleConnection, complain
+from wallectl.asking import DEFAULT_PORT, WALLE, WalleProcesses, complain
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -75,7 +75,8 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
         if context.invoked_subcommand not in more:
             whom = WALLE.whom(",".join(server), name)
             timeout_s = timeout or whom.timeout_s or DEFAULT_TIMEOUT_S
-            context.obj = WalleConnection(whom.addresses, timeout_s, credentials.over(whom.credentials))
+            addresses = tuple(one if ":" in one else f"{one}:{DEFAULT_PORT}" for one in whom.addresses)
+            context.obj = WalleProcesses(addresses, timeout_s, credentials.over(whom.credentials))
 
     assert isinstance(cli, click.Group)
     return cli

@@ -7,8 +7,8 @@ import asyncio
 import grpc
 import pytest
 
+from hqcli.exits import Exit
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.exits import NannyExit
 from nannyctl.session import NannyctlSession
 from tests.clients.deeds import cut, hang
 from tests.clients.fake_hq import FakeReplica, instance
@@ -23,7 +23,7 @@ async def test_an_installation_that_is_late_is_away_and_no_agent_is_blamed(repli
     session = NannyctlSession({}, {}, (), timeout_s=3.0)
     [asked] = await session.each({"default": (slow.address,)}, lambda _, client: client.count())
     next_step = "See `hqctl status`, or raise --timeout"
-    assert asked.exit is NannyExit.UNAVAILABLE
+    assert asked.exit is Exit.UNAVAILABLE
     assert asked.error == f"{slow.address} did not respond in time. {next_step}"
 
 
@@ -54,5 +54,5 @@ async def test_an_hq_that_is_lost_while_somebody_waits_is_away_and_no_agent_is_b
     else:
         await lost.stop()
     done = await ended(waiting)
-    assert done.code == NannyExit.UNAVAILABLE, done.out
+    assert done.code == Exit.UNAVAILABLE, done.out
     assert lost.address in done.err

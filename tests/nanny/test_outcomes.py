@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from hqcli.exits import Exit
 from hqclient import HqApiError
+from hqclient.credential_files import CredentialFiles
 from nanny.automaton.states import Current, SnapshotEvent, Target
 from nannyctl.commands import orders
 from nannyctl.commands.waiting import AtRest, TargetReached, wait_for_goal
-from nannyctl.exits import NannyExit
-from nannyctl.nanny_server import NannyServer, _print_error, new_request_id
+from nannyctl.nanny_server import NannyServer, new_request_id
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import Ordered
 from tests.nanny.virtual_cloud import SERVICE, VirtualCloud, good, never_ready, virtual_cloud
@@ -96,7 +97,7 @@ class DirectServer:
             yield answer.service
 
 
-async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, output: str = "table") -> NannyExit:
+async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, output: str = "table") -> Exit:
     """`nanny target web ACTIVE SNAPSHOT --wait ...`."""
     request = pb.SetTargetRequest(
         service_id=SERVICE, snapshot_id=snapshot[:8], target=pb.TARGET_ACTIVE, request_id=new_request_id()
@@ -104,7 +105,7 @@ async def activate(cloud: VirtualCloud, snapshot: str, wait_s: float = 3_600.0, 
     return await orders._run_order(cast("NannyServer", DirectServer(cloud)), "SetTarget", request, wait_s, output)
 
 
-async def beside(cloud: VirtualCloud, snapshot: str, order: Any) -> NannyExit:
+async def beside(cloud: VirtualCloud, snapshot: str, order: Any) -> Exit:
     """How waiting for a snapshot ends, if something else is ordered meanwhile."""
     waiting = asyncio.create_task(activate(cloud, snapshot))
     await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVATING)
@@ -120,7 +121,7 @@ async def test_wait_does_not_end_with_0_after_a_roll_back_and_says_what_is_activ
     async with virtual_cloud(3) as cloud:
         await cloud.create(rollBack=True)
         v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
-        assert await activate(cloud, v1) is NannyExit.OK
+        assert await activate(cloud, v1) is Exit.OK
         capsys.readouterr()
         assert await activate(cloud, bad, output=output) == 11
         shown, complaint = capsys.readouterr()
@@ -212,7 +213,7 @@ def test_waiting_ends_as_the_api_says_for_every_way_in_which_an_order_can_end(ou
     service = pb.Service(snapshot=[pb.SnapshotState(snapshot_id="abcdefgh", order=order, target=pb.TARGET_ACTIVE)])
     verdict = TargetReached("mine", "abcdefgh", pb.TARGET_ACTIVE).verdict(service)
     assert (verdict and int(verdict.code)) == WAITS[outcome]
-    assert verdict is None or verdict.code is NannyExit.OK or "why" in verdict.message
+    assert verdict is None or verdict.code is Exit.OK or "why" in verdict.message
 
 
 @in_virtual_time
@@ -221,4 +222,4 @@ async def test_an_order_for_what_does_not_exist_ends_with_3() -> None:
         await cloud.create()
         with pytest.raises(HqApiError) as refused:
             await activate(cloud, "0123456789")
-        assert _print_error(refused.value) is NannyExit.NOT_FOUND
+        assert NannyServer((), 1.0, CredentialFiles()).report_failure(refused.value, writing=True) is Exit.NOT_FOUND

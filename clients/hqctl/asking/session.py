@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from hqcli import terminal
 from hqcli.contexts import BadContextFile, Context, ContextFile, config_path, load
 from hqcli.exits import Exit, exit_of
 from hqcli.options import FILES, DurationParam, credential_flags
-from hqcli.terminal import colour_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.cluster import named_cluster
 from hqctl.asking.failures import LOOK, sentence
@@ -109,8 +109,7 @@ class HqctlSession:
 
 def complain(text: str) -> None:
     """Say on stderr what went wrong."""
-    click.secho("hqctl: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
-    click.echo(text, err=True)
+    terminal.complain("hqctl", text)
 
 
 def connection_options(*timeout_names: str) -> Callable[[F], F]:

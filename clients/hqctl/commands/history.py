@@ -60,12 +60,6 @@ class _Recorders(ControllerProcesses):
 
     controller = RECORDER
 
-    async def call(self, method: str, request: Any) -> Any:
-        """One call, at the first process that answers. Raises HqApiError."""
-        from historypb.v1.history_stubs import HistoryServiceStub
-
-        return await self.call_stubs(method, request, HistoryServiceStub)
-
 
 at_recorder = controller_options(RECORDER, _Recorders)
 

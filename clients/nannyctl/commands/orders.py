@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
-from nannyctl.exits import NannyExit
-from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
 from nannypb.v1 import service_pb2 as pb
 
@@ -52,7 +52,7 @@ def target(
         by=by,
         request_id=new_request_id(),
     )
-    run(_run_order(server, "SetTarget", request, wait_s, output))
+    server.run(_run_order(server, "SetTarget", request, wait_s, output), writing=True)
 
 
 @click.command()
@@ -63,7 +63,7 @@ def target(
 def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> None:
     """Pause the actions of a service: orders are accepted, nothing more begins."""
     request = pb.PauseActionsRequest(service_id=name, by=by, request_id=new_request_id())
-    run(_run_order(server, "PauseActions", request, None, output))
+    server.run(_run_order(server, "PauseActions", request, None, output), writing=True)
 
 
 @click.command()
@@ -75,7 +75,7 @@ def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> Non
 def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Resume the actions of a service."""
     request = pb.ResumeActionsRequest(service_id=name, by=by, request_id=new_request_id())
-    run(_run_order(server, "ResumeActions", request, wait_s, output))
+    server.run(_run_order(server, "ResumeActions", request, wait_s, output), writing=True)
 
 
 @click.command()
@@ -87,7 +87,7 @@ def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | No
 def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Switch a service off. Its active snapshot becomes PREPARED: its files stay on the nodes."""
     request = pb.StopServiceRequest(service_id=name, by=by, request_id=new_request_id())
-    run(_run_order(server, "StopService", request, wait_s, output))
+    server.run(_run_order(server, "StopService", request, wait_s, output), writing=True)
 
 
 @click.command()
@@ -97,28 +97,28 @@ def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None
 @nanny_server
 def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
     """Show the leader; freeze or unfreeze all of Nanny, or resume after a restore of its store."""
-    run(_run_control_order(server, order, by, output))
+    server.run(_run_control_order(server, order, by, output), writing=True)
 
 
-async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship, output: str) -> NannyExit:
+async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship, output: str) -> Exit:
     if order == "show":
         answer = await server.call("GetControl", pb.GetControlRequest())
     else:
         answer = await server.call("SetControl", pb.SetControlRequest(order=_CONTROL[order], by=by))
     if output == "json":
         print_json(answer)
-        return NannyExit.OK
+        return Exit.OK
     state = answer.control
     click.echo(f"{state.acting or 'no process'} is the leader" + (f"; {state.why_not}" if state.why_not else ""))
     click.echo(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
     for location, why in sorted(state.location.items()):
         click.echo(f"location {location}: {why or 'ok'}")
-    return NannyExit.OK
+    return Exit.OK
 
 
-async def _run_order(server: NannyServer, method: str, request: Any, wait_s: float | None, output: str) -> NannyExit:
+async def _run_order(server: NannyServer, method: str, request: Any, wait_s: float | None, output: str) -> Exit:
     answer = await server.call(method, request)
-    code = NannyExit.OK
+    code = Exit.OK
     if wait_s is not None:
         since = answer.service.version
         code = await wait_for_goal(server, request.service_id, wait_s, _goal(answer.service, request), since=since)

@@ -6,17 +6,18 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from hqcli.call import is_read
+from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import DurationParam
 from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, wait_for_goal, wait_option
-from nannyctl.exits import NannyExit
-from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
 from nannypb.v1 import service_pb2 as pb
 
@@ -90,7 +91,7 @@ def create(
             service_id=name, info=info, by=by, request_id=new_request_id(), update_mask=mask
         )
     method = "UpdateService" if replace else "CreateService"
-    run(_print_answer(server, method, request, output, lambda answer: out.show_service(answer.service)))
+    _print_answer(server, method, request, output, lambda answer: out.show_service(answer.service))
 
 
 _FIELDS: Final = {
@@ -135,12 +136,12 @@ def set_attributes(server: NannyServer, name: str, attributes: tuple[str, ...], 
     It is refused if somebody else changes the attributes at the same moment.
     """
     info, paths = parse_attributes(attributes)
-    run(_update_attributes(server, name, info, paths, by, output))
+    server.run(_update_attributes(server, name, info, paths, by, output), writing=True)
 
 
 async def _update_attributes(
     server: NannyServer, name: str, info: pb.InfoAttributes, paths: list[str], by: pb.Authorship, output: str
-) -> NannyExit:
+) -> Exit:
     now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
     request = pb.UpdateServiceRequest(
         service_id=name,
@@ -150,9 +151,7 @@ async def _update_attributes(
         update_mask=FieldMask(paths=paths),
         info_version=now.info_version,
     )
-    return await _print_answer(
-        server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)
-    )
+    return await _answer(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service))
 
 
 @service.command("leave-out")
@@ -170,7 +169,7 @@ def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb
         by=by,
         request_id=new_request_id(),
     )
-    run(_print_answer(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service)))
+    _print_answer(server, "UpdateService", request, output, lambda answer: out.show_service(answer.service))
 
 
 @service.command("list")
@@ -179,7 +178,7 @@ def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb
 def list_(server: NannyServer, output: str) -> None:
     """List services with their states."""
     none = "There are no services yet: create one with `nanny service create NAME`."
-    run(_print_list(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none)))
+    _print_list(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none))
 
 
 @service.command("show")
@@ -189,7 +188,7 @@ def list_(server: NannyServer, output: str) -> None:
 def show(server: NannyServer, name: str, output: str) -> None:
     """Show a service: its snapshots, their states and targets, and progress."""
     request = pb.GetServiceRequest(service_id=name)
-    run(_print_answer(server, "GetService", request, output, lambda answer: out.show_service(answer.service)))
+    _print_answer(server, "GetService", request, output, lambda answer: out.show_service(answer.service))
 
 
 @service.command("delete")
@@ -199,7 +198,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 def delete(server: NannyServer, name: str, by: pb.Authorship) -> None:
     """Delete a service; all its snapshots must be DESTROYED first."""
     request = pb.DeleteServiceRequest(service_id=name, by=by, request_id=new_request_id())
-    run(_print_answer(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
+    _print_answer(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted")
 
 
 @click.group()
@@ -229,7 +228,7 @@ def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorshi
         end = "would be stored" if check else "is HEAD"
         return f"{name}: snapshot {answer.snapshot.id} {end} ({answer.snapshot.instances} instances)"
 
-    run(_print_answer(server, "CreateSnapshot", request, output, words))
+    _print_answer(server, "CreateSnapshot", request, output, words)
 
 
 @snapshot.command("list")
@@ -240,7 +239,7 @@ def snapshots(server: NannyServer, name: str, output: str) -> None:
     """List the snapshots of a service, newest first."""
     request = pb.ListSnapshotsRequest(service_id=name)
     none = f"{name} has no snapshots yet: add one with `nanny snapshot add {name} -f FILE`."
-    run(_print_list(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none)))
+    _print_list(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none))
 
 
 @snapshot.command("show")
@@ -251,7 +250,7 @@ def snapshots(server: NannyServer, name: str, output: str) -> None:
 def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
     """Print the description of a snapshot, HEAD by default."""
     request = pb.GetSnapshotRequest(service_id=name, snapshot_id=snapshot_id)
-    run(_print_answer(server, "GetSnapshot", request, output, lambda answer: answer.snapshot.content.decode().rstrip()))
+    _print_answer(server, "GetSnapshot", request, output, lambda answer: answer.snapshot.content.decode().rstrip())
 
 
 @click.command()
@@ -281,7 +280,7 @@ def instances(
         raise click.UsageError("--set INSTANCE and --target go together")
     if not chosen:
         request = pb.ListInstancesRequest(service_id=name, snapshot_id=snapshot_id)
-        run(_print_answer(server, "ListInstances", request, output, out.show_instances))
+        _print_answer(server, "ListInstances", request, output, out.show_instances)
     order = pb.SetInstanceTargetRequest(
         service_id=name,
         snapshot_id=snapshot_id,
@@ -291,7 +290,7 @@ def instances(
         by=by,
         request_id=new_request_id(),
     )
-    run(_print_answer(server, "SetInstanceTarget", order, output, lambda answer: out.show_service(answer.service)))
+    _print_answer(server, "SetInstanceTarget", order, output, lambda answer: out.show_service(answer.service))
 
 
 @click.command()
@@ -301,7 +300,7 @@ def instances(
 def history(server: NannyServer, name: str, output: str) -> None:
     """Show who did what to a service, newest first."""
     request = pb.ListHistoryRequest(service_id=name)
-    run(_print_answer(server, "ListHistory", request, output, lambda answer: out.show_history(answer.entry)))
+    _print_answer(server, "ListHistory", request, output, lambda answer: out.show_history(answer.entry))
 
 
 @click.command()
@@ -310,28 +309,36 @@ def history(server: NannyServer, name: str, output: str) -> None:
 @nanny_server
 def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
     """Follow a service. Without --wait until Ctrl-C, with it until nothing is under way."""
-    run(wait_for_goal(server, name, wait_s, AtRest() if wait_s is not None else None))
+    server.run(wait_for_goal(server, name, wait_s, AtRest() if wait_s is not None else None))
 
 
-async def _print_list(
+def _print_list(
     server: NannyServer, method: str, request: Any, output: str, told: tuple[str, Callable[[Any], str], str]
-) -> NannyExit:
+) -> NoReturn:
     """`told`: the answer's field with the list, how to show it, and the message if it is empty."""
     field, words, none = told
-    answer = await server.call(method, request)
-    if output == "json":
-        print_json({field: [], **as_dict(answer)})
-    elif found := getattr(answer, field):
-        click.echo(words(found))
-    else:
-        click.echo(none, err=True)
-    return NannyExit.OK
+
+    async def work() -> Exit:
+        answer = await server.call(method, request)
+        if output == "json":
+            print_json({field: [], **as_dict(answer)})
+        elif found := getattr(answer, field):
+            click.echo(words(found))
+        else:
+            click.echo(none, err=True)
+        return Exit.OK
+
+    server.run(work())
 
 
-async def _print_answer(server: NannyServer, method: str, request: Any, output: str, words: Any) -> NannyExit:
+def _print_answer(server: NannyServer, method: str, request: Any, output: str, words: Any) -> NoReturn:
+    server.run(_answer(server, method, request, output, words), writing=not is_read(method))
+
+
+async def _answer(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:
     answer = await server.call(method, request)
     if output == "json":
         print_json(answer)
     else:
         click.echo(words(answer))
-    return NannyExit.OK
+    return Exit.OK

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.exits import Exit as NannyExit
 from hqcli.formats import output_option, print_json
 from hqcli.options import DurationParam
 from hqcli.terminal import print_table
 from nannyctl.commands.choosing import choose, service_options
-from nannyctl.exits import NannyExit, worst
+from nannyctl.exits import worst
 from nannyctl.plans.progress import RevisionCount, Rollout, Slow, rollout
 from nannyctl.session import InstallationAnswer, NannyctlSession, finish, tell_away, warn, with_session
 

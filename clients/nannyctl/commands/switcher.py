@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hqcli.exits import Exit as NannyExit
 from hqcli.formats import output_option
 from hqcli.options import DurationParam
 from nannyctl.commands.choosing import Chosen, choose, service_options
 from nannyctl.commands.uploader import PARALLEL, carry_out
-from nannyctl.exits import NannyExit
 from nannyctl.output.results import LiveBars, ProgressLines, progress, tell
 from nannyctl.plans.desired import ready_of
 from nannyctl.plans.pacing import PacingSettings

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
 from nannyctl.commands.choosing import described_shares
 from nannyctl.descriptions.shares import Share
-from nannyctl.exits import NannyExit, worst
+from nannyctl.exits import worst
 from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.results import progress, tell
 from nannyctl.plans.plan import InstancePlan, make_plan
@@ -48,7 +49,7 @@ def description_options(function: F) -> F:
 @click.command()
 @description_options
 @click.option("--all", "every", is_flag=True, help="List every instance.")
-@click.option("--exit-code", is_flag=True, help=f"Exit with {NannyExit.DIFFERS:d} if there is something to upload.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {Exit.DIFFERS:d} if there is something to upload.")
 @output_option("text", "json")
 @with_session
 def plan(
@@ -57,7 +58,7 @@ def plan(
     """Show what `upload` would do, and what HQ would refuse, without doing it."""
     installations, shares = read_work(session, names)
 
-    async def work() -> NannyExit:
+    async def work() -> Exit:
         async def one(name: str, client: Client) -> list[InstancePlan]:
             from nannyctl.sending.writing import check_plan
 
@@ -101,13 +102,13 @@ async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> li
     return plans
 
 
-def _exit(asked: InstallationAnswer[list[InstancePlan]], exit_code: bool) -> NannyExit:
+def _exit(asked: InstallationAnswer[list[InstancePlan]], exit_code: bool) -> Exit:
     if asked.answer is None:
         return asked.exit
     if any(plan.refused for plan in asked.answer):
-        return NannyExit.REFUSED
+        return Exit.REFUSED
     empty = all(plan.is_empty for plan in asked.answer)
-    return NannyExit.OK if empty or not exit_code else NannyExit.DIFFERS
+    return Exit.OK if empty or not exit_code else Exit.DIFFERS
 
 
 def _print(asked: InstallationAnswer[list[InstancePlan]], every: bool) -> None:
@@ -140,7 +141,7 @@ def upload(
     """
     installations, shares = read_work(session, names)
 
-    async def work() -> NannyExit:
+    async def work() -> Exit:
         with progress() as shown:
 
             async def one(name: str, client: Client) -> list[Result]:

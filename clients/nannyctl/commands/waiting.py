@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.options import DurationParam
-from nannyctl.exits import NannyExit
 from nannyctl.nanny_server import NannyServer
 from nannyctl.output.services import LiveServiceView, active_words, current_name, outcome_words, short, target_name
 from nannyctl.session import complain
@@ -23,17 +23,17 @@ _ARRIVED = {
     pb.TARGET_ACTIVE: pb.CURRENT_STATE_ACTIVE,
 }
 _EXITS: Final = {
-    pb.ORDER_OUTCOME_FAILED: NannyExit.REFUSED,
-    pb.ORDER_OUTCOME_ROLLED_BACK: NannyExit.ROLLED_BACK,
-    pb.ORDER_OUTCOME_SUPERSEDED: NannyExit.SUPERSEDED,
-    pb.ORDER_OUTCOME_CANCELLED: NannyExit.CANCELLED,
+    pb.ORDER_OUTCOME_FAILED: Exit.REFUSED,
+    pb.ORDER_OUTCOME_ROLLED_BACK: Exit.ROLLED_BACK,
+    pb.ORDER_OUTCOME_SUPERSEDED: Exit.SUPERSEDED,
+    pb.ORDER_OUTCOME_CANCELLED: Exit.CANCELLED,
 }
 
 
 class WaitResult(NamedTuple):
     """How waiting ends; `message` is empty where everything went as ordered."""
 
-    code: NannyExit
+    code: Exit
     message: str = ""
 
 
@@ -49,17 +49,17 @@ class TargetReached:
         """What became of it; None: it is open."""
         now = next((one for one in service.snapshot if one.snapshot_id == self.snapshot), None)
         if now is None and self.target == pb.TARGET_DESTROYED:
-            return WaitResult(NannyExit.OK)
+            return WaitResult(Exit.OK)
         if now is None or now.order.id != self.id:
             later = f"its target was set to {target_name(now.target)} again" if now is not None else "it was destroyed"
             by = f" by {now.target_set.author}" if now is not None and now.target_set.author else ""
-            return self._final_result(service, NannyExit.SUPERSEDED, f"superseded: {later}{by}")
+            return self._final_result(service, Exit.SUPERSEDED, f"superseded: {later}{by}")
         if now.order.outcome == pb.ORDER_OUTCOME_REACHED:
-            return WaitResult(NannyExit.OK)
+            return WaitResult(Exit.OK)
         code = _EXITS.get(now.order.outcome)
         return None if code is None else self._final_result(service, code, outcome_words(now.order))
 
-    def _final_result(self, service: pb.Service, code: NannyExit, words: str) -> WaitResult:
+    def _final_result(self, service: pb.Service, code: Exit, words: str) -> WaitResult:
         return WaitResult(code, f"{short(self.snapshot)} {target_name(self.target)}: {words}; {active_words(service)}")
 
 
@@ -78,7 +78,7 @@ def wait_option(function: F) -> F:
 
 async def wait_for_goal(
     server: NannyServer, service: str, wait_s: float | None, goal: Goal | None = None, *, since: int = 0
-) -> NannyExit:
+) -> Exit:
     """Follow a service until the goal says how it ends; without a goal for ever.
 
     Args:
@@ -97,7 +97,7 @@ async def wait_for_goal(
                     return verdict.code
     except TimeoutError:
         complain(f"{service}: not done within {wait_s:g} s; it goes on: see `nanny watch {service}`.")
-    return NannyExit.NOT_YET
+    return Exit.NOT_YET
 
 
 class AtRest:
@@ -116,14 +116,14 @@ class AtRest:
         verdicts = [one.verdict(service) for one in self._open]
         if not all(verdicts):
             return None
-        bad = next((verdict for verdict in verdicts if verdict and verdict.code is not NannyExit.OK), None)
+        bad = next((verdict for verdict in verdicts if verdict and verdict.code is not Exit.OK), None)
         return bad or rest_result(service)
 
 
 def stop_result(service: pb.Service) -> WaitResult | None:
     """The goal of who stopped a service: nothing runs."""
     if any(one.target == pb.TARGET_ACTIVE for one in service.snapshot):
-        return WaitResult(NannyExit.SUPERSEDED, f"the stop was superseded; {active_words(service)}")
+        return WaitResult(Exit.SUPERSEDED, f"the stop was superseded; {active_words(service)}")
     return rest_result(service)
 
 
@@ -134,5 +134,5 @@ def rest_result(service: pb.Service) -> WaitResult | None:
     for one in service.snapshot:
         if one.current != _ARRIVED.get(one.target, -1):
             why = one.message or f"{short(one.snapshot_id)} stopped short of its target, at {current_name(one.current)}"
-            return WaitResult(NannyExit.REFUSED, why)
-    return WaitResult(NannyExit.OK)
+            return WaitResult(Exit.REFUSED, why)
+    return WaitResult(Exit.OK)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.exits import Exit
 from hqcli.formats import print_json
-from nannyctl.exits import NannyExit, worst
+from nannyctl.exits import worst
 from nannyctl.sending.results import Result, UploadOutcome, counts, exit_of_results
 from nannyctl.session import InstallationAnswer, complain, tell_away
 
@@ -83,7 +84,7 @@ def progress() -> Iterator[ProgressLines | LiveBars]:
 Settled = InstallationAnswer[list[Result]]
 
 
-def tell(asked: Sequence[Settled], output: str, *, every: bool) -> NannyExit:
+def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
     """Print the results of all installations; return the exit code.
 
     On a terminal only failures are listed one by one, unless `every`; elsewhere every instance has its line.
@@ -103,7 +104,7 @@ def tell(asked: Sequence[Settled], output: str, *, every: bool) -> NannyExit:
     return code
 
 
-def _exit(asked: Settled) -> NannyExit:
+def _exit(asked: Settled) -> Exit:
     return asked.exit if asked.answer is None else exit_of_results(asked.answer)
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hqcli.exits import code_name, exit_of_code
+from hqcli.exits import Exit, code_name, exit_of_code
 from hqpb.v1 import service_pb2 as pb
-from nannyctl.exits import NannyExit, worst
+from nannyctl.exits import worst
 
 
 class UploadOutcome(enum.StrEnum):
@@ -29,13 +29,13 @@ class UploadOutcome(enum.StrEnum):
 
 
 EXITS = {
-    UploadOutcome.CONFLICT: NannyExit.CONFLICT,
-    UploadOutcome.REFUSED: NannyExit.REFUSED,
-    UploadOutcome.NOT_ALLOWED: NannyExit.NOT_ALLOWED,
-    UploadOutcome.UNKNOWN: NannyExit.OUTCOME_UNKNOWN,
-    UploadOutcome.AWAY: NannyExit.UNAVAILABLE,
-    UploadOutcome.NOT_READY: NannyExit.NOT_YET,
-    UploadOutcome.HELD_BACK: NannyExit.NOT_YET,
+    UploadOutcome.CONFLICT: Exit.CONFLICT,
+    UploadOutcome.REFUSED: Exit.REFUSED,
+    UploadOutcome.NOT_ALLOWED: Exit.NOT_ALLOWED,
+    UploadOutcome.UNKNOWN: Exit.OUTCOME_UNKNOWN,
+    UploadOutcome.AWAY: Exit.UNAVAILABLE,
+    UploadOutcome.NOT_READY: Exit.NOT_YET,
+    UploadOutcome.HELD_BACK: Exit.NOT_YET,
 }
 _CONFLICTS = frozenset({"ABORTED", "ALREADY_EXISTS", "NOT_FOUND"})
 _AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})
@@ -61,9 +61,9 @@ class Result:
         return self.outcome in EXITS
 
     @property
-    def exit(self) -> NannyExit:
+    def exit(self) -> Exit:
         """The exit code for it alone."""
-        return EXITS.get(self.outcome, NannyExit.OK)
+        return EXITS.get(self.outcome, Exit.OK)
 
 
 def counts(results: Iterable[Result]) -> dict[str, int]:
@@ -72,10 +72,10 @@ def counts(results: Iterable[Result]) -> dict[str, int]:
     return {outcome.value: found[outcome] for outcome in UploadOutcome if found[outcome]}
 
 
-def exit_of_results(results: Iterable[Result]) -> NannyExit:
+def exit_of_results(results: Iterable[Result]) -> Exit:
     """The exit code for one installation. A lost connection counts less than any other failure."""
     failures = {result.exit for result in results if result.failed}
-    return NannyExit.UNAVAILABLE if failures == {NannyExit.UNAVAILABLE} else worst(failures - {NannyExit.UNAVAILABLE})
+    return Exit.UNAVAILABLE if failures == {Exit.UNAVAILABLE} else worst(failures - {Exit.UNAVAILABLE})
 
 
 def failure(instance_id: str, code: str, reason: str, message: str, field: str = "") -> Result:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hqcli.exits import Exit
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.exits import NannyExit, worst
+from nannyctl.exits import worst
 from nannyctl.plans.progress import rollout
 from nannyctl.sending.results import UploadOutcome, failure
 
@@ -78,18 +79,18 @@ def test_a_service_without_instances_is_never_done() -> None:
 @pytest.mark.parametrize(
     ("exits", "code"),
     [
-        ([], NannyExit.OK),
-        ([NannyExit.OK, NannyExit.OK], NannyExit.OK),
-        ([NannyExit.UNAVAILABLE, NannyExit.UNAVAILABLE], NannyExit.UNAVAILABLE),
-        ([NannyExit.OK, NannyExit.UNAVAILABLE], NannyExit.PARTIAL),
-        ([NannyExit.OK, NannyExit.PARTIAL], NannyExit.PARTIAL),
-        ([NannyExit.CONFLICT, NannyExit.OK], NannyExit.CONFLICT),
-        ([NannyExit.CONFLICT, NannyExit.UNAVAILABLE], NannyExit.CONFLICT),
-        ([NannyExit.CONFLICT, NannyExit.REFUSED], NannyExit.REFUSED),
-        ([NannyExit.NOT_YET, NannyExit.UNAVAILABLE], NannyExit.NOT_YET),
+        ([], Exit.OK),
+        ([Exit.OK, Exit.OK], Exit.OK),
+        ([Exit.UNAVAILABLE, Exit.UNAVAILABLE], Exit.UNAVAILABLE),
+        ([Exit.OK, Exit.UNAVAILABLE], Exit.PARTIAL),
+        ([Exit.OK, Exit.PARTIAL], Exit.PARTIAL),
+        ([Exit.CONFLICT, Exit.OK], Exit.CONFLICT),
+        ([Exit.CONFLICT, Exit.UNAVAILABLE], Exit.CONFLICT),
+        ([Exit.CONFLICT, Exit.REFUSED], Exit.REFUSED),
+        ([Exit.NOT_YET, Exit.UNAVAILABLE], Exit.NOT_YET),
     ],
 )
-def test_the_exit_code_of_many_is_what_failures_have_in_common(exits: list[NannyExit], code: NannyExit) -> None:
+def test_the_exit_code_of_many_is_what_failures_have_in_common(exits: list[Exit], code: Exit) -> None:
     assert worst(exits) is code
 
 
