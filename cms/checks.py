@@ -43,7 +43,7 @@ def check_task(task: ledger_pb2.Task, actions: Iterable[str] = ACTIONS) -> None:
         raise InvalidRequest(*found)
 
 
-def check_budget(budget: ledger_pb2.Budget) -> None:
+def check_budget(budget: cms_pb2.Budget) -> None:
     """Raises InvalidRequest, naming every field that is wrong."""
     found = []
     if not is_name(budget.name):

@@ -104,7 +104,7 @@ class CmsController:
 
     def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
-        return CmsAccessChecks(self.book, self.settings.bound(), self.tasks, self.budgets, self.windows)
+        return CmsAccessChecks(self.book, self.settings.bound(), self.tasks)
 
     def _barred(self, task: Task) -> str:
         """Why the owner may not take down by now what its stored task names; empty: it may."""

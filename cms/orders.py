@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import Final, NoReturn
 
+from cms.kinds import KINDS
 from cms.ledger.actions import ACTIONS
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Need
 from cms.permits import CmsAccessChecks
-from cms.records import BUDGET, DECLARED, ENDED, TASK, WINDOWS, ended_record, move, need_of
+from cms.records import DECLARED, ENDED, TASK, ended_record, move, need_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
-from serving.rights.rules import BUDGET as BUDGET_RULE
-from serving.rights.rules import LEAVE
+from serving.rights.rules import BUDGET, LEAVE
 
 _SHARDS: Final = 16
 TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
@@ -34,34 +35,14 @@ class CmsOrders:
         await self._events.submit(f"shard-{zlib.crc32(key.encode()) % _SHARDS}", order, by=by, timeout_s=timeout_s)
 
     def _handle(self, change: Change, _: str, order: ledger_pb2.Order) -> None:
-        self._check_reach(change, order)
-        match order.WhichOneof("order"):
-            case "put_budget":
-                change.get(BUDGET, order.put_budget.name)
-                change.put(BUDGET, order.put_budget.name, order.put_budget)
-            case "delete_budget":
-                self._delete_budget(change, order.delete_budget.name)
-            case "put_windows":
-                change.get(WINDOWS, order.put_windows.windows.name)
-                change.put(WINDOWS, order.put_windows.windows.name, order.put_windows)
-            case "delete_windows":
-                if change.get(WINDOWS, order.delete_windows) is None:
-                    raise Refused(f"there are no windows {order.delete_windows}", "NOT_FOUND")
-                change.delete(WINDOWS, order.delete_windows)
-            case "declare":
-                self._declare(change, order.declare)
-            case which:
-                self._handle_task(change, order, which or "")
-
-    def _check_reach(self, change: Change, order: ledger_pb2.Order) -> None:
-        """Raises Refused: meanwhile what it is about became another service's, or the author has lost its rights."""
-        name = order.put_budget.name or order.delete_budget.name
-        budget = change.get(BUDGET, name) if name else None
-        name = order.put_windows.windows.name or order.delete_windows
-        windows = change.get(WINDOWS, name) if name else None
-        rule = LEAVE if order.HasField("declare") else BUDGET_RULE
-        check = self._reaches.check_order
-        self._controller.rights.check(order.access, rule, lambda access: check(order, access, budget, windows))
+        rights = self._controller.rights
+        if any(kind.handle(change, order, partial(rights.check, order.access, BUDGET)) for kind in KINDS):
+            return
+        if order.HasField("declare"):
+            rights.check(order.access, LEAVE, partial(self._reaches.check_issuer, order.declare.issuer))
+            self._declare(change, order.declare)
+        else:
+            self._handle_task(change, order, order.WhichOneof("order") or "")
 
     def _handle_task(self, change: Change, order: ledger_pb2.Order, which: str) -> None:
         record = change.get(TASK, order.task_id)
@@ -94,11 +75,6 @@ class CmsOrders:
             change.get(ENDED, record.id)
             change.put(ENDED, record.id, ended_record(record, wall_ms))
         change.delete(TASK, record.id)
-
-    def _delete_budget(self, change: Change, name: str) -> None:
-        if change.get(BUDGET, name) is None:
-            raise Refused(f"there is no budget {name}", "NOT_FOUND")
-        change.delete(BUDGET, name)
 
     def _declare(self, change: Change, declare: ledger_pb2.Order.Declare) -> None:
         change.get(DECLARED, declare.issuer)

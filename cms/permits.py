@@ -1,4 +1,4 @@
-"""What the calls of the CMS reach: a task's hosts and instances, a budget's service, an issuer's identities."""
+"""What the calls of the CMS about tasks reach: their hosts and instances, an issuer's identities."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ OWN_TASK: Final = stored_reach(Of.TASK)
 
 def owner_of(call: Call) -> str:
     """The owner of a caller's tasks; empty without security."""
-    return _name(call.access)
+    return call.access.name
 
 
 def may_see(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:
     """Whether a caller is shown a task: its own, or one whose hosts and instances are all within reach."""
-    return access.is_unlimited or task.owner == _name(access) or _reaches(access, task, book)
+    return access.is_unlimited or task.owner == access.name or _reaches(access, task, book)
 
 
 class CmsAccessChecks:
@@ -40,20 +40,13 @@ class CmsAccessChecks:
         book: TaskLedger,
         issuers: Mapping[str, Collection[IdentityPattern]],
         tasks: Mapping[str, ledger_pb2.Task],
-        budgets: Mapping[str, ledger_pb2.Budget],
-        windows: Mapping[str, ledger_pb2.Windows],
     ) -> None:
-        """`issuers`: who may speak for each of them; the rest are what is stored, by id and name."""
-        self._book, self._issuers, self._tasks, self._budgets = book, issuers, tasks, budgets
-        self._windows = windows
+        """`issuers`: who may speak for each of them; `tasks`: what is stored, by id."""
+        self._book, self._issuers, self._tasks = book, issuers, tasks
         self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
         self.shown_task = stored_reach(Of.TASK, self._check_task_visible)
         self.planned = checked_reach(Of.NODE, self._check_plan_hosts)
-        self.put_budget = checked_reach(Of.SERVICE, self._check_budget_put)
-        self.deleted_budget = checked_reach(Of.SERVICE, self._check_budget_delete)
-        self.put_windows = checked_reach(Of.SERVICE, self._check_windows_put)
-        self.deleted_windows = checked_reach(Of.SERVICE, self._check_windows_delete)
-        self.declared = checked_reach(Of.TASK, lambda request, access: self._check_issuer(request.issuer, access))
+        self.declared = checked_reach(Of.TASK, lambda request, access: self.check_issuer(request.issuer, access))
 
     def check_task(self, task: Any, access: Access, *, is_new: bool = True) -> None:
         """Raises PermissionDenied unless all that a task takes down is within reach, and its issuer the caller's.
@@ -62,7 +55,7 @@ class CmsAccessChecks:
             task: as requested, or as stored.
             is_new: an instance that is not known may be anybody's; later it is one that is gone: nothing to take down.
         """
-        self._check_issuer(task.issuer, access)
+        self.check_issuer(task.issuer, access)
         if access.is_unlimited:
             return
         for host in task.host:
@@ -72,29 +65,6 @@ class CmsAccessChecks:
             is_within = instance is not None and access.covers(instance.service, instance.host, cluster=one.location)
             if not is_within and (is_new or instance is not None):
                 access.deny(f"instance {one.id}", key=one.id, scope=f"{OUTSIDE}, or is not known to the CMS")
-
-    def check_order(
-        self,
-        order: ledger_pb2.Order,
-        access: Access,
-        budget: ledger_pb2.Budget | None,
-        windows: ledger_pb2.Windows | None,
-    ) -> None:
-        """Raises PermissionDenied, OutOfReach: what an order is about is out of reach where it takes effect.
-
-        `budget`, `windows`: what it replaces or deletes, as that is then.
-        """
-        match order.WhichOneof("order"):
-            case "put_budget":
-                check_budget(order.put_budget, budget, access)
-            case "delete_budget":
-                check_no_foreign_budget(order.delete_budget.name, budget, access)
-            case "put_windows":
-                check_windows(order.put_windows.windows, windows, access)
-            case "delete_windows":
-                check_no_foreign_windows(order.delete_windows, windows, access)
-            case "declare":
-                self._check_issuer(order.declare.issuer, access)
 
     def visible_why(self, why: Why, access: Access, task: ledger_pb2.Task) -> Why:
         """Why a task stands so, without the names of others' tasks and instances."""
@@ -113,7 +83,7 @@ class CmsAccessChecks:
         Who asks for many services (Nanny) passes what it is told on to the owners of this one.
         """
         is_staff = not access.is_checked or access.reaches_all(_STAFF)
-        if is_staff or not task.instance or task.owner != _name(access):
+        if is_staff or not task.instance or task.owner != access.name:
             return None
         return self._services_of(task)
 
@@ -148,56 +118,12 @@ class CmsAccessChecks:
             for host in request.host:
                 access.check_node(host, READERS, "host")
 
-    def _check_issuer(self, issuer: str, access: Access) -> None:
+    def check_issuer(self, issuer: str, access: Access) -> None:
         """Raises PermissionDenied: the CMS's configuration lets other identities speak for this issuer."""
         bound = self._issuers.get(issuer)
-        if bound is not None and all(pattern.match(_name(access)) is None for pattern in bound):
+        if bound is not None and all(pattern.match(access.name) is None for pattern in bound):
             why = "is bound to other identities: see --task-issuer, --healer and --rollout-issuer of the CMS"
             access.deny(f"issuer {issuer}", key=issuer, scope=why)
-
-    def _check_budget_put(self, request: Any, access: Access) -> None:
-        check_budget(request.budget, self._budgets.get(request.budget.name), access)
-
-    def _check_budget_delete(self, request: Any, access: Access) -> None:
-        check_no_foreign_budget(request.name, self._budgets.get(request.name), access)
-
-    def _check_windows_put(self, request: Any, access: Access) -> None:
-        check_windows(request.windows, self._windows.get(request.windows.name), access)
-
-    def _check_windows_delete(self, request: Any, access: Access) -> None:
-        check_no_foreign_windows(request.name, self._windows.get(request.name), access)
-
-
-def check_budget(new: Any, stored: ledger_pb2.Budget | None, access: Access) -> None:
-    """Raises PermissionDenied unless a budget is, and was before, for services within reach only."""
-    check_owned(f"budget {new.name}", {new.service, stored.service if stored else new.service}, access)
-
-
-def check_windows(new: Any, stored: ledger_pb2.Windows | None, access: Access) -> None:
-    """Raises PermissionDenied unless windows are, and were before, for services within reach only."""
-    check_owned(f"windows {new.name}", {new.service, stored.windows.service if stored else new.service}, access)
-
-
-def check_no_foreign_windows(name: str, stored: ledger_pb2.Windows | None, access: Access) -> None:
-    """Raises OutOfReach: the windows are of a service that is out of reach."""
-    if stored is not None and not access.covers_service(stored.windows.service):
-        raise OutOfReach(f"there are no windows {name[:100]}", key=name)
-
-
-def check_owned(what: str, services: set[str], access: Access) -> None:
-    """Raises PermissionDenied unless a budget or windows are, and were before, for services within reach only.
-
-    `services`: an empty one stands for more than one service.
-    """
-    for service in services:
-        if not access.is_unlimited and not (service and access.covers_service(service)):
-            access.deny(what, key=what.partition(" ")[2], scope=f"{OUTSIDE} (its service)")
-
-
-def check_no_foreign_budget(name: str, budget: ledger_pb2.Budget | None, access: Access) -> None:
-    """Raises OutOfReach: the budget is of a service that is out of reach."""
-    if budget is not None and not access.covers_service(budget.service):
-        raise OutOfReach(f"there is no budget {name[:100]}", key=name)
 
 
 def _reaches(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:
@@ -206,7 +132,3 @@ def _reaches(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:
         instance is not None and access.covers(instance.service, instance.host, cluster=location)
         for location, instance in instances
     )
-
-
-def _name(access: Access) -> str:
-    return access.identity.name if access.identity is not None else ""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from cms.api.admin_api import CmsAdminApi
+from cms.api.settings_api import SettingsApi
 from cms.api.tasks_api import CmsApi
-from cms.api.windows_api import WindowsApi
 from cms.desk import CmsController, CmsSettings
 from cms.hqview.locations import HqFollower
 from cms.leave import TaskService
@@ -59,7 +59,7 @@ class CmsServer:
         wire = WireApi(leave, shared)
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, CmsMetricSources(self.desk, wire, sites)))
-        methods = [*CmsApi(leave).methods(), *WindowsApi(self.desk).methods(), *CmsAdminApi(leave).methods()]
+        methods = [*CmsApi(leave).methods(), *SettingsApi(self.desk).methods(), *CmsAdminApi(leave).methods()]
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, site=wire)
         self.listening = self._transports.listening
 

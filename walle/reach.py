@@ -113,7 +113,7 @@ class WalleAccessChecks:
 
     def check_scenario_end(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
-        if scenario is not None and scenario.by != name_of(access):
+        if scenario is not None and scenario.by != access.name:
             if not self.may_see_scenario(scenario, access):
                 raise _no_scenario(request.scenario)
             what = f"end scenario {request.scenario} of somebody else"
@@ -121,7 +121,7 @@ class WalleAccessChecks:
 
     def check_steering(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
-        if scenario is not None and scenario.by != name_of(access):
+        if scenario is not None and scenario.by != access.name:
             if not self.may_see_scenario(scenario, access):
                 raise _no_scenario(request.scenario)
             what = f"steer scenario {request.scenario} of somebody else"
@@ -171,7 +171,7 @@ class WalleAccessChecks:
 
     def may_see_scenario(self, scenario: Scenario, access: Access) -> bool:
         """Whether the caller may see this scenario: it is the caller's, or all of its hosts are within reach."""
-        return scenario.by == name_of(access) or all(self.may_see_host(one.name, access) for one in scenario.host)
+        return scenario.by == access.name or all(self.may_see_host(one.name, access) for one in scenario.host)
 
     def may_see_project(self, name: str, access: Access) -> bool:
         """Whether the caller may see this project: it owns it, or sees everything."""
@@ -188,17 +188,12 @@ class WalleAccessChecks:
     def owns(self, project: str, access: Access) -> bool:
         """Whether the caller is one of the project's owners."""
         found = self._project(project)
-        return found is not None and name_of(access) in found.owners
+        return found is not None and access.name in found.owners
 
     def _check_host(self, name: str, access: Access) -> None:
         host = self._host(name)
         if not (access.covers_node(name, _STAFF) or (host is not None and self.owns(host.project, access))):
             raise OutOfReach(f"host {name} does not exist", key=name)
-
-
-def name_of(access: Access) -> str:
-    """The caller's name; empty: there is no authentication, and it owns nothing."""
-    return access.identity.name if access.identity is not None else ""
 
 
 def may_import(machine: str, access: Access) -> bool:
@@ -216,7 +211,7 @@ def source_of(access: Access, host: str, named: str) -> str:
 
     That is an operator or admin whose scope covers the host: somebody has to clear what a source that is gone left.
     """
-    return named if named and access.covers_node(host, _STAFF) else name_of(access) or "report"
+    return named if named and access.covers_node(host, _STAFF) else access.name or "report"
 
 
 def may_report(access: Access, host: str, check: str) -> bool:
@@ -237,7 +232,7 @@ def _check_everything(access: Access, what: str, *, only_stops: bool = False) ->
     if not access.reaches_all(roles):
         needed = " or ".join(roles)
         raise PermissionDenied(
-            f"{name_of(access)} is not authorized to {what}: requires the role {needed} without a scope",
+            f"{access.name} is not authorized to {what}: requires the role {needed} without a scope",
             needs=",".join(roles),
         )
 

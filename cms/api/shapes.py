@@ -97,31 +97,3 @@ def limit_state(view: LimitView) -> pb.LimitState:
     """How a domain limit stands."""
     limit = view.limit
     return pb.LimitState(name=limit.name, kind=limit.kind, most=limit.most, busy=view.busy, blocks=view.blocks)
-
-
-def budget_record(budget: pb.Budget) -> ledger_pb2.Budget:
-    """What is stored of a budget."""
-    return ledger_pb2.Budget(
-        name=budget.name,
-        service=budget.service,
-        labels=budget.labels,
-        cluster=budget.cluster,
-        min_ready=budget.min_ready,
-        max_unavailable=budget.max_unavailable,
-        reject_impossible=budget.reject_impossible,
-        brief=budget.brief if budget.HasField("brief") else None,
-    )
-
-
-def budget_message(record: ledger_pb2.Budget) -> pb.Budget:
-    """A budget as it was set."""
-    return pb.Budget(
-        name=record.name,
-        service=record.service,
-        labels=record.labels,
-        cluster=record.cluster,
-        min_ready=record.min_ready,
-        max_unavailable=record.max_unavailable,
-        reject_impossible=record.reject_impossible,
-        brief=record.brief if record.HasField("brief") else None,
-    )

@@ -1,32 +1,31 @@
-"""cms.v1.CmsService: tasks and why, budgets, plans."""
+"""cms.v1.CmsService: tasks and why, plans."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cms.api.shapes import budget_message, budget_record, budget_state, limit_state, record_of, state_of
-from cms.checks import check_budget, check_hosts, check_task
+from cms.api.shapes import budget_state, limit_state, record_of, state_of
+from cms.checks import check_hosts, check_task
 from cms.leave import TaskService
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
-from cms.ledger.why import Why, view
+from cms.ledger.why import Why
 from cms.permits import OWN_TASK, may_see, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
-from control import EventRefused
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import NotFound, invalid
+from serving.errors import invalid
 from serving.rights.reach import SHOWN, Of, narrowed_reach
-from serving.rights.rules import BUDGET, LEAVE, READ
+from serving.rights.rules import LEAVE, READ
 from serving.rights.stored import encode_access
 
 _MOST_PLANNED = 1_000
 
 
 def _subject(request: Any) -> str:
-    """The task, budget or issuer that a request is about."""
-    about = getattr(request, "task", None) or getattr(request, "budget", None) or request
+    """The task, budget, windows or issuer that a request is about."""
+    about = next((getattr(request, part) for part in ("task", "budget", "windows") if hasattr(request, part)), request)
     return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
@@ -50,9 +49,6 @@ class CmsApi:
             SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE, OWN_TASK),
             SERVICE.unary(pb.WhyTaskRequest, self.why, READ, reaches.shown_task),
             SERVICE.unary(pb.PlanRequest, self.plan, READ, reaches.planned),
-            SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET, reaches.put_budget),
-            SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ, narrowed_reach(Of.SERVICE)),
-            SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET, reaches.deleted_budget),
             SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE, reaches.declared),
             SERVICE.unary(pb.GetStatusRequest, self.status, READ, SHOWN),
         ]
@@ -106,46 +102,6 @@ class CmsApi:
         unknown = [host for host in request.host if not self._desk.book.picture.instances_on(host)]
         waves = [pb.Wave(host=wave) for wave in made.waves]
         return MessageAnswer(pb.PlanResponse(wave=waves, misfit=misfits, unknown=unknown))
-
-    # --- budgets ------------------------------------------------------------------------------------------------------
-
-    async def put_budget(self, request: pb.PutBudgetRequest, call: Call) -> Answer:
-        record = budget_record(request.budget)
-        check_budget(record)
-        record.by, record.at_ms = owner_of(call), self._clock.wall_ms()
-        await self._desk.orders.submit(
-            record.name, ledger_pb2.Order(put_budget=record, access=encode_access(call.access)), record.by
-        )
-        return MessageAnswer(pb.PutBudgetResponse(budget=budget_message(record)))
-
-    async def list_budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Answer:
-        self._desk.controller.check_loaded()
-        self._desk.current()
-        tallies, answer = self._desk.book.picture.tallies, pb.ListBudgetsResponse()
-        for name in sorted({*tallies, *self._desk.budgets}):
-            service = self._desk.book.picture.budgets.budget_named(name).service
-            if request.service in ("", service) and call.access.covers_service(service):
-                if name in tallies and (tallies[name].total or name in self._desk.budgets):
-                    seen = self._reaches.visible_budget(view(self._desk.book, name), call.access)
-                    answer.state.append(budget_state(seen, self._clock))
-                if name in self._desk.budgets:
-                    answer.budget.append(budget_message(self._desk.budgets[name]))
-        return MessageAnswer(answer)
-
-    async def delete_budget(self, request: pb.DeleteBudgetRequest, call: Call) -> Answer:
-        before = self._desk.budgets.get(request.name)
-        if before is None:
-            raise NotFound(f"there is no budget {request.name[:100]}")
-        order = ledger_pb2.Order(
-            delete_budget=ledger_pb2.Order.DeleteBudget(name=request.name), access=encode_access(call.access)
-        )
-        try:
-            await self._desk.orders.submit(request.name, order, owner_of(call))
-        except EventRefused as error:
-            if error.code != NotFound.code:
-                raise
-            raise NotFound(str(error)) from None
-        return MessageAnswer(pb.DeleteBudgetResponse())
 
     # --- the whole ----------------------------------------------------------------------------------------------------
 

@@ -76,8 +76,7 @@ class FollowedFilters:
         if not find.is_plain or call.all_headers(CLUSTER_HEADER) or not self._may(message, call):
             return None
         now = self._clock.now()
-        identity = call.access.identity
-        if self._demand.record_request(key, identity.name if identity else "", now):
+        if self._demand.record_request(key, call.access.name, now):
             share = self._bounds.max_bytes // 10
             self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share, self._pieces)
         one = self._filters.get(key)

@@ -332,9 +332,7 @@ class Gate:
             )
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> AuditLine:
-        identity = call.access.identity
-        name = identity.name if identity else ""
-        return AuditLine(name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
+        return AuditLine(call.access.name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
 
     def _claimed_identity(self, call: Call) -> str:
         try:

@@ -107,6 +107,11 @@ class Access:
     def __repr__(self) -> str:
         return f"Access({self.identity.name if self.identity else 'anybody'}, {self.rule.name})"
 
+    @property
+    def name(self) -> str:
+        """Who calls; empty: there is no authentication."""
+        return self.identity.name if self.identity is not None else ""
+
     def within(self, cluster: str) -> Access:
         """The same, in this cluster only."""
         kept = {

@@ -31,7 +31,7 @@ def method(table: Sequence[Method], gate: Gate | None) -> UnaryMethod:
 
     def answer(request: Any, call: Call) -> Answer:
         asked = {name: str(value) for name, value in json_format.MessageToDict(request).items()}
-        name = asked.get("identity") or _name(call.access)
+        name = asked.get("identity") or call.access.name
         scopes = gate.scopes_of(name) if gate is not None else {}
         wanted = asked.get("method", "").lower()
         calls = [one for one in table if not one.rule.is_open and wanted in one.path.lower()]
@@ -44,8 +44,8 @@ def method(table: Sequence[Method], gate: Gate | None) -> UnaryMethod:
 
 def _check(request: Any, access: Access) -> None:
     """Raises PermissionDenied: others' rights are for operators and admins without a scope."""
-    asked = json_format.MessageToDict(request).get("identity") or _name(access)
-    if asked != _name(access) and not access.reaches_all(_STAFF):
+    asked = json_format.MessageToDict(request).get("identity") or access.name
+    if asked != access.name and not access.reaches_all(_STAFF):
         access.deny(f"the rights of {asked}", _STAFF, str(asked))
 
 
@@ -74,7 +74,3 @@ def _lacking(scope: Scope, asked: dict[str, str]) -> str:
 def _words(scope: Scope) -> str:
     limits = ((name, getattr(scope, name)) for name in _LIMITS)
     return "; ".join(f"{name}: {', '.join(patterns.words)}" for name, patterns in limits if patterns is not None)
-
-
-def _name(access: Access) -> str:
-    return access.identity.name if access.identity is not None else ""

@@ -34,9 +34,8 @@ def _answer(request: Any, call: Call) -> Answer:
         if not access.is_checked or any(_reaches(scope, service, node) for scope in access.grants.get(role, ()))
     ]
     somewhere = [role.value for role in Role if not access.is_checked or access.grants.get(role)]
-    name = access.identity.name if access.identity else ""
     told = _STRUCT()
-    told.update({"checked": access.is_checked, "name": name, "roles": roles, "roles_somewhere": somewhere})
+    told.update({"checked": access.is_checked, "name": access.name, "roles": roles, "roles_somewhere": somewhere})
     return MessageAnswer(told)
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
+from typing import Self
 
 from google.protobuf import wrappers_pb2
 
@@ -82,7 +83,7 @@ class Books:
 
     # --- running ----------------------------------------------------------------------------------------------------
 
-    async def __aenter__(self) -> Books:
+    async def __aenter__(self) -> Self:
         self.task = asyncio.create_task(self.controller.run())
         loading = asyncio.create_task(self.controller.loaded.wait())
         await asyncio.wait((self.task, loading), return_when=asyncio.FIRST_COMPLETED)

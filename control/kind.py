@@ -1,0 +1,98 @@
+"""A kind of settings that people name and a controller keeps: budgets, windows. A row here is its server half. Pure.
+
+Messages and orders are found by the kind's name, so they are called alike: `Budget {name, service}`, PutBudgetRequest
+`{budget}`, DeleteBudgetRequest `{name}`, and `put_budget`, `delete_budget` in the orders that the controller stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from control.change import Change
+from control.errors import Refused
+from control.records import Kind
+from serving.errors import OutOfReach
+from serving.rights.access import OUTSIDE, Access
+
+R = TypeVar("R", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKind(Generic[R]):
+    """What the calls, the orders and the checks of rights need to know of a kind.
+
+    Attributes:
+        stored: its records: what was set, with `by` and `at_ms`.
+        message: as the API has it.
+        check: raises InvalidRequest, naming the field of the message that is wrong.
+        absent: how a message begins that there is none of a name.
+        part: the field of a record that is the message; empty: the record has the message's own fields.
+    """
+
+    stored: Kind[R]
+    message: type[Message]
+    check: Callable[[Any], object]
+    absent: str
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        """As in the fields of requests and orders."""
+        return self.stored.name
+
+    def record(self, message: Message, by: str, at_ms: int) -> R:
+        """What is stored of a message."""
+        if self.part:
+            return self.stored.message(**{self.part: message}, by=by, at_ms=at_ms)
+        fields = {field.name: value for field, value in message.ListFields()}
+        return self.stored.message(**fields, by=by, at_ms=at_ms)
+
+    def view(self, record: R) -> Any:
+        """The message as it was set."""
+        if self.part:
+            return getattr(record, self.part)
+        described: Any = self.message.DESCRIPTOR
+        known = described.fields_by_name
+        return self.message(**{field.name: value for field, value in record.ListFields() if field.name in known})
+
+    def handle(self, change: Change, order: Any, check_author: Callable[[Callable[[Access], object]], None]) -> bool:
+        """Carry out an order to put or delete one; False: it is about something else.
+
+        `check_author` raises Refused unless a check passes with the rights of who gave the order, then and now.
+        """
+        which = order.WhichOneof("order")
+        if which not in (f"put_{self.name}", f"delete_{self.name}"):
+            return False
+        value = getattr(order, which)
+        new = self.view(value) if which.startswith("put_") else None
+        name = str(getattr(new or value, "name", value))
+        before = change.get(self.stored, name)
+        check_author(lambda access: self.check_reach(name, new, before, access))
+        if new is not None:
+            change.put(self.stored, name, value)
+        elif before is not None:
+            change.delete(self.stored, name)
+        else:
+            raise Refused(f"{self.absent} {name[:100]}", "NOT_FOUND")
+        return True
+
+    def check_reach(self, name: str, new: Any, before: R | None, access: Access) -> None:
+        """Whether what is set, and was before, is for services within reach only; an empty one stands for several.
+
+        Args:
+            new: None: it is to be deleted. Who may not is told that there is none.
+
+        Raises PermissionDenied, OutOfReach.
+        """
+        old = [self.view(before).service] if before is not None else []
+        if new is None:
+            if old and not access.covers_service(old[0]):
+                raise OutOfReach(f"{self.absent} {name[:100]}", key=name)
+            return
+        for service in dict.fromkeys([new.service, *old]):
+            if not access.is_unlimited and not (service and access.covers_service(service)):
+                access.deny(f"{self.name} {name}", key=name, scope=f"{OUTSIDE} (its service)")
