@@ -36,11 +36,13 @@ class KindApi(Generic[R]):
     ) -> None:
         self._kind, self._records, self._order, self._submit, self._clock = kind, records, order, submit, clock
         described: Any = kind.message.DESCRIPTOR
-        self._word, self._beside = described.name, described.file.message_types_by_name
+        self._word, beside = described.name, described.file.message_types_by_name
+        names = (f"{verb}{self._word}{part}" for verb in ("Put", "Delete") for part in ("Request", "Response"))
+        self._classes = {name: GetMessageClass(beside[name]) for name in names}
 
     def methods(self, service: ServiceTable, rule: Rule) -> list[Method]:
         """The rows of both calls, under a rule."""
-        put, delete = self._message(f"Put{self._word}Request"), self._message(f"Delete{self._word}Request")
+        put, delete = self._classes[f"Put{self._word}Request"], self._classes[f"Delete{self._word}Request"]
         return [
             service.unary(put, self.put, rule, checked_reach(Of.SERVICE, self._check_put)),
             service.unary(delete, self.delete, rule, checked_reach(Of.SERVICE, self._check_delete)),
@@ -51,7 +53,7 @@ class KindApi(Generic[R]):
         self._kind.check(message)
         record = self._kind.record(message, call.access.name, self._clock.wall_ms())
         await self._give(message.name, record, call)
-        return MessageAnswer(self._message(f"Put{self._word}Response")(**{self._kind.name: message}))
+        return MessageAnswer(self._classes[f"Put{self._word}Response"](**{self._kind.name: message}))
 
     async def delete(self, request: Any, call: Call) -> Answer:
         try:
@@ -60,7 +62,7 @@ class KindApi(Generic[R]):
             if error.code != NotFound.code:
                 raise
             raise NotFound(str(error)) from None
-        return MessageAnswer(self._message(f"Delete{self._word}Response")())
+        return MessageAnswer(self._classes[f"Delete{self._word}Response"]())
 
     async def _give(self, name: str, record: R | None, call: Call) -> None:
         order: Any = self._order(access=encode_access(call.access))
@@ -78,6 +80,3 @@ class KindApi(Generic[R]):
 
     def _check_delete(self, request: Any, access: Access) -> None:
         self._kind.check_reach(request.name, None, self._records.get(request.name), access)
-
-    def _message(self, name: str) -> Any:
-        return GetMessageClass(self._beside[name])
