@@ -55,7 +55,7 @@ class CmsSettings:
     healers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
     rollout_issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
 
-    def bound(self) -> dict[str, list[IdentityPattern]]:
+    def bound_issuers(self) -> dict[str, list[IdentityPattern]]:
         """All issuers that only some identities may speak for, and which."""
         bound: dict[str, list[IdentityPattern]] = {}
         for names in (self.issuers, self.healers, self.rollout_issuers):
@@ -81,7 +81,7 @@ class CmsController:
         self._ledger = controller.records(LEDGER)
         self._reaches = self.reaches()
         self.orders = CmsOrders(controller, self._reaches)
-        book.barred = self._barred
+        book.barred = self._missing_right
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
         self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
@@ -104,9 +104,9 @@ class CmsController:
 
     def reaches(self) -> CmsAccessChecks:
         """What calls reach, as this ledger has it."""
-        return CmsAccessChecks(self.book, self.settings.bound(), self.tasks)
+        return CmsAccessChecks(self.book, self.settings.bound_issuers(), self.tasks)
 
-    def _barred(self, task: Task) -> str:
+    def _missing_right(self, task: Task) -> str:
         """Why the owner may not take down by now what its stored task names; empty: it may."""
         record = self.tasks.get(task.id)
         if record is None or not record.access:

@@ -30,16 +30,16 @@ def service_in(roles: tuple[Role, ...]) -> Reach:
 
     def check(request: Any, access: Access) -> None:
         if not isinstance(request, pb.CreateServiceRequest):
-            _seen(request, access)
+            _check_visible(request, access)
         access.check_service(request.service_id, roles)
 
     return checked_reach(Of.SERVICE, check)
 
 
-def _seen(request: Any, access: Access) -> None:
+def _check_visible(request: Any, access: Access) -> None:
     """Raises OutOfReach: to this caller the service does not exist."""
     if not access.covers_service(request.service_id):
         raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
 
 
-SEEN: Final = checked_reach(Of.SERVICE, _seen)
+SEEN: Final = checked_reach(Of.SERVICE, _check_visible)

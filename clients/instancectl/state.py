@@ -182,7 +182,7 @@ def _load(path: Path) -> SupervisorState:
         document = json.loads(path.read_text())
         children = {_name(child.revision, child.container): child for child in map(_child, document["children"])}
         checks = dict(document.get("checks", {}))
-        ended = [_ended(item) for item in document.get("ended", ())]
+        ended = [_ended_container(item) for item in document.get("ended", ())]
         instance_id, node = document["belongs_to"]
         return SupervisorState(
             owner=document["owner"],
@@ -210,5 +210,5 @@ def _child(item: Mapping[str, Any]) -> RunningChild:
     return RunningChild(revision=RevisionContentKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)
 
 
-def _ended(item: Mapping[str, Any]) -> EndedContainer:
+def _ended_container(item: Mapping[str, Any]) -> EndedContainer:
     return EndedContainer(**{**item, "revision": RevisionContentKey(**item["revision"])})

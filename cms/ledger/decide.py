@@ -133,7 +133,7 @@ def _decide_unit(
         decision.waiting[unit] = UnitWait(tuple(obstacles), settles_in_s)
     elif obstacles and not _take_back(book, decision, working, claim, obstacles, now, may_grant=may_grant):
         has_taken = _keep_waiting(book, decision, unit, working, obstacles, now)
-    elif barred := _barred(book, working):
+    elif barred := _right_obstacles(book, working):
         decision.waiting[unit] = UnitWait(tuple(barred), keeps_place=False)
         has_taken = False
     else:
@@ -167,7 +167,7 @@ def _keep_waiting(
     return keeps_place
 
 
-def _barred(book: TaskLedger, tasks: Sequence[Task]) -> list[Obstacle]:
+def _right_obstacles(book: TaskLedger, tasks: Sequence[Task]) -> list[Obstacle]:
     """Why owners may not take down what they asked for any more. Asked only of what would be granted: it costs."""
     return [Obstacle("rights", why, WaitCause.BROKEN) for task in tasks if (why := book.barred(task))]
 
@@ -195,7 +195,11 @@ def _take_back(
     waits = {obstacle.wait for obstacle in obstacles}
     if not may_grant or need_of(tasks) > Need.REPAIR or not waits <= {WaitCause.HOLDS, WaitCause.BROKEN}:
         return False
-    if claim.silent or _barred(book, tasks) or any(change.event is TaskEvent.WITHDRAW for change in decision.changes):
+    if (
+        claim.silent
+        or _right_obstacles(book, tasks)
+        or any(change.event is TaskEvent.WITHDRAW for change in decision.changes)
+    ):
         return False  # one at a time: the next decision follows at once
     names = claim.all.keys() | claim.domains.keys()
     withdrawn: set[str] = set()
@@ -280,7 +284,7 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
     for tasks in reversed(_provisional(book)):
         later |= {task.id for task in tasks}
         is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), need_of(tasks), now))
-        if is_closed or _barred(book, tasks) or not _still_fits(book, tasks, later, freed, overdue):
+        if is_closed or _right_obstacles(book, tasks) or not _still_fits(book, tasks, later, freed, overdue):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
             _free(book, tasks, withdrawn, freed)

@@ -73,7 +73,7 @@ class CertificateAuthority:
         key = load_or_make_key(request.path.with_suffix(".key"))
         if cert.exists() and self._is_good(load_certificate(cert), request, key, now + due):
             return False
-        write_atomically(cert, self._signed(request, key, now).public_bytes(Encoding.PEM))
+        write_atomically(cert, self._sign(request, key, now).public_bytes(Encoding.PEM))
         return True
 
     def _is_good(
@@ -87,7 +87,7 @@ class CertificateAuthority:
         is_same = set(names) == set(_general_names(request.names)) and held.public_key() == key.public_key()
         return is_same and held.not_valid_after_utc > until
 
-    def _signed(self, request: CertificateRequest, key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    def _sign(self, request: CertificateRequest, key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
         ends_at = min(now + VALID, self._certificate.not_valid_after_utc)
         builder = _builder(request.names[0], self._certificate.subject, key, now, ends_at)
         own = self._key.public_key()

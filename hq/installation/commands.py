@@ -67,7 +67,7 @@ def create(folder: Path, **given: Any) -> None:
 
     Keys and the files in DIR/config are never overwritten. Without options: what DIR/installation.yaml says.
     """
-    with _explained():
+    with _with_usage_errors():
         stored = read_plan(folder) if (folder / FILE).exists() else None
         plan = _plan_from(given) if given["location"] or stored is None else stored
         if stored is not None and not _is_part_of(plan, stored):
@@ -83,7 +83,7 @@ def create(folder: Path, **given: Any) -> None:
 @click.option("--hq", "runs_hq", is_flag=True, help="It runs a replica and the other servers, instead of instances.")
 def add_node(folder: Path, machines: tuple[str, ...], runs_hq: bool) -> None:
     """Add machines to the installation in DIR: certificates, settings and units of each."""
-    with _explained():
+    with _with_usage_errors():
         plan = read_plan(folder)
         held = plan.hq if runs_hq else plan.nodes
         group = "hq" if runs_hq else "nodes"
@@ -102,7 +102,7 @@ def add_node(folder: Path, machines: tuple[str, ...], runs_hq: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Renew everything, due or not.")
 def renew(folder: Path, every: bool) -> None:
     """Renew the certificates that end within 30 days, and tokens within 16 hours; DIR/distribute copies them."""
-    with _explained():
+    with _with_usage_errors():
         installation = InstallationFolder(folder.resolve(), read_plan(folder), datetime.now(UTC))
         if every:
             installation.renew(authority.CA_VALID, authority.CA_VALID)
@@ -139,7 +139,7 @@ def _write(folder: Path, plan: InstallationPlan) -> None:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _with_usage_errors() -> Iterator[None]:
     try:
         yield
     except (BadPlan, BadKeyFile, OSError) as error:

@@ -26,10 +26,10 @@ def settings_of(plan: InstallationPlan, machine: str = "") -> dict[str, str]:
         "replica_list": ", ".join(_at(hq, 7071)),
         "agent_ports": ",".join(_at(hq, 7072)),
         "cms": ",".join(_at(hq, 7271)),
-        "hq_pages": _quoted(_at(hq, 7080)),
-        "controller_pages": _quoted(each for port in (7280, 7380, 7480) for each in _at(hq, port)),
-        "federated_pages": _quoted(_at(hq, 7180)),
-        "etcd_pages": _quoted(_at(etcd, 2381)),
+        "hq_pages": _quote_addresses(_at(hq, 7080)),
+        "controller_pages": _quote_addresses(each for port in (7280, 7380, 7480) for each in _at(hq, port)),
+        "federated_pages": _quote_addresses(_at(hq, 7180)),
+        "etcd_pages": _quote_addresses(_at(etcd, 2381)),
         "discovery": "\n".join(_discovery(_at(hq, 7080))),
     }
     values |= {f"{name}_words": " ".join(_at(hq, port)) for name, port in _CONTROLLERS}
@@ -43,7 +43,7 @@ def _at(addresses: Iterable[str], port: int) -> list[str]:
     return [f"{address}:{port}" for address in addresses]
 
 
-def _quoted(addresses: Iterable[str]) -> str:
+def _quote_addresses(addresses: Iterable[str]) -> str:
     return ", ".join(f'"{address}"' for address in addresses)
 
 

@@ -262,7 +262,7 @@ class Gate:
                     raise
                 self._wrote(call, method, key, error.reason if isinstance(error, ServiceError) else "UNKNOWN")
                 raise
-            await self._succeeded(call, method, key, only_stops=only_stops)
+            await self._record_success(call, method, key, only_stops=only_stops)
             return answer
 
         return run
@@ -307,21 +307,21 @@ class Gate:
             line = line._replace(identity=self._claimed_identity(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
 
-    async def _succeeded(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
+    async def _record_success(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
         if not only_stops:
             self._wrote(call, method, key, "OK")
             return
-        for line in self._written(call, method, key, "OK"):
+        for line in self._audit_lines(call, method, key, "OK"):
             await self._audit.record_safely(line)
 
     def _wrote(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> None:
-        for line in self._written(call, method, key, outcome):
+        for line in self._audit_lines(call, method, key, outcome):
             if line.outcome == "OK" or line.outcome in _UNSURE:
                 self._audit.record(line)
             else:
                 self.denials.record(line.identity or call.host, line)
 
-    def _written(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> Iterator[AuditLine]:
+    def _audit_lines(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> Iterator[AuditLine]:
         """A line for each thing that the call was about."""
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):

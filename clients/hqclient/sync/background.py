@@ -41,7 +41,7 @@ class BackgroundLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Its result, or what it raises, without the frames of the loop. Ctrl-C cancels it."""
-        loop = self._started()
+        loop = self._running_loop()
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("a synchronous client cannot wait inside its own loop: use hqclient's asyncio one there")
@@ -75,7 +75,7 @@ class BackgroundLoop:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(_END_S)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -139,7 +139,7 @@ class Reopened(Generic[T]):
             self._lock, self._pid = threading.Lock(), os.getpid()
         with self._lock:
             if self._opened is None or self._opened[0] != BACKGROUND.generation:
-                self._opened = BACKGROUND.generation, BACKGROUND.run(_awaited(self._open_one))
+                self._opened = BACKGROUND.generation, BACKGROUND.run(_await_result(self._open_one))
                 BACKGROUND.opened.add(self)
             return self._opened[1]
 
@@ -148,10 +148,10 @@ class Reopened(Generic[T]):
         opened, self._opened = self._opened, None
         BACKGROUND.opened.discard(self)
         if opened is not None and opened[0] == BACKGROUND.generation:
-            BACKGROUND.run(_awaited(lambda: self._close_one(opened[1])))
+            BACKGROUND.run(_await_result(lambda: self._close_one(opened[1])))
 
 
-async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
+async def _await_result(make: Callable[[], Awaitable[T]]) -> T:
     return await make()
 
 
