@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -11,18 +12,7 @@ import click
 from cms import options
 from cms.server import CmsServer
 from control.locations import clients_of, credentials_of, locations_of
-from control.process import (
-    DevStore,
-    addresses_of,
-    check_exposed,
-    config_of,
-    context_of,
-    dev_store,
-    etcd_store_from,
-    run_program,
-    security_from,
-    until_stopped,
-)
+from control.process import DevStore, addresses_of, config_of, context_of, run_controller, until_stopped
 from serving.auth.security import Security
 from serving.flags import ServerCommand
 from store.port import Store
@@ -47,8 +37,7 @@ def serve(**given: Any) -> None:
 
     Run two or more: one is the leader, all answer reads and accept requests. See docs/cms.md.
     """
-    make_store, security = etcd_store_from(given), security_from(given)
-    run_program("cms", given, lambda: _serve(make_store, given, security))
+    run_controller("cms", given, partial(_serve, given))
 
 
 @cli.command(cls=ServerCommand)
@@ -63,17 +52,11 @@ def dev(**given: Any) -> None:
 
     The etcd is a child of this process and stops with it; its data stay in --data.
     """
-    check_exposed(given)
-    run_program("cms", given, lambda: _dev(given))
-
-
-async def _dev(given: dict[str, Any]) -> None:
-    async with dev_store(given) as own:
-        await _serve(lambda: own.store, given, None, own)
+    run_controller("cms", given, partial(_serve, given))
 
 
 async def _serve(
-    make_store: Callable[[], Store], given: dict[str, Any], security: Security | None, own: DevStore | None = None
+    given: dict[str, Any], make_store: Callable[[], Store], security: Security | None, own: DevStore | None
 ) -> None:
     config = config_of(given, "cms", "hqctl disruptions open")
     # Their channels belong to the loop that runs when they are made, as the store's do.

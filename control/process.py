@@ -166,6 +166,26 @@ def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutin
         sys.exit(1)
 
 
+def run_controller(name: str, given: Mapping[str, Any], serve: Serve) -> None:
+    """Run a controller on the etcd of the flags of `serve`, or with those of `dev` on a store of its own.
+
+    `serve` makes its store inside the running event loop, to which the store's connections belong.
+
+    Raises UsageError.
+    """
+    if "store" in given:
+        check_exposed(given)
+        run_program(name, given, lambda: _on_own_store(given, serve))
+    else:
+        make_store, security = etcd_store_from(given), security_from(given)
+        run_program(name, given, lambda: serve(make_store, security, None))
+
+
+async def _on_own_store(given: Mapping[str, Any], serve: Serve) -> None:
+    async with dev_store(given) as own:
+        await serve(lambda: own.store, None, own)
+
+
 @dataclass(slots=True)
 class ControllerHealth:
     """What /livez, /readyz and grpc.health.v1 report of a controller.
@@ -242,6 +262,10 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
         yield DevStore(store, where, note, etcd.process.wait_for_exit)
     finally:
         await etcd.stop()
+
+
+Serve = Callable[[Callable[[], Store], Security | None, DevStore | None], Coroutine[Any, Any, None]]
+"""Serves until stopped: from what makes the store, the security, and the process's own store."""
 
 
 async def until_stopped(

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from control.errors import RecordChanged
+from hqclient.backoff import backoff_limit_s
 from serving.clock import Clock
 from serving.errors import ServiceError
 
@@ -159,7 +160,7 @@ class Reconciler:
 
     async def _record_failure(self, due: Due, key: str, error: Exception) -> None:
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
-        longest_s = min(BACKOFF_S[0] * 2.0 ** min(attempt - 1, 30), BACKOFF_S[1])
+        longest_s = backoff_limit_s(attempt, *BACKOFF_S)
         due.hold(key, self._clock.now() + self._rng.uniform(longest_s / 2, longest_s))
         text = str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
         log.warning(

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
-from control.process import (
-    DevStore,
-    addresses_of,
-    check_exposed,
-    config_of,
-    context_of,
-    dev_store,
-    etcd_store_from,
-    run_program,
-    security_from,
-    until_stopped,
-)
+from control.process import DevStore, addresses_of, config_of, context_of, run_controller, until_stopped
 from nanny import options
 from nanny.server import NannyProcess
 from serving.auth.security import Security
@@ -42,8 +32,7 @@ def serve(**given: Any) -> None:
 
     Run two or more: one is the leader, all answer reads and accept requests. See docs/nanny-service.md.
     """
-    make_store, security = etcd_store_from(given), security_from(given)
-    run_program("nanny", given, lambda: _serve(make_store, given, security))
+    run_controller("nanny", given, partial(_serve, given))
 
 
 @click.command(cls=ServerCommand, context_settings=_SETTINGS)
@@ -58,17 +47,11 @@ def dev(**given: Any) -> None:
 
     The etcd is a child of this process and stops with it; its data stay in --data.
     """
-    check_exposed(given)
-    run_program("nanny", given, lambda: _dev(given))
-
-
-async def _dev(given: dict[str, Any]) -> None:
-    async with dev_store(given) as own:
-        await _serve(lambda: own.store, given, None, own)
+    run_controller("nanny", given, partial(_serve, given))
 
 
 async def _serve(
-    make_store: Callable[[], Store], given: dict[str, Any], security: Security | None, own: DevStore | None = None
+    given: dict[str, Any], make_store: Callable[[], Store], security: Security | None, own: DevStore | None
 ) -> None:
     config = config_of(given, "nanny", "nanny control open")
     locations, leave = options.world_of(given)

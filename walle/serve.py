@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,16 +19,12 @@ from control.locations import clients_of, credentials_of, location_flags, locati
 from control.process import (
     DevStore,
     addresses_of,
-    check_exposed,
     config_of,
     context_of,
     dev_flags,
-    dev_store,
-    etcd_store_from,
     kit_flags,
     listening_flags,
-    run_program,
-    security_from,
+    run_controller,
     until_stopped,
 )
 from serving.auth import security as settings
@@ -81,8 +78,7 @@ def serve(**given: Any) -> None:
 
     Run two or more: one is the leader, all answer reads and accept requests. See docs/walle.md.
     """
-    make_store, security = etcd_store_from(given), security_from(given)
-    _run(given, lambda settings: _serve(make_store, settings, given, security))
+    _run(given)
 
 
 @click.command(cls=ServerCommand)
@@ -96,8 +92,7 @@ def dev(**given: Any) -> None:
 
     The etcd is a child of this process and stops with it; its data stay in --data.
     """
-    check_exposed(given)
-    _run(given, lambda settings: _dev(settings, given))
+    _run(given)
 
 
 class _Settings:
@@ -125,25 +120,19 @@ def _with_usage_errors(make: Callable[[], Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
+def _run(given: dict[str, Any]) -> None:
     settings = _with_usage_errors(lambda: _Settings(given))
     logging.getLogger("httpx").setLevel(logging.WARNING)  # every call of a CMS is an event already
-    run_program("walle", given, lambda: main(settings))
-
-
-async def _dev(settings: _Settings, given: dict[str, Any]) -> None:
-    async with dev_store(given) as own:
-        await _serve(lambda: own.store, settings, given, None, own)
+    run_controller("walle", given, partial(_serve, settings, given))
 
 
 async def _serve(
-    make_store: Callable[[], Store],
     settings: _Settings,
     given: dict[str, Any],
+    make_store: Callable[[], Store],
     security: Security | None,
-    own: DevStore | None = None,
+    own: DevStore | None,
 ) -> None:
-    """`make_store`: an etcd store belongs to the loop that it was made in."""
     config = config_of(given, "walle", "walle open-epoch")
     shared = context_of(given, "walle", config, security)
     clients = clients_of(settings.locations, settings.credentials)

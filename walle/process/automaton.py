@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from control import Change, Controller, Events, Refused, UnreadableEvent
 from control.order_rights import OrderRights
+from hqclient.backoff import backoff_limit_s
 from serving.rights.access import Access
 from walle.approval.protocol import DEFAULT, CmsFailure
 from walle.approval.tasks import Collector, is_ahead, new_id
@@ -303,7 +304,7 @@ class WalleSupervisor:
             self._looks.pop(project, None)
             return COLLECT_EVERY_S
         self._looks[project] += 1
-        return min(LOOK_AGAIN_S * 2.0 ** (min(self._looks[project], 10) - 1), COLLECT_EVERY_S)
+        return backoff_limit_s(self._looks[project], LOOK_AGAIN_S, COLLECT_EVERY_S)
 
     async def _compare(self, project: str, url: str, listed: Mapping[str, tuple[str, ...]]) -> None:
         """Compare the tasks of a CMS with what is known here."""

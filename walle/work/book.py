@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
+from control.errors import Refused
 from control.records import Kind
 from walle.fuses.admission import FuseAdmission, Fuses
 from walle.fuses.fuse import GLOBAL
@@ -83,6 +84,14 @@ class World:
     why_stopped: Callable[[], str] = lambda: ""
     look_near: Callable[[Host], object] = lambda host: None
     hosts_ahead: Callable[[Host], Sequence[str]] = lambda host: ()
+
+
+def stored_record(book: WalleTransaction, kind: Kind[M], name: str) -> M:
+    """A copy of a record that an order names. Raises Refused: there is none."""
+    found = book.get(kind, name)
+    if found is None:
+        raise Refused(f"{kind.name} {name} does not exist", "NOT_FOUND")
+    return found
 
 
 def fuses_of(book: WalleTransaction, project: Project, world: World) -> Fuses:

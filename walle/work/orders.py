@@ -19,7 +19,7 @@ from walle.tables import (
     is_possible,
     membership_rule,
 )
-from walle.work.book import HOST, PROJECT, RESTORED, WalleTransaction, World
+from walle.work.book import HOST, PROJECT, RESTORED, WalleTransaction, World, stored_record
 from walle.work.inventory import check_listed, check_permitted, identify, machine_for
 from walle.work.repairs import move
 from walle.work.restored import why_busy
@@ -65,7 +65,7 @@ def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, kn
     order = given.add_host
     if book.get(HOST, order.host) is not None:
         raise Refused(f"host {order.host} already exists", "ALREADY_EXISTS")
-    project = _project(book, order.project)
+    project = stored_record(book, PROJECT, order.project)
     machine = machine_for(book, order, known, may_import=given.may_import)
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
     tells = _membership_rule(_adding(order), state)
@@ -80,9 +80,9 @@ def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, kn
 def change_host(book: WalleTransaction, given: Order, world: World, now: Moment) -> None:
     order = given.change_host
     host = _idle(book, order.host)
-    project = _project(book, host.project)
+    project = stored_record(book, PROJECT, host.project)
     if order.change == HOST_CHANGE_MOVE:
-        _project(book, order.project)
+        stored_record(book, PROJECT, order.project)
         check_permitted(book, host.name, order.project, may_import=given.may_import)
     tells = _membership_rule(_CHANGES[order.change, order.release], host.state)
     is_gone = order.change == HOST_CHANGE_REMOVE
@@ -122,7 +122,7 @@ def start_operation(book: WalleTransaction, order: StartOperationRequest, by: st
     host = _idle(book, order.host)
     if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
         raise Refused(f"{NAMES.get(order.kind, 'this operation')} cannot be requested", "INVALID_ARGUMENT")
-    project = _project(book, host.project)
+    project = stored_record(book, PROJECT, host.project)
     _check_not_busy(book, host)
     tells = MembershipRule(order.kind, None)
     _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
@@ -133,7 +133,7 @@ def start_operation(book: WalleTransaction, order: StartOperationRequest, by: st
 
 
 def cancel_operation(book: WalleTransaction, order: CancelOperationRequest, by: str, now: Moment) -> None:
-    host = _host(book, order.host)
+    host = stored_record(book, HOST, order.host)
     if not host.HasField("operation"):
         raise Refused(f"host {host.name}: no operation is under way")
     if not is_possible(host.operation, OperationEvent.CANCEL):
@@ -145,7 +145,7 @@ def cancel_operation(book: WalleTransaction, order: CancelOperationRequest, by: 
 
 def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None:
     """Store what sources say of checks; one that fails on keeps its time."""
-    host = _host(book, report.host)
+    host = stored_record(book, HOST, report.host)
     if report.boot_id:
         host.boot_id = report.boot_id
     if _is_awaited(host):
@@ -223,7 +223,7 @@ def _membership_rule(change: MembershipChange, state: HostState) -> MembershipRu
 
 
 def _idle(book: WalleTransaction, name: str) -> Host:
-    host = _host(book, name)
+    host = stored_record(book, HOST, name)
     check_listed(host)
     if host.HasField("operation"):
         raise Refused(f"host {name}: {NAMES[host.operation.kind]} is under way; cancel it or wait")
@@ -236,17 +236,3 @@ def _check_not_busy(book: WalleTransaction, host: Host) -> None:
     why = why_busy(book.get(RESTORED, host.project), host.name)
     if why:
         raise Refused(f"host {host.name}: {why}")
-
-
-def _host(book: WalleTransaction, name: str) -> Host:
-    host = book.get(HOST, name)
-    if host is None:
-        raise Refused(f"host {name} does not exist", "NOT_FOUND")
-    return host
-
-
-def _project(book: WalleTransaction, name: str) -> Project:
-    project = book.get(PROJECT, name)
-    if project is None:
-        raise Refused(f"project {name} does not exist", "NOT_FOUND")
-    return project

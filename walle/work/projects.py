@@ -11,7 +11,7 @@ from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off
 from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
 from walle.healing.decision import BadScheme, check_scheme
 from walle.outgoing.destinations import BadAddress, parse_url
-from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction
+from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction, stored_record
 from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
 from wallepb.v1.service_pb2 import (
@@ -41,7 +41,7 @@ def create_project(book: WalleTransaction, order: CreateProjectRequest, by: str)
 
 
 def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str) -> None:
-    project = _project(book, order.project)
+    project = stored_record(book, PROJECT, order.project)
     _change_cms(project, order)
     for counter, limit in order.limits.items():
         if limit.pair:
@@ -63,7 +63,7 @@ def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str)
 
 def delete_project(book: WalleTransaction, order: DeleteProjectRequest, hosts: Iterable[str]) -> None:
     """`hosts`: those that it has."""
-    _project(book, order.project)
+    stored_record(book, PROJECT, order.project)
     if left := sorted(hosts):
         raise Refused(
             f"project {order.project} has {len(left)} hosts ({', '.join(left[:3])}): remove or move them first"
@@ -78,7 +78,7 @@ def switch_automation(book: WalleTransaction, order: SwitchAutomationRequest, by
     """On: counters restart at zero, and credits are given. Off: nothing more begins."""
     fuse_id = order.project or GLOBAL
     if order.project:
-        _project(book, order.project)
+        stored_record(book, PROJECT, order.project)
     fuse = book.get(FUSE, fuse_id) or Fuse(id=fuse_id)
     dns_counter = DNS_FIXES if order.project else GLOBAL_DNS
     for automation in [Automation(order.automation)] if order.automation else list(Automation):
@@ -152,10 +152,3 @@ def _check_cms(cms: Cms) -> None:
         raise Refused(
             f"cms {cms.url}: version is {cms.version!r}, not one of {', '.join(VERSIONS)}", "INVALID_ARGUMENT"
         )
-
-
-def _project(book: WalleTransaction, name: str) -> Project:
-    project = book.get(PROJECT, name)
-    if project is None:
-        raise Refused(f"project {name} does not exist", "NOT_FOUND")
-    return project

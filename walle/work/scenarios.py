@@ -24,7 +24,7 @@ from walle.maintenance import (
     with_task,
 )
 from walle.texts import truncate_text
-from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
+from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World, stored_record
 from walle.work.results import Result, changed_task
 from walle.work.scenario_kinds import kind_traits
 from walle.work.waves import progress_of, release_host
@@ -82,7 +82,7 @@ def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], wor
         _hold_all(book, scenario, names, world)
     else:
         scenario.stage = SCENARIO_STAGE_WORKING
-        hosts = (_host(book, name) for name in names)
+        hosts = (stored_record(book, HOST, name) for name in names)
         scenario.host.extend(ScenarioHost(name=one.name, domain=_domain(one, order.by_domain)) for one in hosts)
     book.put(SCENARIO, scenario.id, scenario)
 
@@ -94,7 +94,7 @@ def _domain(host: Host, kind: str) -> str:
 
 def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str, now: Moment) -> None:
     """Pause work in waves; or go on with it, with the hosts that failed accepted or tried again."""
-    scenario = _scenario(book, order.scenario)
+    scenario = stored_record(book, SCENARIO, order.scenario)
     event = _STEERED[order.steering]
     if not kind_traits(scenario.kind).in_waves or not is_possible(scenario, event):
         raise Refused(f"scenario {scenario.id}: it cannot be {event.value} now ({scenario.message})")
@@ -110,7 +110,7 @@ def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str,
 
 
 def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now: Moment) -> None:
-    scenario = _scenario(book, order.scenario)
+    scenario = stored_record(book, SCENARIO, order.scenario)
     event = ScenarioEvent.DONE if order.done else ScenarioEvent.CANCEL
     if order.done and kind_traits(scenario.kind).in_waves:
         raise Refused(f"scenario {order.scenario}: Wall-E does this work, and ends it; cancel it to end it now")
@@ -124,10 +124,10 @@ def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now
 
 def agree_scenario(book: WalleTransaction, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
     """By hand, for the hosts of one project whose CMSs cannot be asked; a refusal cancels the work."""
-    scenario = _scenario(book, order.scenario)
+    scenario = stored_record(book, SCENARIO, order.scenario)
     if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")
-    mine = [one for one in scenario.host if _host(book, one.name).project == order.project]
+    mine = [one for one in scenario.host if stored_record(book, HOST, one.name).project == order.project]
     if not any(one.by_hand or one.agreed for one in mine):
         raise Refused(f"scenario {scenario.id}: no host of project {order.project} waits for agreement by hand")
     if order.refused:
@@ -179,7 +179,7 @@ def take_scenario_answer(book: WalleTransaction, name: str, effect: Effect, resu
 
 def _hold_all(book: WalleTransaction, scenario: Scenario, names: Sequence[str], world: World) -> None:
     for index, name in enumerate(names):
-        host = _host(book, name)
+        host = stored_record(book, HOST, name)
         project = book.get(PROJECT, host.project) or Project()
         wanted = scenario_host(world.installation, scenario, host, project, index)
         scenario.host.append(wanted)
@@ -204,20 +204,6 @@ def _release_all(book: WalleTransaction, scenario: Scenario, now_ms: int) -> Non
         if host is not None and host.scenario == scenario.id:
             host.scenario, host.released_ms = "", now_ms
             book.put(HOST, host.name, host)
-
-
-def _scenario(book: WalleTransaction, name: str) -> Scenario:
-    scenario = book.get(SCENARIO, name)
-    if scenario is None:
-        raise Refused(f"scenario {name} does not exist", "NOT_FOUND")
-    return scenario
-
-
-def _host(book: WalleTransaction, name: str) -> Host:
-    host = book.get(HOST, name)
-    if host is None:
-        raise Refused(f"host {name} does not exist", "NOT_FOUND")
-    return host
 
 
 def show_waiting(book: WalleTransaction, name: str, text: str) -> None:
