@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from google.protobuf import json_format
@@ -250,16 +251,17 @@ def readable_json(message: Message) -> bytes:
 
 
 class Answers:
-    """Makes answers, and keeps what they share."""
+    """Makes answers, and keeps what they share.
+
+    Attributes:
+        complete: an answer of FindInstances, or of GetInstance (`single`), with everything.
+    """
 
     def __init__(self, json_bytes: int) -> None:
         """`json_bytes`: of what is kept as JSON; a fifth of it are events of watches."""
         self._codec = SourceCodec()
         self._pieces, self._events = Pieces(json_bytes * 4 // 5), Pieces(json_bytes // 5)
-
-    def complete(self, found: Found, *, single: bool = False) -> FramesAnswer:
-        """An answer of FindInstances, or of GetInstance (`single`), with everything."""
-        return FramesAnswer(found, self._pieces, self._codec, single=single)
+        self.complete = partial(FramesAnswer, pieces=self._pieces, codec=self._codec)
 
     async def find_answer(self, found: Found, mask: tuple[str, ...], *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""

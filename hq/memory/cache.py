@@ -41,6 +41,7 @@ class Cache:
         removed: what was deleted not long ago.
         liveness_pairs: the liveness settings in specs, and of how many instances.
         stored_bytes: about how much of the store the records of all instances use.
+        listing: every instance that passes a query, as one list that is ready to be sent; None: call `matching`.
     """
 
     def __init__(self, keys: k.HqKeys, listing_bytes: int = 64 << 20) -> None:
@@ -57,6 +58,7 @@ class Cache:
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
+        self.listing = self._indexes.listing
         self._secrets: dict[str, Record] = {}
         self._orphans: dict[str, Status] = {}  # whose spec is missing or in quarantine
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
@@ -91,10 +93,6 @@ class Cache:
     def on_node(self, node: str) -> Iterator[Entry]:
         """The instances on a node."""
         return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
-
-    def listing(self, query: Query) -> JoinedList | None:
-        """Every instance that passes, as one list that is ready to be sent; None: call `matching`."""
-        return self._indexes.listing(query)
 
     def page(self, query: Query, page: Hashable) -> JoinedList | None:
         """A page of what passes, if it is kept; `page` is whatever tells the pages of this query apart."""

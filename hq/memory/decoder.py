@@ -39,22 +39,26 @@ class Quarantined(NamedTuple):
 
 
 class Quarantine:
-    """The records in quarantine, by key. A delete or a good overwrite lets a record go."""
+    """The records in quarantine, by key. A delete or a good overwrite lets a record go.
+
+    Attributes:
+        changes: how many there were: while it is the same, so is all of this.
+    """
 
     def __init__(self) -> None:
         self._records: dict[tuple[str, str], Quarantined] = {}
-        self._older: tuple[str, ...] | None = ()
+        self.changes = 0
 
     def __len__(self) -> int:
         return len(self._records)
 
     def put(self, record: Quarantined) -> None:
         self._records[record.kind, record.rest] = record
-        self._older = None
+        self.changes += 1
 
     def release(self, kind: str, rest: str) -> None:
         if self._records and self._records.pop((kind, rest), None) is not None:
-            self._older = None
+            self.changes += 1
 
     def get(self, kind: str, rest: str) -> Quarantined | None:
         return self._records.get((kind, rest)) if self._records else None
@@ -73,16 +77,13 @@ class Quarantine:
     def shown_older(self) -> tuple[str, ...]:
         """The ids of instances that are shown in an older state, in order; the first hundred of them.
 
-        The very same tuple while nothing changes. Every answer contains it, so bad data in the store must not fill it.
+        Every answer contains it, so bad data in the store must not fill it.
         """
-        if self._older is None:
-            older = {record.rest for record in self._records.values() if record.served_from_older}
-            self._older = tuple(sorted(older)[:_SHOWN_AT_MOST])
-        return self._older
+        return tuple(sorted({one.rest for one in self._records.values() if one.served_from_older})[:_SHOWN_AT_MOST])
 
     def clear(self) -> None:
         self._records.clear()
-        self._older = ()
+        self.changes += 1
 
 
 _POOLED_AT_MOST = 200_000

@@ -83,7 +83,7 @@ class Freshness:
             self._cache.epoch,
             self._fence.proven_at,
             self._fence.error,
-            self._cache.quarantine.shown_older(),
+            self._cache.quarantine.changes,
         )
         if now >= self._kept_until or told != self._told:
             self._told, self._kept_until = told, now + _KEPT_S

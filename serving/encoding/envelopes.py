@@ -56,19 +56,6 @@ class Envelopes:
             raise TooLarge(f"the message is over the limit of {self.max_bytes} bytes")
 
 
-def is_whole(chunk: bytes, max_bytes: int) -> bool:
-    """Whether it is exactly one message, within the limit and not compressed."""
-    if len(chunk) < PREFIX_BYTES:
-        return False
-    flags, size = PREFIX.unpack_from(chunk)
-    return not flags and size + PREFIX_BYTES == len(chunk) and size <= max_bytes
-
-
-def prefix(payload: bytes) -> bytes:
-    """The five bytes before a message that is not compressed."""
-    return PREFIX.pack(0, len(payload))
-
-
 def envelope(flags: int, payload: bytes) -> bytes:
     """A message after its five bytes."""
     return PREFIX.pack(flags, len(payload)) + payload

@@ -97,13 +97,13 @@ class Http2Control(Http2State):
     def _on_window(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ConnectionFault("a WINDOW_UPDATE must have four bytes", ErrorCode.FRAME_SIZE_ERROR)
-        if stream_id and self._is_idle(stream_id):
+        stream = self.streams.get(stream_id)
+        is_away = stream is None and stream_id != 0
+        if is_away and self._is_idle(stream_id):
             raise ConnectionFault(f"stream {stream_id} was not opened")
         self._pay(1)
         more = frames.WORD.unpack(payload)[0] & frames.MAX_WINDOW
-        stream = self.streams.get(stream_id)
-        has_ended = stream is None and stream_id
-        if more and (has_ended or self.outgoing.widen_window(stream, more)):
+        if more and (is_away or self.outgoing.widen_window(stream, more)):
             return
         code = ErrorCode.FLOW_CONTROL_ERROR if more else ErrorCode.PROTOCOL_ERROR
         kind = StreamFault if stream_id else ConnectionFault

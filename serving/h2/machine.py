@@ -27,6 +27,7 @@ class Http2Machine(Http2Control):
 
     def events(self, most: int = 64) -> list[Event]:
         """What the bytes mean, up to `most` new streams; then call again while `is_behind`."""
+        self.is_behind = False
         if self.failed:
             return []
         self._turn += 1
@@ -36,15 +37,11 @@ class Http2Machine(Http2Control):
                 self._frames(most)
             if self._credit < self.settings.credit and self.outgoing.earned:
                 self.earn(0)
+            self.is_behind = self._opened > 0 and len(self._buffer) - self._at >= frames.HEADER_BYTES
         except ConnectionFault as fault:
             self._fail(fault)
         events, self._events = self._events, []
         return events
-
-    @property
-    def is_behind(self) -> bool:
-        """The last call of `events` stopped early."""
-        return self._opened > 0 and not self.failed and len(self._buffer) - self._at >= frames.HEADER_BYTES
 
     def _preface(self) -> bool:
         wanted, got = frames.PREFACE, self._buffer[: len(frames.PREFACE)]
@@ -161,19 +158,15 @@ class Http2Machine(Http2Control):
         what: Head | AmbiguousHead | None = None
         if fields is not None:
             try:
-                kind, what = HEADERS, self._head(stream, fields, end=end)
+                kind, what = HEADERS, heads.request(fields)
+                if b"content-length" in what.named:
+                    stream.expected = heads.content_length(what)
+                    self._check_length(stream, 0, end=end)
             except AmbiguousHead as error:
                 what = error
         stream.is_received = end
         self.streams[stream_id] = stream
         self._events.append((kind, stream, what, end))
-
-    def _head(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> Head:
-        head = heads.request(fields)
-        if b"content-length" in head.named:
-            stream.expected = heads.content_length(head)
-            self._check_length(stream, 0, end=end)
-        return head
 
     def _on_answer(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> None:
         head = heads.response(fields)

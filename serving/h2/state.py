@@ -52,6 +52,7 @@ class Http2State:
         self.streams: dict[int, Http2Stream] = {}  # those that are open, or have still something to send
         self.last_id = 0  # the highest stream that the peer opened
         self.failed = False  # nothing is read any more
+        self.is_behind = False  # the last call of `events` stopped early
         self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID  # so many may be open on a client's side
         self._decoder = hpack.HpackDecoder(settings.table_bytes)
         self._gone: dict[int, bool] = {}

@@ -56,7 +56,8 @@ class Admission:
 
     def check_call(self, peer: str) -> None:
         """Whether one more call may begin, which is not counted: it is answered at once. Raises Overloaded."""
-        if self.calls >= self.max_calls or not self.calls_of.has_more(peer):
+        shares = self.calls_of
+        if self.calls >= self.max_calls or shares.held.get(peer, 0) >= shares.most:
             self.open_call(peer)  # which says so
 
     def close_call(self, peer: str) -> None:

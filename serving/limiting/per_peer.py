@@ -9,13 +9,18 @@ from serving.errors import Overloaded
 
 
 class Shares:
-    """Counts what each peer holds, up to a limit. Peers that hold nothing take no memory."""
+    """Counts what each peer holds, up to a limit. Peers that hold nothing take no memory.
+
+    Attributes:
+        held: by peer. Read it, but change it by the methods only.
+        most: that one may hold.
+    """
 
     def __init__(self, limit: str, most: int, words: str) -> None:
         self._limit = limit
-        self._most = most
+        self.most = most
         self._words = words
-        self._held: dict[str, int] = {}
+        self.held: dict[str, int] = {}
 
     def take(self, peer: str, amount: int = 1) -> None:
         """Count in.
@@ -23,49 +28,45 @@ class Shares:
         Raises:
             Overloaded: the peer would hold more than it may; nothing was counted.
         """
-        held = self._held.get(peer, 0) + amount
-        if held > self._most:
+        held = self.held.get(peer, 0) + amount
+        if held > self.most:
             raise self._over(peer)
         if held:
-            self._held[peer] = held
+            self.held[peer] = held
 
     def check(self, peer: str, amount: int) -> None:
         """Whether this much more could be counted in. Raises Overloaded: as `take`."""
-        if self._held.get(peer, 0) + amount > self._most:
+        if self.held.get(peer, 0) + amount > self.most:
             raise self._over(peer)
 
     def _over(self, peer: str) -> Overloaded:
         return Overloaded(
-            f"{peer} may have no more than {self._most} {self._words}: finish some first", limit=self._limit
+            f"{peer} may have no more than {self.most} {self._words}: finish some first", limit=self._limit
         )
 
     def count(self, peer: str, amount: int = 1) -> None:
         """Count in, or out, whatever the limit."""
-        held = self._held.get(peer, 0) + amount
+        held = self.held.get(peer, 0) + amount
         if held:
-            self._held[peer] = held
+            self.held[peer] = held
         else:
-            self._held.pop(peer, None)
-
-    def has_more(self, peer: str) -> bool:
-        """Whether one more would still be within the limit."""
-        return self._held.get(peer, 0) < self._most
+            self.held.pop(peer, None)
 
     def has_room(self, peer: str) -> bool:
         """Whether the peer holds no more than it may."""
-        return self._held.get(peer, 0) <= self._most
+        return self.held.get(peer, 0) <= self.most
 
     def give_back(self, peer: str, amount: int = 1) -> None:
         """Count out what was counted in."""
-        left = self._held[peer] - amount
+        left = self.held[peer] - amount
         if left:
-            self._held[peer] = left
+            self.held[peer] = left
         else:
-            del self._held[peer]
+            del self.held[peer]
 
     def held_by(self, peer: str) -> int:
         """What the peer holds now."""
-        return self._held.get(peer, 0)
+        return self.held.get(peer, 0)
 
 
 _BURST_S: Final = 2.0  # a caller that was quiet may send this many seconds' worth at once

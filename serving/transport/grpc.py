@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from serving import error_statuses
-from serving.encoding.envelopes import Message, envelope, prefix
+from serving.encoding.envelopes import PREFIX, Message, envelope
 from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
@@ -55,7 +55,7 @@ class Grpc(Wire):
             call.answer_trailer("x-request-id", request_id)
         trailers = hpack.encode([_OK_STATUS, *call.trailer_fields]) if call.trailer_fields else _OK_TRAILERS
         head = with_extra(self._ok, call.head_fields) if call.head_fields else self._ok
-        self._exchange.answer(head, payload, trailers, prefix(payload))
+        self._exchange.answer(head, payload, trailers, PREFIX.pack(0, len(payload)))
 
     def end(self, call: ExchangeCall) -> None:
         self._finish([_OK_STATUS, *call.trailer_fields])

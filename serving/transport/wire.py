@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.encoding.envelopes import PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
+from serving.encoding.envelopes import PREFIX, PREFIX_BYTES, Envelopes, Message, envelope, gunzip
 from serving.errors import ServiceError
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
@@ -26,9 +26,13 @@ class Wire:
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         """The messages that have become complete. Raises ServiceError."""
         if self._envelopes is None:
-            if is_whole(chunk, self._limits.max_request_bytes):  # almost always
+            most, size = self._limits.max_request_bytes, len(chunk) - PREFIX_BYTES
+            if 0 <= size <= most and PREFIX.unpack_from(chunk) == (
+                0,
+                size,
+            ):  # one message, not compressed: almost always
                 return [(False, chunk[PREFIX_BYTES:])]
-            self._envelopes = Envelopes(self._limits.max_request_bytes)
+            self._envelopes = Envelopes(most)
         return self._envelopes.take(chunk, end=end)
 
     def decompress(self, payload: bytes) -> bytes:

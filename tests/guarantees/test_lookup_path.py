@@ -8,8 +8,8 @@ from serving import compiled
 from tests.support.lookup_path import trace_lookup
 
 # Only to be lowered. `python -m tests.support.lookup_path` prints the path.
-MOST_FILES = 31
-MOST_FUNCTIONS = 65
+MOST_FILES = 27
+MOST_FUNCTIONS = 56
 
 
 @pytest.mark.skipif(compiled.form() == "compiled", reason="compiled functions cannot be traced")
