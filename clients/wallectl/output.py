@@ -1,22 +1,16 @@
-"""What commands print: lines for people, or JSON."""
+"""What commands print: lines for people."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import click
-from google.protobuf import json_format
-from google.protobuf.message import Message
 
+from hqcli.terminal import print_table
 from wallepb.v1.host_pb2 import HostState, HostStatus, OperationKind, Stage
 from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage
 from wallepb.v1.service_pb2 import GetHostResponse
-
-
-def print_json(message: Message) -> None:
-    click.echo(json.dumps(json_format.MessageToDict(message), indent=2, ensure_ascii=False))
 
 
 def word(enum: Any, value: int) -> str:
@@ -35,14 +29,11 @@ _PREFIXES = {
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str], none: str = "") -> None:
-    """Columns as wide as they need to be. `none`: printed on stderr instead of an empty table."""
+    """Print a table. `none`: printed on stderr instead of an empty one."""
     if none and not rows:
         click.echo(none, err=True)
-        return
-    lines = [tuple(head), *(tuple(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    for line in lines:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    else:
+        print_table(head, rows, whole=True)
 
 
 def host_row(shown: GetHostResponse) -> tuple[str, ...]:

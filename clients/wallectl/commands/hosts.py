@@ -10,10 +10,11 @@ from typing import Any, Final
 import click
 
 from hqcli.exits import Exit
+from hqcli.formats import print_json
 from hqcli.options import DurationParam
 from wallectl.asking import call, complain
 from wallectl.options import kind_named
-from wallectl.output import HOST_HEAD, host_lines, host_row, print_json, table
+from wallectl.output import HOST_HEAD, host_lines, host_row, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from hqcli.formats import print_json
 from wallectl.asking import call
 from wallectl.commands.automation import automation
 from wallectl.options import kind_named
-from wallectl.output import fuse_lines, limit_text, print_json, table
+from wallectl.output import fuse_lines, limit_text, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Scheme
 
