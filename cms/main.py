@@ -13,6 +13,7 @@ from cms import options
 from cms.server import CmsServer
 from control.locations import clients_of, credentials_of, locations_of
 from control.process import DevStore, addresses_of, config_of, context_of, run_controller, until_stopped
+from hqcli.completion import completion
 from serving.auth.security import Security
 from serving.flags import ServerCommand
 from store.port import Store
@@ -76,6 +77,8 @@ async def _serve(
     )
     await until_stopped("cms", server, server.controller, own)
 
+
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

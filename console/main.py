@@ -15,6 +15,7 @@ from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
 from console.server import ConsoleServer
+from hqcli.completion import completion
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from serving.auth.security import COMMON_TEXT, Security, security_of
@@ -184,6 +185,8 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
     freeze_gc()
     await server.serve()
 
+
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

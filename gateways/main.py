@@ -7,6 +7,7 @@ import click
 from gateways.consul.command import consul
 from gateways.dns.command import dns
 from gateways.xds.command import xds
+from hqcli.completion import completion
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -18,6 +19,7 @@ def cli() -> None:
 cli.add_command(dns)
 cli.add_command(consul)
 cli.add_command(xds)
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

@@ -23,6 +23,7 @@ from hq.process.server import ReplicaServer
 from hq.process.welcome import welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from hqapi.rules import DENIED_BY_STATE
+from hqcli.completion import completion
 from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
@@ -271,6 +272,7 @@ cli.add_command(audit)
 cli.add_command(backup)
 cli.add_command(init)
 cli.add_command(restore)
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
@@ -12,23 +11,13 @@ from nannyctl.main import COMMANDS, EXIT_CODES, HEADINGS, WHERE, complain
 
 # Name: module, attribute, help in one line.
 SERVERS: Final[dict[str, tuple[str, str, str]]] = {
-    "serve": ("serve", "serve", "Run one process of the Nanny server on etcd."),
-    "dev": ("serve", "dev", "Run Nanny with its own etcd, to try it out."),
+    "serve": ("nanny.serve", "serve", "Run one process of the Nanny server on etcd."),
+    "dev": ("nanny.serve", "dev", "Run Nanny with its own etcd, to try it out."),
 }
 
 
-class _Group(LazyGroup):
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SERVERS:
-            return super().get_command(ctx, cmd_name)
-        module, attribute, _ = SERVERS[cmd_name]
-        command = getattr(importlib.import_module(f"nanny.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-
 @click.command(
-    cls=_Group,
+    cls=LazyGroup,
     package="nannyctl.commands",
     commands_by_name={**COMMANDS, **SERVERS},
     complain=complain,

@@ -11,6 +11,7 @@ import click
 
 from control.locations import clients_of, credentials_of, location_flags, locations_of
 from control.process import addresses_of, listening_flags, run_program, security_from
+from hqcli.completion import completion
 from recorder.archive import Archive
 from recorder.server import RecorderProcess
 from serving.auth import security as settings
@@ -83,6 +84,8 @@ async def _serve(given: dict[str, Any], security: Security | None) -> None:
     when_told_to_stop(server.stop)
     await server.serve()
 
+
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
+from hqcli.complaints import complainer
 from hqcli.controllers import ControllerOption
 from hqcli.exits import Exit, exit_of
-from hqcli.terminal import complain
 from hqclient.credential_files import BadCredentials, CredentialFiles
 
 if TYPE_CHECKING:
@@ -107,20 +107,20 @@ class Processes:
         try:
             return asyncio.run(work)
         except BadCredentials as error:
-            complain(self.program, str(error))
+            complainer(self.program)(str(error))
             sys.exit(Exit.NOT_ALLOWED)
         except HqApiError as error:
             sys.exit(self.report_failure(error, writing=writing))
         except KeyboardInterrupt:
             if self.on_interrupt:
-                complain(self.program, self.on_interrupt)
+                complainer(self.program)(self.on_interrupt)
             sys.exit(Exit.INTERRUPTED)
 
     def report_failure(self, error: HqApiError, *, writing: bool) -> Exit:
         """Say on stderr why a call failed; return the exit code for it."""
         code = self.exit_code(error, writing=writing)
         message = self.controller.unreachable(error) if is_away(error) else error.message
-        complain(self.program, message + (_UNSURE if code is Exit.OUTCOME_UNKNOWN else ""))
+        complainer(self.program)(message + (_UNSURE if code is Exit.OUTCOME_UNKNOWN else ""))
         return code
 
     def exit_code(self, error: HqApiError, *, writing: bool) -> Exit:

@@ -7,9 +7,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+from hqcli.complaints import complaints_as_asked
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,7 +29,7 @@ class LazyGroup(click.Group):
 
     Args:
         package: where the modules of `commands` are.
-        commands_by_name: module, attribute, help in one line.
+        commands_by_name: module (of `package`, or with its own in front), attribute, help in one line.
         complain: prints an error on stderr.
         aliases: other names.
         finish: called with each imported command, to complete it.
@@ -61,7 +63,8 @@ class LazyGroup(click.Group):
         if name not in self._table:
             return None
         module, attribute, _ = self._table[name]
-        command = getattr(importlib.import_module(f"{self._package}.{module}"), attribute)
+        place = module if "." in module else f"{self._package}.{module}"
+        command = getattr(importlib.import_module(place), attribute)
         assert isinstance(command, click.Command)
         return self._finish(command)
 
@@ -81,6 +84,10 @@ class LazyGroup(click.Group):
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         if not extra.pop("standalone_mode", True):
             return super().main(args, standalone_mode=False, **extra)
+        with complaints_as_asked(sys.argv[1:] if args is None else args):
+            return self._main_alone(args, **extra)
+
+    def _main_alone(self, args: Sequence[str] | None, **extra: Any) -> NoReturn:
         try:
             code = super().main(args, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:

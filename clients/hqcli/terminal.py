@@ -156,12 +156,6 @@ def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
 
 
-def complain(program: str, text: str) -> None:
-    """Say on stderr what went wrong."""
-    click.secho(f"{program}: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
-    click.echo(text, err=True)
-
-
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))

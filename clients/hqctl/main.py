@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "windows": ("kinds", "windows", "Show and set when planned work may begin."),
     "disruptions": ("disruptions", "disruptions", "Show why tasks wait; control what may be taken down."),
     "config": ("setup", "config", "Show and choose contexts of the config file."),
-    "completion": ("setup", "completion", "Print the completion script of bash, zsh or fish."),
+    "completion": ("hqcli.completion", "completion", "Print the completion script of bash, zsh or fish."),
 }
 ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 

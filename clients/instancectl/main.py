@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
@@ -16,6 +15,10 @@ from typing import Any, NoReturn
 
 import click
 
+from hqcli.complaints import complainer, complaints_as_asked
+from hqcli.completion import completion
+from hqcli.exits import Exit
+from hqcli.formats import output_option, print_data
 from hqcli.options import DurationParam, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.restarts import RestartSettings
@@ -34,7 +37,7 @@ from instancectl.options import (
 from instancectl.processes.output import OutputSettings
 from instancectl.settings import NodeSettings, ProviderSpec, RunSettings, Speaker, UidRange, node_socket_of
 
-FAILED, UNREACHABLE, NOT_AS_WANTED = 1, 3, 4
+complain = complainer("instancectl")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -108,7 +111,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
         done = asyncio.run(supervise(settings))
     except (BadCredentials, Occupied, StateUnreadable, WrongDirectory, OSError) as error:
         _fail(str(error))
-    sys.exit(0 if done else FAILED)
+    sys.exit(0 if done else Exit.REFUSED)
 
 
 @cli.command(short_help="Supervise all instances of a node until SIGTERM.")
@@ -155,7 +158,7 @@ def node(
 
 @cli.command(short_help="Show the status of a supervisor, a node's agent or host agent.")
 @directory_option
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("table", "json")
 @click.option("--host-agent", type=click.Path(path_type=Path), help="Show the host agent at this socket instead.")
 @click.option(
     "--wait",
@@ -168,7 +171,7 @@ def node(
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
     """Show the status of the supervisor of a directory, of a node's agent (the directory above), or of a host agent.
 
-    Exits with 3 if there is none, and with 4 if --wait ran out before everything was as desired (for a host agent:
+    Exits with 5 if there is none, and with 8 if --wait ran out before everything was as desired (for a host agent:
     before everything was reported).
     """
     from hqcli.terminal import print_table
@@ -187,14 +190,14 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     found = asyncio.run(ask_until(asking, is_good, wait_s))
     if found is None:
         who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs in --dir {directory}"
-        _fail(f"{who}, or it is another user's", UNREACHABLE)
+        _fail(f"{who}, or it is another user's", Exit.UNAVAILABLE)
     if output == "json":
-        click.echo(json.dumps(found, indent=2))
+        print_data(found, output)
     else:
         print_table(shown.COLUMNS, shown.rows(found))
         click.echo("\n" + "\n".join(shown.remarks(found)))
     if wait_s and not is_good(found):
-        sys.exit(NOT_AS_WANTED)
+        sys.exit(Exit.TIMEOUT)
 
 
 @cli.command(short_help="Let instances end that HQ does not know any more.")
@@ -206,7 +209,7 @@ def confirm(directory: Path) -> None:
     try:
         answer = asyncio.run(ask(node_socket_of(directory), "confirm"))
     except OSError:
-        _fail(f"no agent of a node runs in --dir {directory}, or it is another user's", UNREACHABLE)
+        _fail(f"no agent of a node runs in --dir {directory}, or it is another user's", Exit.UNAVAILABLE)
     click.echo(", ".join(answer["confirmed"]) or "nothing waits")
 
 
@@ -269,13 +272,14 @@ def _log_to_stderr(verbose: bool) -> None:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
-def _fail(text: str, code: int = FAILED) -> NoReturn:
-    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    for line in text.splitlines():
-        click.secho("instancectl: ", fg="red", nl=False, err=True, color=colour)
-        click.echo(line, err=True)
+def _fail(text: str, code: int = Exit.REFUSED) -> NoReturn:
+    with complaints_as_asked(sys.argv[1:]):
+        for line in text.splitlines():
+            complain(line)
     sys.exit(code)
 
+
+cli.add_command(completion)
 
 if __name__ == "__main__":
     cli()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hqcli.complaints import complainer
 from hqcli.group import LazyGroup
 from nannyctl.exits import MEANINGS
 
@@ -23,13 +24,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "instances": ("services", "instances", "List instances, or set the target of one."),
     "history": ("services", "history", "Show who did what."),
     "watch": ("services", "watch", "Follow a service."),
+    "completion": ("hqcli.completion", "completion", "Print the completion script of bash, zsh or fish."),
     "control": ("orders", "control", "Show the leader; freeze, unfreeze, or resume after a restore."),
 }
 
 DIRECT = ("plan", "upload", "activate", "rollback", "status")
+LOCAL = ("completion",)
 HEADINGS = {
     "Directly in HQ (no Nanny server)": DIRECT,
-    "With a Nanny server": [name for name in COMMANDS if name not in DIRECT],
+    "With a Nanny server": [name for name in COMMANDS if name not in (*DIRECT, *LOCAL)],
+    "On this machine": LOCAL,
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
@@ -41,10 +45,7 @@ separately. NO_COLOR switches colours off. The Nanny server is at --nanny or
 NANNY_SERVER, else 127.0.0.1:7371."""
 
 
-def complain(text: str) -> None:
-    from nannyctl.session import complain as say
-
-    say(text)
+complain = complainer("nanny")
 
 
 @click.command(

@@ -66,7 +66,9 @@ nanny_server = controller_options(NANNY, NannyServer)
 def why_options(function: F) -> F:
     """Give a command --comment and --ticket as one argument `by`, the author of an order."""
 
-    @click.option("-m", "--comment", default="", metavar="TEXT", help="Why; recorded in the history.")
+    @click.option(
+        "-m", "--reason", "--comment", "comment", default="", metavar="TEXT", help="Why; recorded in the history."
+    )
     @click.option("--ticket", default="", metavar="ID", help="Where it is tracked (a ticket); recorded in the history.")
     @functools.wraps(function)
     def command(*args: Any, comment: str, ticket: str, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
-from hqcli import terminal
+from hqcli.complaints import complainer
 from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
 from hqcli.exits import Exit, exit_of, is_no_hq
@@ -137,9 +137,7 @@ def finish(work: Awaitable[Exit]) -> NoReturn:
         sys.exit(Exit.INTERRUPTED)
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
-    terminal.complain("nanny", text)
+complain = complainer("nanny")
 
 
 def refuse(fault: BadDocument) -> NoReturn:

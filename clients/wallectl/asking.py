@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hqcli import terminal
 from hqcli.call import Processes, is_read
+from hqcli.complaints import complainer
 from hqcli.controllers import ControllerOption
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ class WalleProcesses(Processes):
     program = "walle"
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
-    terminal.complain("walle", text)
+complain = complainer("walle")
 
 
 def call(method: str, request: Message) -> Any:

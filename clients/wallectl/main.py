@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "kill": ("settings", "kill", "Stop everything: nothing more begins."),
     "unkill": ("settings", "unkill", "Undo `kill`."),
     "open-epoch": ("settings", "open_epoch", "Resume on a store that was restored or replaced."),
+    "completion": ("hqcli.completion", "completion", "Print the completion script of bash, zsh or fish."),
 }
 DEFAULT_TIMEOUT_S: Final = 15.0
 _EPILOG: Final = """\b
@@ -46,11 +47,11 @@ Exit codes:
     8  timed out before a response"""
 
 
-def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> click.Group:
-    """The command with further commands, which `kind` knows how to import."""
+def group(more: Mapping[str, tuple[str, str, str]]) -> click.Group:
+    """The command with further commands."""
 
     @click.command(
-        cls=kind,
+        cls=LazyGroup,
         package="wallectl.commands",
         commands_by_name=COMMANDS | dict(more),
         complain=complain,
@@ -72,7 +73,7 @@ def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> cl
 
         See `walle COMMAND --help` for each command.
         """
-        if context.invoked_subcommand not in more:
+        if context.invoked_subcommand not in (*more, "completion"):
             whom = WALLE.whom(",".join(server), name)
             timeout_s = timeout or whom.timeout_s or DEFAULT_TIMEOUT_S
             addresses = tuple(one if ":" in one else f"{one}:{DEFAULT_PORT}" for one in whom.addresses)

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from google.protobuf.message import Message
 
+from hqcli.formats import is_data, print_data
 from hqcli.terminal import print_table
 from wallepb.v1.host_pb2 import HostState, HostStatus, OperationKind, Stage
 from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage
 from wallepb.v1.service_pb2 import GetHostResponse
+
+
+def print_if_data(answer: Message, output: str) -> bool:
+    """Print the whole answer if a format for programs was asked for."""
+    if is_data(output):
+        print_data(answer, output)
+    return is_data(output)
 
 
 def word(enum: Any, value: int) -> str:

@@ -37,7 +37,7 @@ def strong_option(function: F) -> F:
 
 def ordering(function: F) -> F:
     """Give an order the options --reason and --by, which are kept with the record."""
-    reason = click.option("--reason", required=True, callback=_check_reason, help="Reason, kept with the record.")
+    reason = click.option("-m", "--reason", required=True, callback=_check_reason, help="Reason, kept with the record.")
     by = click.option("--by", default=_caller, help="Who does this; default: you.")
     return reason(by(function))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from hqcli import terminal
+from hqcli.complaints import complainer
 from hqcli.contexts import BadContextFile, Context, ContextFile, config_path, load
 from hqcli.exits import Exit, exit_of
 from hqcli.options import FILES, DurationParam, credential_flags
@@ -107,9 +107,7 @@ class HqctlSession:
         return exit_of(error, writing=writing)
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
-    terminal.complain("hqctl", text)
+complain = complainer("hqctl")
 
 
 def connection_options(*timeout_names: str) -> Callable[[F], F]:

@@ -1,9 +1,8 @@
-"""config and completion: what an operator sets up once on a machine."""
+"""config: what an operator sets up once on a machine."""
 
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
 
 from hqcli.contexts import WRITE_ONE, ContextFile, with_current
 from hqcli.exits import Exit
@@ -115,21 +114,3 @@ def _as_data(found: ContextFile) -> dict[str, dict[str, object]]:
         }
         for name, context in found.contexts.items()
     }
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for a shell.
-
-    \b
-    bash: hqctl completion bash > ~/.local/share/bash-completion/completions/hqctl
-    zsh:  hqctl completion zsh > "${fpath[1]}/_hqctl"
-    fish: hqctl completion fish > ~/.config/fish/completions/hqctl.fish
-    """
-    kind = get_completion_class(shell)
-    if kind is None:
-        complain(f"{shell}: no completion for this shell")
-        raise SystemExit(Exit.REFUSED)
-    click.echo(kind(ctx.find_root().command, {}, "hqctl", "_HQCTL_COMPLETE").source())

@@ -72,7 +72,9 @@ SORTINGS = {
 @click.command()
 @selecting
 @click.option("--since", type=DurationParam(), default=3600.0, help="How far back to look. Default: 1h.")
-@click.option("--sort-by", type=click.Choice(list(SORTINGS)), default="size", show_default=True)
+@click.option(
+    "--sort-by", type=click.Choice(list(SORTINGS)), default="size", show_default=True, help="Which come first."
+)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Show at most this many services.")
 @click.option("-w", "--watch", "watching", is_flag=True, help="Refresh every two seconds until Ctrl-C (on a terminal).")
 @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")

@@ -257,7 +257,12 @@ def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> No
 @click.argument("name")
 @click.argument("snapshot_id", default="")
 @click.option("--set", "chosen", default="", metavar="INSTANCE", help="Set the target of this instance alone.")
-@click.option("--target", type=click.Choice(["CREATED", "PREPARED", "ACTIVE"], case_sensitive=False), default=None)
+@click.option(
+    "--target",
+    type=click.Choice(["CREATED", "PREPARED", "ACTIVE"], case_sensitive=False),
+    default=None,
+    help="That target.",
+)
 @click.option("--location", default="", help="Location of that instance, if its id is in several.")
 @why_options
 @output_option("table", "json")

@@ -10,11 +10,11 @@ from typing import Any, Final
 import click
 
 from hqcli.exits import Exit
-from hqcli.formats import print_json
+from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import DurationParam
 from wallectl.asking import call, complain
 from wallectl.options import kind_named
-from wallectl.output import HOST_HEAD, host_lines, host_row, table
+from wallectl.output import HOST_HEAD, host_lines, host_row, print_if_data, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
@@ -48,11 +48,14 @@ def hosts() -> None:
 @click.option("--rack", default="", help="Only hosts in this rack.")
 @click.option("--switch", default="", help="Only hosts behind this switch.")
 @click.option("--troubled", is_flag=True, help="Only hosts with a failing check, an operation, or not ready.")
-def list_(**where: Any) -> None:
+@output_option(*LISTS)
+def list_(output: str, **where: Any) -> None:
     """List hosts."""
-    shown = call("ListHosts", pb.ListHostsRequest(**where)).hosts
+    shown = call("ListHosts", pb.ListHostsRequest(**where))
+    if print_if_data(shown, output):
+        return
     none = "No host matches." if any(where.values()) else "There are no hosts yet: add one with `walle hosts add HOST`."
-    table(sorted(host_row(one) for one in shown), HOST_HEAD, none)
+    table(sorted(host_row(one) for one in shown.hosts), HOST_HEAD, none)
 
 
 @hosts.command()
@@ -72,14 +75,12 @@ def _place(location: Location) -> dict[str, str]:
 
 @hosts.command()
 @click.argument("host")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
-def get(host: str, as_json: bool) -> None:
+@output_option(*TEXTS)
+def get(host: str, output: str) -> None:
     """Show a host: its checks, what would be done, what is in the way."""
     shown = call("GetHost", pb.GetHostRequest(host=host))
-    if as_json:
-        print_json(shown)
-        return
-    click.echo("\n".join(host_lines(shown)))
+    if not print_if_data(shown, output):
+        click.echo("\n".join(host_lines(shown)))
 
 
 @hosts.command()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import click
 
+from hqcli.formats import TEXTS, output_option
 from wallectl.asking import call
+from wallectl.output import print_if_data
 from wallepb.v1 import service_pb2 as pb
 
 
 @click.command()
-def incidents() -> None:
+@output_option(*TEXTS)
+def incidents(output: str) -> None:
     """Show racks and switches whose hosts fail together."""
-    shown = call("ListIncidents", pb.ListIncidentsRequest()).incidents
-    click.echo("\n".join(shown) or "no incidents")
+    shown = call("ListIncidents", pb.ListIncidentsRequest())
+    if not print_if_data(shown, output):
+        click.echo("\n".join(shown.incidents) or "no incidents")

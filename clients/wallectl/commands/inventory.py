@@ -11,9 +11,9 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from hqcli.documents import BadDocument, texts, value_of
 from hqcli.exits import Exit
-from hqcli.formats import yaml_text
+from hqcli.formats import LISTS, output_option, yaml_text
 from wallectl.asking import call, complain
-from wallectl.output import table
+from wallectl.output import print_if_data, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
 
@@ -28,11 +28,14 @@ def inventory() -> None:
 
 @inventory.command("list")
 @click.option("--project", default="", help="Only machines that this project may add.")
-def list_(project: str) -> None:
+@output_option(*LISTS)
+def list_(project: str, output: str) -> None:
     """List machines; addresses only of those that you may import."""
-    machines = call("ListMachines", pb.ListMachinesRequest(project=project)).machines
+    shown = call("ListMachines", pb.ListMachinesRequest(project=project))
+    if print_if_data(shown, output):
+        return
     none = "No machine is listed. Import some with `walle inventory import FILE`."
-    table([_row(one) for one in machines], _HEAD, none)
+    table([_row(one) for one in shown.machines], _HEAD, none)
 
 
 @inventory.command("import")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hqcli.formats import TEXTS, output_option
 from wallectl.asking import call
-from wallectl.output import fuse_lines, table
+from wallectl.output import fuse_lines, print_if_data, table
 from wallepb.v1 import service_pb2 as pb
 
 
@@ -16,9 +17,12 @@ def limits() -> None:
 
 @limits.command()
 @click.argument("project", default="")
-def show(project: str) -> None:
+@output_option(*TEXTS)
+def show(project: str, output: str) -> None:
     """Show the limits of a project; without one, the global limits."""
     shown = call("GetLimits", pb.GetLimitsRequest(project=project))
+    if print_if_data(shown, output):
+        return
     for line in fuse_lines(shown.fuse):
         click.echo(line)
     rows = [(use.counter, use.pair, str(use.used), ",".join(use.hosts[:5]) or "-") for use in shown.usage]

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from hqcli.formats import print_json
+from hqcli.formats import LISTS, TEXTS, output_option
 from wallectl.asking import call
 from wallectl.commands.automation import automation
 from wallectl.options import kind_named
-from wallectl.output import fuse_lines, limit_text, table
+from wallectl.output import fuse_lines, limit_text, print_if_data, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Scheme
 
@@ -29,22 +29,24 @@ projects.add_command(automation)
 
 
 @projects.command("list")
-def list_() -> None:
+@output_option(*LISTS)
+def list_(output: str) -> None:
     """List all projects."""
-    shown = call("ListProjects", pb.ListProjectsRequest()).projects
-    rows = [(s.project.id, str(s.hosts), _state(s.fuse.healing.off), _state(s.fuse.dns.off)) for s in shown]
+    shown = call("ListProjects", pb.ListProjectsRequest())
+    if print_if_data(shown, output):
+        return
+    rows = [(s.project.id, str(s.hosts), _state(s.fuse.healing.off), _state(s.fuse.dns.off)) for s in shown.projects]
     none = "There are no projects yet: add one with `walle projects add PROJECT`."
     table(sorted(rows), ("PROJECT", "HOSTS", "HEALING", "DNS"), none)
 
 
 @projects.command()
 @click.argument("project")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
-def get(project: str, as_json: bool) -> None:
+@output_option(*TEXTS)
+def get(project: str, output: str) -> None:
     """Show a project: CMSs, limits, switches, warnings."""
     shown = call("GetProject", pb.GetProjectRequest(project=project))
-    if as_json:
-        print_json(shown)
+    if print_if_data(shown, output):
         return
     click.echo(f"{shown.project.id}: {shown.hosts} hosts, owners {', '.join(shown.project.owners) or 'none'}")
     for cms in shown.project.cms:

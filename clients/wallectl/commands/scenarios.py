@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from hqcli.formats import LISTS, TEXTS, output_option
 from wallectl.asking import call
-from wallectl.output import scenario_row, table
+from wallectl.output import print_if_data, scenario_row, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_DECOMMISSION,
@@ -102,18 +103,24 @@ def _add_waves(scenario: str, kind: ScenarioKind, hosts: tuple[str, ...], **give
 
 
 @scenarios.command("list")
-def list_() -> None:
+@output_option(*LISTS)
+def list_(output: str) -> None:
     """List scenarios."""
-    shown = call("ListScenarios", pb.ListScenariosRequest()).scenarios
+    shown = call("ListScenarios", pb.ListScenariosRequest())
+    if print_if_data(shown, output):
+        return
     none = "No work is planned: see `walle scenarios add --help`."
-    table(sorted(scenario_row(one) for one in shown), _HEAD, none)
+    table(sorted(scenario_row(one) for one in shown.scenarios), _HEAD, none)
 
 
 @scenarios.command()
 @click.argument("scenario")
-def get(scenario: str) -> None:
+@output_option(*TEXTS)
+def get(scenario: str, output: str) -> None:
     """Show a scenario, and whose approval it waits for."""
     shown = call("GetScenario", pb.GetScenarioRequest(scenario=scenario))
+    if print_if_data(shown, output):
+        return
     table([scenario_row(shown.scenario)], _HEAD)
     for host in shown.scenario.host:
         if host.not_needed:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from hqcli.formats import TEXTS, output_option
 from wallectl.asking import call
-from wallectl.output import fuse_lines
+from wallectl.output import fuse_lines, print_if_data
 from wallepb.v1 import service_pb2 as pb
 
 # Setting: the automation that it switches off; empty: both.
@@ -23,9 +24,12 @@ def settings() -> None:
 
 
 @settings.command()
-def get() -> None:
+@output_option(*TEXTS)
+def get(output: str) -> None:
     """Show which process is the leader, what is switched off, and why nothing begins."""
     shown = call("GetSettings", pb.GetSettingsRequest())
+    if print_if_data(shown, output):
+        return
     click.echo(f"Wall-E {shown.installation}, leader: {shown.acting or 'no process'}")
     for line in fuse_lines(shown.fuse):
         click.echo(line)

@@ -1,0 +1,41 @@
+"""What went wrong, said on stderr: a line for people, or with `-o json` one JSON document a line for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+from typing import Final
+
+import click
+
+from hqcli.terminal import colour_of
+
+_AS_JSON: Final = ContextVar("_AS_JSON", default=False)
+
+
+def complainer(program: str) -> Callable[[str], None]:
+    """What a program says errors with. The exit code says of which kind they are."""
+
+    def complain(text: str) -> None:
+        if _AS_JSON.get():
+            click.echo(json.dumps({"error": {"program": program, "message": text}}, ensure_ascii=False), err=True)
+            return
+        click.secho(f"{program}: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
+        click.echo(text, err=True)
+
+    return complain
+
+
+@contextmanager
+def complaints_as_asked(words: Sequence[str]) -> Iterator[None]:
+    """Within it, complaints are JSON if these words of a command line ask for `-o json`, also if they are faulty."""
+    asked = any(pair in (("-o", "json"), ("--output", "json")) for pair in pairwise(words))
+    token = _AS_JSON.set(asked or "-ojson" in words or "--output=json" in words)
+    try:
+        yield
+    finally:
+        _AS_JSON.reset(token)

@@ -1,0 +1,166 @@
+"""The command-line contract: what somebody who knows one of the programs may expect of every other one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Final
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hqcli.exits import Exit
+from hqcli.formats import Format
+
+PROGRAMS: Final = {
+    "cms": "cms.main",
+    "hq": "hq.main",
+    "hq-console": "console.main",
+    "hq-federated": "federated.main",
+    "hq-gateway": "gateways.main",
+    "hq-recorder": "recorder.main",
+    "hqctl": "hqctl.main",
+    "instancectl": "instancectl.main",
+    "nanny": "nanny.main",
+    "walle": "walle.main",
+}
+ASK: Final = {"hqctl": ("get", "x"), "nanny": ("service", "list"), "walle": ("hosts", "list")}  # one reading command
+CREDENTIALS: Final = {"--ca", "--cert", "--key", "--token-file"}
+_READS: Final = re.compile(r"(get|list|find|show|status|why|history|count|describe|explain|events|incidents)$")
+# What is text for people or files by its nature: a script that a shell reads, a YAML file of another program.
+_OTHER_OUTPUT: Final = {
+    *("hqctl auth explain", "hqctl disruptions open"),
+    "instancectl status",
+}
+
+
+def cli(program: str) -> click.Command:
+    found = import_module(PROGRAMS[program]).cli
+    assert isinstance(found, click.Command)
+    return found
+
+
+def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from walk(below, (*path, name))
+
+
+COMMANDS: Final = [(path, command) for program in PROGRAMS for path, command in walk(cli(program), (program,))]
+LEAVES: Final = [(path, command) for path, command in COMMANDS if not isinstance(command, click.Group)]
+
+
+def flags(command: click.Command) -> set[str]:
+    return {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+
+
+def option(command: click.Command, flag: str) -> click.Parameter | None:
+    return next((one for one in command.params if flag in one.opts), None)
+
+
+def named(path: tuple[str, ...]) -> str:
+    return " ".join(path)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_program_says_its_version_and_explains_itself(program: str) -> None:
+    for flag in ("--version", "--help", "-h"):
+        answer = CliRunner().invoke(cli(program), [flag])
+        assert answer.exit_code == Exit.OK
+        assert answer.output.strip()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("program", [one for one in PROGRAMS if one != "hq-federated"])  # it has no commands
+def test_each_program_with_commands_completes_them(program: str, shell: str) -> None:
+    answer = CliRunner().invoke(cli(program), ["completion", shell], prog_name=program)
+    assert answer.exit_code == Exit.OK, answer.output
+    assert f"_{program.upper().replace('-', '_')}_COMPLETE" in answer.output
+
+
+def test_each_command_and_each_option_says_in_a_line_what_it_is() -> None:
+    assert [named(path) for path, command in COMMANDS if not command.get_short_help_str().strip()] == []
+    silent = [
+        f"{named(path)} {one.opts[0]}"
+        for path, command in COMMANDS
+        for one in command.params
+        if isinstance(one, click.Option) and not one.hidden and not (one.help or "").strip() and one.name != "failing"
+    ]
+    assert silent == []
+
+
+def test_what_reads_writes_for_scripts_too() -> None:
+    lacking = [
+        named(path)
+        for path, command in LEAVES
+        if _READS.search(path[-1]) and "--output" not in flags(command) and named(path) not in _OTHER_OUTPUT
+    ]
+    assert lacking == []
+
+
+def test_output_has_one_name_and_one_set_of_formats() -> None:
+    for path, command in COMMANDS:
+        found = option(command, "--output")
+        if found is None:
+            continue
+        assert "-o" in found.opts, path
+        formats = found.type.formats if isinstance(found.type, Format) else getattr(found.type, "choices", ())
+        assert set(formats) <= {"table", "text", "wide", "lines", "json", "yaml", "name", "jsonpath=…"}, path
+    assert [named(path) for path, command in COMMANDS if "--json" in flags(command)] == []
+
+
+def test_why_is_given_in_one_way() -> None:
+    wrong = [
+        named(path)
+        for path, command in COMMANDS
+        if (found := option(command, "--reason")) is not None and "-m" not in found.opts
+        if path != ("hqctl", "report")  # the reason of a condition, a word of the API
+    ]
+    assert wrong == []
+    other = [named(path) for path, command in COMMANDS if "-m" in flags(command) and "--reason" not in flags(command)]
+    assert other == []
+
+
+def test_credentials_come_together() -> None:
+    for path, command in LEAVES:
+        if path[:2] == ("hqctl", "token"):  # its --key signs tokens
+            continue
+        given = flags(command) & CREDENTIALS
+        assert given in (set(), CREDENTIALS), (path, given)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_does_not_exist_is_a_usage_error_that_names_it(program: str) -> None:
+    answer = CliRunner().invoke(cli(program), ["--no-such-flag"])
+    assert answer.exit_code == Exit.USAGE
+    assert "--no-such-flag" in answer.output
+
+
+@pytest.mark.parametrize("program", ASK)
+def test_who_cannot_be_reached_is_named_with_the_next_step(program: str) -> None:
+    where = {"hqctl": "--server", "nanny": "--nanny", "walle": "--server"}[program]
+    before = (where, "127.0.0.1:1") if program == "walle" else ()
+    after = () if program == "walle" else (where, "127.0.0.1:1")
+    answer = CliRunner().invoke(
+        cli(program), [*before, *ASK[program], *after, "--output", "json"], env={"HQ_CONFIG": ""}
+    )
+    assert answer.exit_code == Exit.UNAVAILABLE
+    said = json.loads(answer.stderr)["error"]
+    assert said["program"] == program
+    assert "127.0.0.1:1" in said["message"]
+    assert not re.search(r"grpc|protobuf|StatusCode|Traceback", said["message"])
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize("program", ASK)
+def test_a_mistake_on_the_command_line_is_json_where_json_was_asked_for(program: str) -> None:
+    answer = CliRunner().invoke(cli(program), [*ASK[program], "-o", "json", "--no-such-flag"])
+    assert answer.exit_code == Exit.USAGE
+    assert "--no-such-flag" in json.loads(answer.stderr)["error"]["message"]
